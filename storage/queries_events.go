@@ -2,7 +2,10 @@ package storage
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,33 +16,39 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Events lists events, newest first, with their verdicts. It looks at whole minutes from
-// the newest on and widens the stretch until the page is full, so that a page of a busy
-// cluster does not read its whole history.
+// located is where a listed event is found again.
+type located struct {
+	minute  uint32
+	request [16]byte
+}
+
+// Events lists events, newest first, with their verdicts: of each what codec.Listed reads. It looks
+// at whole minutes from the newest on, at ever longer stretches until the page is full, so that a page
+// of a busy cluster does not read its whole history. Of those it reads the columns of the filter
+// alone, and the others of the rows of the page.
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]verdict.Row, error) {
 	if f.Limit <= 0 {
 		f.Limit = 50
 	}
 	f.Limit = min(f.Limit, 1000)
 	newest, oldest, err := s.span(ctx, f)
-	if err != nil || newest < oldest {
+	if err != nil {
 		return nil, err
 	}
-	var out []verdict.Row
-	step := int64(60)
-	for end := newest; ; {
+	var found []located
+	for end, step := newest, int64(60); end >= oldest && len(found) < f.Limit; step *= 8 {
 		begin := max(end-step+60, oldest)
-		out = out[:0]
-		// A stretch is read again from its newest end when it was too short: pages stay
-		// in one order however the stretches fall.
-		if err := s.eventsIn(ctx, f, begin, newest, func(r verdict.Row) error { out = append(out, r); return nil }); err != nil {
+		more, err := s.locate(ctx, f, begin, end, f.Limit-len(found))
+		if err != nil {
 			return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
 		}
-		if len(out) >= f.Limit || begin <= oldest {
-			return out, nil
-		}
-		end, step = begin-60, step*8
+		found, end = append(found, more...), begin-60
 	}
+	out, err := s.listed(ctx, f, found)
+	if err != nil {
+		return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
+	}
+	return out, nil
 }
 
 // span returns the newest and the oldest minute a list can touch.
@@ -67,9 +76,13 @@ FROM `+s.table("volume")+` WHERE cluster = {cluster:String} AND minute >= {from:
 	return newest, oldest, nil
 }
 
-func (s *Store) eventsIn(ctx context.Context, f EventFilter, begin, end int64, visit func(verdict.Row) error) error {
-	where := []string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}
-	p := clickhouse.Parameters{"cluster": text(f.Cluster), "begin": fmt.Sprint(begin), "end": fmt.Sprint(end), "limit": fmt.Sprint(f.Limit)}
+// newestFirst is the order of a list.
+const newestFirst = " ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32}"
+
+// conditions are those of a filter but for its cluster, which is a parameter too. A row
+// and the one that takes it back meet them both or neither.
+func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
+	p = clickhouse.Parameters{"cluster": text(f.Cluster)}
 	if !f.From.IsZero() {
 		where = append(where, "toUnixTimestamp64Micro(request_received) >= {from:Int64}")
 		p["from"] = fmt.Sprint(f.From.UnixMicro())
@@ -94,8 +107,41 @@ func (s *Store) eventsIn(ctx context.Context, f EventFilter, begin, end int64, v
 		where = append(where, "(toUnixTimestamp64Micro(request_received), concat(lower(hex(request_key)), stage)) < ({at:Int64}, {key:String})")
 		p["at"], p["key"] = fmt.Sprint(f.Before.Received), text(f.Before.Key)
 	}
-	return s.rows(ctx, strings.Join(where, " AND ")+
-		" ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32}", p, visit)
+	return where, p
+}
+
+// locate finds so many of the newest events of some minutes that a filter selects.
+func (s *Store) locate(ctx context.Context, f EventFilter, begin, end int64, limit int) ([]located, error) {
+	where, p := f.conditions()
+	p["limit"] = fmt.Sprint(limit)
+	where = append([]string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}, where...)
+	p["begin"], p["end"] = fmt.Sprint(begin), fmt.Sprint(end)
+	var request string
+	return collect(ctx, s, "SELECT toUInt32(minute), request_key FROM %s.events FINAL PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p,
+		func(l *located) ([]any, func()) {
+			return []any{&l.minute, &request}, func() { copy(l.request[:], request) }
+		})
+}
+
+// listed reads the events a filter selected.
+func (s *Store) listed(ctx context.Context, f EventFilter, found []located) (out []verdict.Row, err error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	where, p := f.conditions()
+	minutes := map[uint32]bool{}
+	keys := make([]byte, 0, 32*len(found))
+	for i := range found {
+		minutes[found[i].minute] = true
+		keys = hex.AppendEncode(keys, found[i].request[:])
+	}
+	p["limit"], p["minutes"] = fmt.Sprint(f.Limit), numbers(slices.Collect(maps.Keys(minutes)))
+	where = append([]string{"cluster = {cluster:String}", "minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))", "request_key IN " + keySet(keys)}, where...)
+	err = s.standing(ctx, codec.Listed, "PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p, func(r verdict.Row) error {
+		out = append(out, r)
+		return nil
+	})
+	return out, err
 }
 
 // ofAuditID is the condition that a row of some clusters has an audit ID: first the minutes are

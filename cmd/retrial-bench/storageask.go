@@ -61,39 +61,77 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 		if err != nil {
 			return nil, err
 		}
-		var cost questionCost
-		took, used := make([]float64, askTimes), time.Duration(0)
-		for i := range took {
-			before, err := b.read(ctx)
-			if err != nil {
-				return nil, err
-			}
-			began, cpu := time.Now(), procstat.Own()
+		out[q.Name], err = b.cost(ctx, func() (int64, error) {
 			body, err := rawQuery(ctx, b.engine, sql+" FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0, use_skip_indexes_if_final = 1, do_not_merge_across_partitions_select_final = 1", bound, nil)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", q.Name, err)
+				return 0, err
 			}
 			var answer struct{ Rows int64 }
 			text, err := io.ReadAll(body)
 			if err = errors.Join(err, body.Close()); err != nil {
-				return nil, err
+				return 0, err
 			}
-			if err := json.Unmarshal(text, &answer); err != nil {
-				return nil, fmt.Errorf("%s: %w", q.Name, err)
-			}
-			took[i] = time.Since(began).Seconds()
-			used += procstat.Own() - cpu
-			after, err := b.read(ctx)
-			if err != nil {
-				return nil, err
-			}
-			cost.Rows, cost.Bytes, cost.Answer = after["SelectedRows"]-before["SelectedRows"], after["SelectedBytes"]-before["SelectedBytes"], answer.Rows
+			return answer.Rows, json.Unmarshal(text, &answer)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", q.Name, err)
 		}
-		slices.Sort(took)
-		cost.Seconds, cost.CPU = took[askTimes/2], used.Seconds()/askTimes
-		out[q.Name] = cost
+	}
+	if err := b.askLists(ctx, out, subject[0][0]); err != nil {
+		return nil, err
 	}
 	return out, b.askOverview(ctx, out)
+}
+
+// cost asks a question several times; ask returns how many rows the answer has.
+func (b *storageBench) cost(ctx context.Context, ask func() (rows int64, err error)) (cost questionCost, err error) {
+	took, used := make([]float64, askTimes), time.Duration(0)
+	for i := range took {
+		before, err := b.read(ctx)
+		if err != nil {
+			return cost, err
+		}
+		began, cpu := time.Now(), procstat.Own()
+		if cost.Answer, err = ask(); err != nil {
+			return cost, err
+		}
+		took[i] = time.Since(began).Seconds()
+		used += procstat.Own() - cpu
+		after, err := b.read(ctx)
+		if err != nil {
+			return cost, err
+		}
+		cost.Rows, cost.Bytes = after["SelectedRows"]-before["SelectedRows"], after["SelectedBytes"]-before["SelectedBytes"]
+	}
+	slices.Sort(took)
+	cost.Seconds, cost.CPU = took[askTimes/2], used.Seconds()/askTimes
+	return cost, nil
+}
+
+// askLists asks for lists of the newest requests that a filter selects, of everything stored: many,
+// few, and none.
+func (b *storageBench) askLists(ctx context.Context, out map[string]questionCost, subject string) error {
+	for name, f := range map[string]storage.EventFilter{
+		"(list, all)":                  {},
+		"(list, one account)":          {Subject: subject},
+		"(list, refused)":              {Recorded: "forbid"},
+		"(list, an account's refused)": {Subject: subject, Recorded: "forbid"},
+		"(list, deleted secrets)":      {Verb: "delete", Resource: "secrets"},
+		"(list, drift)":                {Outcome: "drift"},
+		"(list, of nobody)":            {Subject: "nobody"},
+		"(list, an unknown resource)":  {Resource: "gadgets", Verb: "get", Recorded: "allow", Outcome: "match"},
+	} {
+		f.Cluster, f.Judged = benchCluster, true
+		var err error
+		out[name], err = b.cost(ctx, func() (int64, error) {
+			rows, err := b.store.Events(ctx, f)
+			return int64(len(rows)), err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // askOverview asks what the first page shows, of the whole range, which it opens with, of its

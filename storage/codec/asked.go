@@ -1,6 +1,9 @@
 package codec
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // This file says how the store reads the properties of requests that detection rules ask about,
 // by their names there (see analysis/detect, Variables).
@@ -30,6 +33,15 @@ var ofEvery = []string{ //nolint:gochecknoglobals // constant table
 	"toUnixTimestamp64Micro(request_received)", "stage_delay", "shape", "outcome", "recorded",
 	"attr_verb", "attr_is_resource", "attr_api_group", "attr_resource", "attr_subresource", "attr_namespace", "attr_name", "hits", "hit_keys",
 }
+
+// ofListed are the columns of a listed row beside ofEvery.
+var ofListed = []string{ //nolint:gochecknoglobals // constant table
+	"class", "cause", "replayed", "authorizer", "grants", "object_api_group", "object_resource", "object_subresource", "object_namespace", "object_name",
+}
+
+// Listed wants the columns of a row in a list, for Stored.Reads: who asked for what and when, which
+// object it names, what was answered, and the verdict without what explains it.
+func Listed(sql string) bool { return slices.Contains(ofEvery, sql) || slices.Contains(ofListed, sql) }
 
 // Askable tells whether [Store.Marked] can read a property.
 func Askable(name string) bool { _, ok := askable[name]; return ok }
