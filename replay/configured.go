@@ -84,7 +84,9 @@ func (eng *Engine) configured(cfg, kube *config.APIServer, minor int) *configure
 			made.text += ReleaseInConfig + strconv.Itoa(minor)
 		}
 	}
-	made.admission = admission.New(made.rules)
+	if cfg != nil {
+		made.admission = admission.New(made.rules)
+	}
 	for { // somebody else may add one at the same time
 		var next []*configured
 		if known = eng.chains.known.Load(); known != nil {
@@ -109,7 +111,7 @@ func (eng *Engine) assume(c *configured) {
 		text += ReleaseInConfig + strconv.Itoa(minor)
 		c.authn = newAuthn(eng.cfg, minor)
 	}
-	c.chain, c.text = authz.Assume(minor), text
+	c.chain, c.admission, c.text = authz.Assume(minor), admission.Assume(minor), text
 	if minor > 0 {
 		c.rules = &config.APIServer{Minor: minor}
 	}

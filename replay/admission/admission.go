@@ -18,15 +18,35 @@ import (
 // Plugins are those that are known, of one apiserver. They are safe for concurrent use.
 type Plugins struct {
 	all       []plugin
-	evaluated []registered // of all; those that are switched off are not asked
+	evaluated []registered // of all; those that are off are not asked
 }
 
-// New returns the plugins of an apiserver; nil is one of which nothing is known, which has the
-// plugins that are on by default.
+// New returns the plugins of an apiserver as it is configured.
 func New(cfg *config.APIServer) *Plugins {
+	return plugins(func(name string) use {
+		if enabled(cfg, name) {
+			return on
+		}
+		return off
+	})
+}
+
+// Assume returns the plugins of an apiserver whose configuration nobody gave: those that the release
+// has on by default, and of the others whatever shows. The minor version 0 is one that nobody knows.
+func Assume(minor int) *Plugins {
+	return plugins(func(name string) use {
+		if enabled(&config.APIServer{Minor: minor}, name) {
+			return on
+		}
+		return assumedOff
+	})
+}
+
+// plugins returns the plugins that are known, each used as it is said.
+func plugins(used func(name string) use) *Plugins {
 	p := &Plugins{}
 	for _, r := range registry {
-		r.off = !enabled(cfg, r.name())
+		r.use = used(r.name())
 		p.evaluated = append(p.evaluated, r)
 		p.all = append(p.all, r.evaluated)
 	}
@@ -37,17 +57,13 @@ func New(cfg *config.APIServer) *Plugins {
 
 // enabled tells whether a plugin is switched on.
 func enabled(cfg *config.APIServer, plugin string) bool {
-	minor, set := 0, config.Admission{}
-	if cfg != nil {
-		minor, set = cfg.Minor, cfg.Admission
-	}
-	switch {
+	switch set := &cfg.Admission; {
 	case slices.Contains(set.Enabled, plugin):
 		return true
 	case set.Exact || slices.Contains(set.Disabled, plugin):
 		return false
 	}
-	return slices.Contains(release.Of(minor).Plugins, release.Plugin{Name: plugin, Default: true})
+	return slices.Contains(release.Of(cfg.Minor).Plugins, release.Plugin{Name: plugin, Default: true})
 }
 
 // Judge fills adm, which is empty, with what admission did to a request. q is not kept.

@@ -78,7 +78,7 @@ func TestAttributeRefusal(t *testing.T) {
 		{"conflict", `pods "x" already exists`, 409, false, ""},
 		{"success", "", 201, false, ""},
 	}
-	table := New(nil)
+	table := Assume(0)
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			var adm verdict.Admission
@@ -175,7 +175,7 @@ func TestNamespaceLifecycle(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := verdict.Attributes{Verb: tc.verb, ResourceRequest: true, Namespace: "d", Resource: "pods"}
 			var adm verdict.Admission
-			New(nil).Judge(&Request{Attributes: &pod, Decision: verdict.DecisionAllow, Code: tc.code, Message: tc.message, State: namespaces(tc.ns), Window: instant{}}, &adm)
+			Assume(0).Judge(&Request{Attributes: &pod, Decision: verdict.DecisionAllow, Code: tc.code, Message: tc.message, State: namespaces(tc.ns), Window: instant{}}, &adm)
 			got, reason := "", ""
 			if a := adm.Of("NamespaceLifecycle"); a != nil {
 				got, reason = fmt.Sprint(a.Outcome, " ", a.Code), a.Reason
@@ -195,7 +195,7 @@ func TestNoAdmission(t *testing.T) {
 	pod := verdict.Attributes{Verb: "create", ResourceRequest: true, Namespace: "d", Resource: "pods"}
 	for _, d := range []verdict.Decision{verdict.DecisionForbid, verdict.DecisionNone, verdict.DecisionError} {
 		var adm verdict.Admission
-		New(nil).Judge(&Request{Attributes: &pod, Decision: d, Code: 404, Message: `namespaces "d" not found`, State: namespaces(state.NamespaceAbsent), Window: instant{}}, &adm)
+		Assume(0).Judge(&Request{Attributes: &pod, Decision: d, Code: 404, Message: `namespaces "d" not found`, State: namespaces(state.NamespaceAbsent), Window: instant{}}, &adm)
 		if adm.Answers != nil {
 			t.Errorf("decision %s: %+v", d, adm)
 		}

@@ -17,6 +17,8 @@ func (p *registered) compare(q *Request, op Operation, r *refusal) verdict.Admis
 	refused := r.by == a.Plugin
 	if refused {
 		a.Name, a.Code = r.of, q.Code
+	} else if p.use == assumedOff {
+		return a
 	}
 	ans := p.answer(q, op, q.Body, false)
 	a.Outcome = p.outcome(ans, q, op, r)
@@ -25,12 +27,12 @@ func (p *registered) compare(q *Request, op Operation, r *refusal) verdict.Admis
 			ans, a.Outcome = other, outcome
 		}
 	}
-	if a.Outcome == verdict.PluginDrift && !p.off {
+	if a.Outcome == verdict.PluginDrift && p.use != off {
 		if wide := p.answer(q, op, q.Body, true); wide.answer == changing || wide.answer == unknown {
 			try(wide)
 		}
 	}
-	if a.Outcome == verdict.PluginDrift && !p.off && q.Attributes.Verb == request.VerbPatch && op == Update && refused {
+	if a.Outcome == verdict.PluginDrift && p.use != off && q.Attributes.Verb == request.VerbPatch && op == Update && refused {
 		try(p.answer(q, Create, q.Body, false))
 	}
 	if a.Outcome == verdict.PluginDrift && ans.open && (ans.excludes == "" || !strings.HasSuffix(q.Message, ans.excludes)) {
@@ -52,7 +54,7 @@ func (p *registered) compare(q *Request, op Operation, r *refusal) verdict.Admis
 
 // answer asks the plugin with what it may have seen at the request's arrival, or in the window.
 func (p *registered) answer(q *Request, op Operation, body []byte, wide bool) said {
-	if p.off {
+	if p.use == off {
 		return said{}
 	}
 	ans := p.ask(q, op, body, q.Received, q.Received)

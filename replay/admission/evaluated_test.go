@@ -50,7 +50,7 @@ type tried struct {
 }
 
 // try judges requests and compares what is said of a plugin.
-func try(t *testing.T, plugin, group string, in cluster, cfg *config.APIServer, cases []tried) {
+func try(t *testing.T, plugin, group string, in cluster, of *Plugins, cases []tried) {
 	t.Helper()
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func try(t *testing.T, plugin, group string, in cluster, cfg *config.APIServer, 
 			q := &Request{Attributes: &a, Body: []byte(tc.body), Written: []byte(tc.written), Decision: verdict.DecisionAllow,
 				Code: tc.code, Message: tc.message, State: in, Window: window{}}
 			var adm verdict.Admission
-			New(cfg).Judge(q, &adm)
+			of.Judge(q, &adm)
 			got := ""
 			if x := adm.Of(plugin); x != nil {
 				got = strings.TrimSpace(fmt.Sprint(x.Outcome, " ", x.Code, " ", x.Reason))
@@ -85,7 +85,7 @@ func TestServiceAccount(t *testing.T) {
 		return `{"metadata":{"name":"x","annotations":{"kubernetes.io/config.mirror":"1"}},"spec":{` + spec + `}}`
 	}
 	in := cluster{known: map[string]state.Known{"web": state.Present, "default": state.Present, "ghost": state.Absent}}
-	try(t, "ServiceAccount", "", in, nil, []tried{
+	try(t, "ServiceAccount", "", in, Assume(0), []tried{
 		{"there", "create", "pods", pod(`"serviceAccountName":"web"`), "", 201, "", "pass 0"},
 		{"by the old field", "create", "pods", pod(`"serviceAccount":"ghost"`), "", 403, lostMsg, "match 403 " + lost},
 		{"the default one", "create", "pods", pod(``), "", 201, "", "pass 0"},
@@ -124,14 +124,22 @@ func TestServiceAccount(t *testing.T) {
 		{"read", "get", "pods", "", "", 200, "", ""},
 	})
 	in.changed = true
-	try(t, "ServiceAccount", "", in, nil, []tried{
+	try(t, "ServiceAccount", "", in, Assume(0), []tried{
 		{"changing, certain by the record", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403, lostMsg, "match 403 " + lost},
 		{"changing", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 201, "", "ambiguous 0 service account d/ghost changed meanwhile"},
 	})
-	off := &config.APIServer{Minor: 36, Admission: config.Admission{Disabled: []string{"ServiceAccount"}}}
-	try(t, "ServiceAccount", "", in, off, []tried{
+	disabled := &config.APIServer{Minor: 36, Admission: config.Admission{Disabled: []string{"ServiceAccount"}}}
+	try(t, "ServiceAccount", "", in, New(disabled), []tried{
 		{"switched off", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 201, "", ""},
 		{"switched off and refusing", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403, lostMsg, "drift 403 " + lost},
+	})
+	in.changed = false
+	nobodyKnows := plugins(func(string) use { return assumedOff })
+	try(t, "ServiceAccount", "", in, nobodyKnows, []tried{
+		{"perhaps off", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 201, "", ""},
+		{"perhaps off, and refusing", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403, lostMsg, "match 403 " + lost},
+		{"perhaps off, and refusing another", "create", "pods", pod(`"serviceAccountName":"web"`), "", 403,
+			strings.ReplaceAll(lostMsg, "ghost", "web"), "drift 403 " + strings.ReplaceAll(lost, "ghost", "web")},
 	})
 }
 
@@ -166,7 +174,7 @@ func TestCertificateSubjectRestriction(t *testing.T) {
 	)
 	masters, users := signingRequest(t, client, "a", "system:masters"), signingRequest(t, client, "users")
 	other := signingRequest(t, "example.com/s", "system:masters")
-	try(t, "CertificateSubjectRestriction", "certificates.k8s.io", cluster{}, nil, []tried{
+	try(t, "CertificateSubjectRestriction", "certificates.k8s.io", cluster{}, Assume(0), []tried{
 		{"users", "create", "certificatesigningrequests", users, users, 201, "", "pass 0"},
 		{"another signer", "create", "certificatesigningrequests", other, other, 201, "", "pass 0"},
 		{"masters", "create", "certificatesigningrequests", masters, "", 403, msg, "match 403 " + mastersNotSigned},

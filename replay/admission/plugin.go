@@ -32,8 +32,17 @@ type traits struct {
 type registered struct {
 	evaluated
 	traits
-	off bool // it is switched off
+	use use
 }
+
+// use is whether an apiserver has a plugin switched on.
+type use uint8
+
+const (
+	on use = iota
+	off
+	assumedOff // by default, where nobody gave the configuration: a refusal in its words shows that it is on
+)
 
 // said is what a plugin that is evaluated answers. The zero value is that it does not look at
 // such a request.
