@@ -7,6 +7,7 @@ var registry = []registered{ //nolint:gochecknoglobals // constant table
 	{evaluated: namespaceLifecycle{}},
 	{evaluated: serviceAccount{}, traits: traits{behind: []string{verdict.PluginNamespaceLifecycle, "NamespaceAutoProvision", "LimitRanger"}}},
 	{evaluated: certificateSubject{}, traits: traits{validates: true}},
+	{evaluated: externalIPs{}, traits: traits{validates: true}},
 }
 
 // wordedPlugins are in an order in which the first that fits is the one: texts that may stand
@@ -89,7 +90,6 @@ func wordedPlugins() []plugin {
 		worded{"CertificateApproval", []text{{code: 403, inner: "user not permitted to approve requests with signerName "}}},
 		worded{"CertificateSigning", []text{{code: 403, inner: "user not permitted to sign requests with signerName "}}},
 		worded{"ClusterTrustBundleAttest", []text{{code: 403, inner: "user not permitted to attest for signerName "}}},
-		worded{"DenyServiceExternalIPs", []text{{code: 403, inner: "Use of external IPs is denied by admission control"}}},
 		worded{"PodGroupWorkloadExists", []text{{code: 403, inner: "PodGroup rejected: Workload "}}},
 		worded{"NodeDeclaredFeatureValidator", []text{{code: 403, inner: "pod update requires features "}}},
 		worded{"JobValidation", []text{{code: 403, inner: "cannot change parallelism for a Job referencing gang-scheduled PodGroup"}}},

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/informers"
@@ -22,9 +24,11 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/certificates/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
+	"k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
 
 	ours "github.com/retrial-io/retrial/replay/admission"
+	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -74,11 +78,12 @@ type made struct {
 	of    verdict.Attributes
 	codec runtime.Codec
 	obj   runtime.Object
+	code  int32 // where it is admitted
 }
 
 func create(t *testing.T, o runtime.Object, gvk schema.GroupVersionKind, resource string) made {
 	t.Helper()
-	m := made{codec: legacyscheme.Codecs.LegacyCodec(gvk.GroupVersion())}
+	m := made{code: 201, codec: legacyscheme.Codecs.LegacyCodec(gvk.GroupVersion())}
 	sent, err := runtime.Encode(m.codec, o)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +95,7 @@ func create(t *testing.T, o runtime.Object, gvk schema.GroupVersionKind, resourc
 		t.Fatal(err)
 	}
 	m.of = verdict.Attributes{Verb: "create", ResourceRequest: true, APIGroup: gvk.Group, APIVersion: gvk.Version, Resource: resource}
-	if resource == "pods" {
+	if gvk.Group == "" {
 		m.of.Namespace = namespace
 	}
 	m.attrs = admission.NewAttributesRecord(m.obj, nil, gvk, m.of.Namespace, "x", gvk.GroupVersion().WithResource(resource), "",
@@ -98,10 +103,49 @@ func create(t *testing.T, o runtime.Object, gvk schema.GroupVersionKind, resourc
 	return m
 }
 
+// update turns a create into a change of a service that was there, by a whole object or by a patch.
+func update(t *testing.T, r *rand.Rand, from, to *corev1.Service) made {
+	t.Helper()
+	gvk := corev1.SchemeGroupVersion.WithKind("Service")
+	before, m := create(t, from, gvk, "services"), create(t, to, gvk, "services")
+	m.attrs = admission.NewAttributesRecord(m.obj, before.obj, gvk, m.of.Namespace, "x", gvk.GroupVersion().WithResource("services"), "",
+		admission.Update, &metav1.UpdateOptions{}, false, &user.DefaultInfo{Name: "u"})
+	m.of.Verb, m.of.Name, m.code = "update", "x", 200
+	if r.IntN(2) == 0 {
+		return m
+	}
+	m.of.Verb = "patch"
+	var err error
+	if m.body, err = strategicpatch.CreateTwoWayMergePatch(before.body, m.body, corev1.Service{}); err != nil {
+		t.Fatal(err)
+	}
+	if r.IntN(2) == 0 {
+		m.body = jsonPatch(t, from.Spec.ExternalIPs, to.Spec.ExternalIPs)
+	}
+	return m
+}
+
+// jsonPatch makes a JSON patch that turns one list of external IPs into another.
+func jsonPatch(t *testing.T, from, to []string) []byte {
+	t.Helper()
+	ops := []map[string]any{{"op": "test", "path": "/metadata/name", "value": "x"}}
+	for range from {
+		ops = append(ops, map[string]any{"op": "remove", "path": "/spec/externalIPs/0"})
+	}
+	if len(to) > 0 {
+		ops = append(ops, map[string]any{"op": "add", "path": "/spec/externalIPs", "value": to})
+	}
+	body, err := json.Marshal(ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
 // ask runs a plugin as the chain does.
 func ask(p plugin, m *made) error {
 	ctx := context.Background()
-	if x, ok := p.(admission.MutationInterface); ok && p.Handles(admission.Create) {
+	if x, ok := p.(admission.MutationInterface); ok && p.Handles(m.attrs.GetOperation()) {
 		if err := x.Admit(ctx, m.attrs, nil); err != nil {
 			return err
 		}
@@ -112,7 +156,7 @@ func ask(p plugin, m *made) error {
 // judged is what the replica says of a plugin, where the answer was err.
 func judged(t *testing.T, m *made, name string, in known, err error) verdict.AdmissionAnswer {
 	t.Helper()
-	q := &ours.Request{Attributes: &m.of, Body: m.body, Decision: verdict.DecisionAllow, Code: 201, State: in, Window: instant{}}
+	q := &ours.Request{Attributes: &m.of, Body: m.body, Decision: verdict.DecisionAllow, Code: m.code, State: in, Window: instant{}}
 	if err != nil {
 		status := apierrors.APIStatus(nil)
 		if s, ok := err.(apierrors.APIStatus); ok {
@@ -129,7 +173,8 @@ func judged(t *testing.T, m *made, name string, in known, err error) verdict.Adm
 		q.Written = written
 	}
 	var adm verdict.Admission
-	ours.Assume(0).Judge(q, &adm)
+	on := &config.APIServer{Admission: config.Admission{Enabled: []string{name}}}
+	ours.New(on).Judge(q, &adm)
 	if a := adm.Of(name); a != nil {
 		return *a
 	}
@@ -227,6 +272,46 @@ func TestCertificateSubjectRestriction(t *testing.T) {
 		opposite := forbidden("certificatesigningrequests.certificates.k8s.io",
 			"use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed")
 		compare(t, real, &m, "CertificateSubjectRestriction", nil, opposite, false, count)
+	}
+	t.Log(count)
+	for _, outcome := range []string{verdict.PluginPass, verdict.PluginMatch} {
+		if count[outcome]*10 < runs(t) {
+			t.Errorf("%s: %d of %d; the generator has lost its aim", outcome, count[outcome], runs(t))
+		}
+	}
+}
+
+// TestDenyServiceExternalIPs compares with the plugin DenyServiceExternalIPs, which looks at changes too: of those
+// that give external IPs the replica does not know which the service had.
+func TestDenyServiceExternalIPs(t *testing.T) {
+	const name = denyserviceexternalips.PluginName
+	known := admission.NewPlugins()
+	denyserviceexternalips.Register(known)
+	x, err := known.InitPlugin(name, nil, admission.PluginInitializers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	service := func() *corev1.Service {
+		meta := metav1.ObjectMeta{Name: "x", Namespace: namespace, Labels: map[string]string{"l": pick(r, "a", "b")}}
+		return &corev1.Service{ObjectMeta: meta,
+			Spec: corev1.ServiceSpec{Type: pick(r, corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer),
+				Ports:       []corev1.ServicePort{{Port: 80}},
+				ExternalIPs: pick(r, nil, nil, []string{}, []string{"10.0.0.1"}, []string{"10.0.0.2", "10.0.0.1"}, []string{"10.0.0.2"})}}
+	}
+	count := map[string]int{}
+	for range runs(t) {
+		from, to := service(), service()
+		var m made
+		if r.IntN(2) == 0 {
+			m = create(t, to, corev1.SchemeGroupVersion.WithKind("Service"), "services")
+		} else {
+			m = update(t, r, from, to)
+		}
+		opposite := forbidden("services", "Use of external IPs is denied by admission control")
+		compare(t, x.(plugin), &m, name, nil, opposite, m.code == 200 && len(to.Spec.ExternalIPs) > 0, count)
 	}
 	t.Log(count)
 	for _, outcome := range []string{verdict.PluginPass, verdict.PluginMatch} {
