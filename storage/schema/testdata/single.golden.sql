@@ -683,8 +683,3 @@ ALTER TABLE `retrial`.events
         COMMENT 'for each of admission_plugins: the response code where it refused the request, else 0' CODEC(ZSTD(1))
 ;
 
--- Which release of Kubernetes a request was judged by. Rows from before it do not say.
-ALTER TABLE `retrial`.events
-    ADD COLUMN IF NOT EXISTS release LowCardinality(String) COMMENT 'the release of Kubernetes by whose rules the request was judged, such as 1.36; empty where nobody knows it'
-;
-
