@@ -43,4 +43,5 @@ var registry = map[config.AuthorizerType]func(z *config.Authorizer, cfg *config.
 	config.Node:        newNodes,
 	config.RBAC:        newRBAC,
 	config.Webhook:     newWebhookAuthorizer,
+	config.Viewers:     newViewers,
 }
