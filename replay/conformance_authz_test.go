@@ -258,7 +258,6 @@ func withFiles(files map[string]string, more ...string) map[string]string {
 func TestConformanceAuthorizers(t *testing.T) {
 	const ns = "/api/v1/namespaces/default/"
 	denied := flags("--authorization-mode=AlwaysDeny,RBAC")
-	viewed := flags("--authorization-mode=Viewers,RBAC")
 	abac := withFiles(flags("--authorization-mode=ABAC", "--authorization-policy-file=/etc/kubernetes/abac.jsonl"), "abac.jsonl", strings.Join([]string{
 		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"rita","readonly":true,"apiGroup":"*","resource":"pods","namespace":"*","nonResourcePath":"/x"}}`,
 		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"otto","apiGroup":"*","resource":"*"}}`,
@@ -283,10 +282,6 @@ func TestConformanceAuthorizers(t *testing.T) {
 		{name: "32 AlwaysDeny's words", config: denied, user: "bob", verb: "list", uri: ns + "pods", record: "forbid Everything is forbidden."},
 		{name: "32 and RBAC's behind them", config: denied, user: "alice", verb: "list", uri: ns + "secrets", record: "forbid Everything is forbidden.\n" + aliceLacks},
 		{name: "32 AlwaysDeny is not silent", config: denied, user: "bob", verb: "list", uri: ns + "pods", record: "forbid", class: verdict.ClassReason},
-		{name: "viewers read", config: viewed, user: "vera viewers", verb: "list", uri: ns + "pods", record: "allow", by: "viewers"},
-		{name: "viewers read no secrets", config: viewed, user: "vera viewers", verb: "list", uri: ns + "secrets", record: "forbid Viewers only read."},
-		{name: "viewers, and behind them RBAC", config: viewed, user: "alice", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "rbac"},
-		{name: "viewers are not silent", config: viewed, user: "bob", verb: "list", uri: ns + "pods", record: "forbid", class: verdict.ClassReason},
 		{name: "59 readonly: get", config: abac, user: "rita", verb: "get", uri: ns + "pods/x", record: "allow", by: "abac"},
 		{name: "59 readonly: the subresource does not matter", config: abac, user: "rita", verb: "get", uri: ns + "pods/x/log", record: "allow", by: "abac"},
 		{name: "59 readonly: create", config: abac, user: "rita", verb: "create", uri: ns + "pods", record: "forbid No policy matched."},

@@ -43,5 +43,4 @@ var registry = map[config.AuthorizerType]func(z *config.Authorizer, cfg *config.
 	config.Node:        newNodes,
 	config.RBAC:        newRBAC,
 	config.Webhook:     newWebhookAuthorizer,
-	config.Viewers:     newViewers,
 }
