@@ -15,7 +15,8 @@ type Event struct {
 	AuditID    string    `json:"auditID"`
 	Request    string    `json:"request"` // identity of the request: audit IDs may be used again
 	Time       time.Time `json:"time"`
-	User       string    `json:"user"` // who it was authorized as
+	Subject    string    `json:"subject"` // whom it was authorized as
+	User       string    `json:"user"`    // the subject; the name goes with the next release
 	Verb       string    `json:"verb"`
 	RequestURI string    `json:"requestURI"`
 	Stage      string    `json:"stage"`    // of the judged event
@@ -35,7 +36,7 @@ type EventsRequest struct {
 	Cluster  string    `json:"cluster" required:"true" help:"cluster the question is about"`
 	From     time.Time `json:"from" help:"requests at or after this time"`
 	To       time.Time `json:"to" help:"requests before this time"`
-	User     string    `json:"user" help:"user the request was authorized as"`
+	Subject  string    `json:"subject" old:"user" help:"whom the request was authorized as"`
 	Verb     string    `json:"verb" help:"verb of the request"`
 	Resource string    `json:"resource" help:"resource of the request, without group"`
 	Decision string    `json:"decision" enum:"allow,forbid,none" help:"decision the apiserver recorded"`
@@ -63,7 +64,7 @@ type EventsAnswer struct {
 
 // Events answers with requests and their verdicts.
 func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer, err error) {
-	f := storage.EventFilter{Cluster: q.Cluster, From: q.From, To: q.To, Subject: q.User, Verb: q.Verb, Resource: q.Resource,
+	f := storage.EventFilter{Cluster: q.Cluster, From: q.From, To: q.To, Subject: q.Subject, Verb: q.Verb, Resource: q.Resource,
 		Recorded: q.Decision, Outcome: q.Outcome, Class: q.Class, Limit: q.Limit, Judged: true}
 	if q.Before != "" {
 		if f.Before, err = parseCursor(q.Before); err != nil {
@@ -88,7 +89,8 @@ func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer
 
 func eventLine(r *verdict.Row) Event {
 	e := r.Event
-	line := Event{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, User: e.EffectiveUser().Username, Verb: e.Verb,
+	subject := e.EffectiveUser().Username
+	line := Event{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, Subject: subject, User: subject, Verb: e.Verb,
 		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
 	if v := r.Verdict; v != nil {
 		line.Recorded, line.Replayed, line.Outcome = v.Recorded.String(), v.Replayed.String(), v.Outcome.String()

@@ -54,7 +54,8 @@ type Denial struct {
 	Message    string    `json:"message,omitempty"` // of the response
 
 	Recorded string `json:"recorded"` // decision of the apiserver
-	Verdict  string `json:"verdict"`  // outcome of the verdict
+	Outcome  string `json:"outcome"`
+	Verdict  string `json:"verdict"` // the outcome; the name goes with the next release
 	Class    string `json:"class"`
 	// By is what refused it, a closed set; Text says it in one line.
 	By   string `json:"by"`
@@ -118,7 +119,7 @@ func (x *Explainer) Explain(cluster string, e *event.Event, v *verdict.Verdict) 
 	out := Denial{
 		Cluster: cluster, APIServer: e.Server, AuditID: e.AuditID, Verb: e.Verb, RequestURI: e.RequestURI,
 		User: e.User.Username, Groups: slices.Concat([]string{}, user.Groups), Received: e.RequestReceivedTimestamp,
-		Code: e.Code(), Message: StatusMessage(e), Recorded: v.Recorded.String(), Verdict: v.Outcome.String(), Class: v.Class,
+		Code: e.Code(), Message: StatusMessage(e), Recorded: v.Recorded.String(), Outcome: v.Outcome.String(), Verdict: v.Outcome.String(), Class: v.Class,
 		At: at.UTC(), Chain: []Shortfall{}, Checks: []DeniedCheck{}, Missing: []string{}, Identity: []string{},
 	}
 	if e.ImpersonatedUser != nil {

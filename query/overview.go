@@ -52,7 +52,8 @@ type Decided struct {
 
 // SubjectCount counts the requests of a subject.
 type SubjectCount struct {
-	User      string `json:"user"`
+	Subject   string `json:"subject"` // user name, as authorized
+	User      string `json:"user"`    // the subject; the name goes with the next release
 	Requests  int64  `json:"requests"`
 	Forbidden int64  `json:"forbidden"`
 	Drift     int64  `json:"drift"`
@@ -107,7 +108,7 @@ func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out Overview
 		out.Decisions = append(out.Decisions, Decided{d.Recorded, d.Replayed, d.Requests})
 	}
 	for _, s := range o.Subjects {
-		out.Subjects = append(out.Subjects, SubjectCount{s.Subject, s.Requests, s.Forbidden, s.Drift})
+		out.Subjects = append(out.Subjects, SubjectCount{s.Subject, s.Subject, s.Requests, s.Forbidden, s.Drift})
 	}
 	out.Next = Advise(q.Cluster, o.Outcomes, o.Lacks)
 	return out, nil

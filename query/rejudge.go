@@ -41,8 +41,8 @@ func RejudgeOf(j *verdict.RejudgeJob) RejudgeJob {
 
 // selectable are the keys of --where and where the values go.
 func selectable(r *verdict.Rejudge) map[string]*[]string {
-	return map[string]*[]string{"user": &r.Users, "verb": &r.Only.Verbs, "resource": &r.Only.Resources, "namespace": &r.Only.Namespaces,
-		"class": &r.Only.Classes, "verdict": &r.Only.Outcomes}
+	return map[string]*[]string{"subject": &r.Users, "verb": &r.Only.Verbs, "resource": &r.Only.Resources, "namespace": &r.Only.Namespaces,
+		"class": &r.Only.Classes, "outcome": &r.Only.Outcomes}
 }
 
 // WhereWords writes a selection the way --where takes it, sorted.
@@ -60,14 +60,20 @@ func WhereWords(r verdict.Rejudge) []string {
 // selectWhere adds a condition key=value. Values of one key are alternatives.
 func selectWhere(r *verdict.Rejudge, condition string) error {
 	key, value, ok := strings.Cut(condition, "=")
+	switch key { // names of before, which go with the next release
+	case "user":
+		key = "subject"
+	case "verdict":
+		key = "outcome"
+	}
 	list := selectable(r)[key]
 	if !ok || list == nil {
-		return Bad("where %q: write user=, verb=, resource=, namespace=, class= or verdict= and a value", condition)
+		return Bad("where %q: write subject=, verb=, resource=, namespace=, class= or outcome= and a value", condition)
 	}
 	switch key {
-	case "verdict":
+	case "outcome":
 		if !slices.Contains(outcomeNames(), value) {
-			return Bad("where verdict=%s: verdicts are %s", value, strings.Join(outcomeNames(), ", "))
+			return Bad("where outcome=%s: outcomes are %s", value, strings.Join(outcomeNames(), ", "))
 		}
 	case "class":
 		if verdict.Explain(value) == "" {

@@ -20,7 +20,8 @@ const MostUses = 1000
 // Doings is what a subject did, could do and never did.
 type Doings struct {
 	Cluster string     `json:"cluster"`
-	User    string     `json:"user"`
+	Subject string     `json:"subject"`
+	User    string     `json:"user"`   // the subject; the name goes with the next release
 	Groups  [][]string `json:"groups"` // sets it was seen with
 	// GroupsFrom is "requests", or "name" when there are none: what its name alone gives it.
 	GroupsFrom string       `json:"groupsFrom"`
@@ -79,11 +80,11 @@ type SubjectRule struct {
 	Last     *time.Time `json:"last"` // when it was last used
 }
 
-// SubjectRequest asks what a user did, could do and never did. The sums are of whole days. 404 when
+// SubjectRequest asks what a subject did, could do and never did. The sums are of whole days. 404 when
 // nothing is stored of it in the range and no binding names it.
 type SubjectRequest struct {
 	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about"`
-	User    string    `json:"user" required:"true" help:"user, as requests are authorized"`
+	Subject string    `json:"subject" old:"user" required:"true" help:"user name, as requests are authorized"`
 	From    time.Time `json:"from" help:"requests at or after this time; widened to whole days"`
 	To      time.Time `json:"to" help:"requests before this time; widened to whole days"`
 }
@@ -95,12 +96,12 @@ func (r SubjectRequest) check() error { return before(r.From, r.To) }
 
 // Subject answers what a subject did, could do and never did.
 func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, err error) {
-	cluster, user, from, to := q.Cluster, q.User, q.From, q.To
+	cluster, user, from, to := q.Cluster, q.Subject, q.From, q.To
 	u, err := a.Store.SubjectUsage(ctx, cluster, user, from, to, MostUses)
 	if err != nil {
 		return out, err
 	}
-	out = Doings{Cluster: cluster, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
+	out = Doings{Cluster: cluster, Subject: user, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
 		Drift: u.Drift, Folded: u.Folded, Usage: []SubjectUse{}, More: u.More, Rules: []SubjectRule{}}
 	if u.Requests > 0 {
 		out.First, out.Last = &u.First, &u.Last
@@ -145,7 +146,7 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse) (o
 		used[place{binding + g.Grant.Binding, subject + g.Grant.Subject, g.Grant.Rule}] = g
 	}
 	groups := slices.Concat(s.Groups...)
-	for _, h := range leastpriv.HeldBy(policy, s.User, groups) {
+	for _, h := range leastpriv.HeldBy(policy, s.Subject, groups) {
 		subject, role := h.Subject.Kind+"/"+h.Subject.Name, h.Role.Kind+"/"+h.Role.Name
 		if h.Subject.Kind == rbacv1.ServiceAccountKind {
 			subject = h.Subject.Kind + "/" + cmp.Or(h.Subject.Namespace, h.Binding.Namespace) + "/" + h.Subject.Name

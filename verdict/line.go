@@ -21,7 +21,8 @@ type Line struct {
 	Recorded                 string      `json:"recorded"`
 	RecordedReason           string      `json:"recordedReason,omitempty"`
 	Replayed                 string      `json:"replayed"`
-	Verdict                  string      `json:"verdict"`
+	Outcome                  string      `json:"outcome"`
+	Verdict                  string      `json:"verdict"` // the outcome; the name goes with the next release
 	Class                    string      `json:"class"`
 	Cause                    string      `json:"cause"`
 	Authorizer               string      `json:"authorizer"`
@@ -95,7 +96,8 @@ type ReviewLine struct {
 	Recorded string   `json:"recorded"`
 	Replayed string   `json:"replayed"`
 	Reason   string   `json:"reason,omitempty"`
-	Verdict  string   `json:"verdict"`
+	Outcome  string   `json:"outcome"`
+	Verdict  string   `json:"verdict"` // the outcome; the name goes with the next release
 	Cause    string   `json:"cause,omitempty"`
 }
 
@@ -106,7 +108,7 @@ func (v *Verdict) Line(e *event.Event) Line {
 		RequestReceivedTimestamp: e.RequestReceivedTimestamp.UTC().Format(TimestampFormat),
 		User:                     e.User.Username, Verb: e.Verb, Stage: string(e.Stage),
 		Recorded: v.Recorded.String(), RecordedReason: v.RecordedReason, Replayed: v.Replayed.String(),
-		Verdict: v.Outcome.String(), Class: v.Class, Cause: v.Cause, Authorizer: v.Authorizer,
+		Outcome: v.Outcome.String(), Verdict: v.Outcome.String(), Class: v.Class, Cause: v.Cause, Authorizer: v.Authorizer,
 		Grants: grantLines(v.Grants), Errors: v.Errors, Missing: v.Missing, Identity: v.Identity,
 		Evidence: v.Evidence, Explained: v.Explained, Credential: v.Credential, Chain: v.Chain,
 		Engine: v.Engine, Config: v.Config,
@@ -133,7 +135,8 @@ func (v *Verdict) Line(e *event.Event) Line {
 	}
 	if r := v.Review; r != nil {
 		l.Review = &ReviewLine{Kind: r.Kind, User: r.User, Groups: r.Groups, Asked: askedText(&r.Attributes),
-			Recorded: r.Recorded.String(), Replayed: r.Replayed.String(), Reason: r.Reason, Verdict: r.Outcome.String(), Cause: r.Cause}
+			Recorded: r.Recorded.String(), Replayed: r.Replayed.String(), Reason: r.Reason, Outcome: r.Outcome.String(), Verdict: r.Outcome.String(),
+			Cause: r.Cause}
 	}
 	return l
 }

@@ -38,12 +38,12 @@ func TestAppendLine(t *testing.T) {
 	}
 	want := `{"auditID":"a\u001b[31m","requestURI":"/api/v1/namespaces/shop/pods?a=1&b=<","requestReceivedTimestamp":"2026-05-04T11:00:00.000001Z",` +
 		`"user":"sue","impersonatedUser":"alice","verb":"list","stage":"ResponseComplete","recorded":"allow","recordedReason":"r","replayed":"allow",` +
-		`"verdict":"drift","class":"unexplained-reason","cause":"c","authorizer":"rbac",` +
+		`"outcome":"drift","verdict":"drift","class":"unexplained-reason","cause":"c","authorizer":"rbac",` +
 		`"grants":[{"binding":"RoleBinding/shop/b","role":"Role/shop/r","subject":"ServiceAccount/shop/api","rule":0,"reason":"why"}],` +
 		`"impersonation":{"replayed":"forbid","recorded":"none","mode":"legacy","grants":[],"missing":["x"]},"admission":{"recorded":"admitted"},` +
 		`"chain":[{"authorizer":"masters","answer":"no opinion"},{"authorizer":"guard","answer":"unknown","reason":"why"}],` +
 		`"implied":[{"check":"upgrade","asked":"create pods/exec shop/p","replayed":"allow","recorded":"none","grants":[{"binding":"ClusterRoleBinding/b","role":"ClusterRole/r","subject":"User/sue","rule":0,"reason":""}]}],` +
-		`"review":{"kind":"SubjectAccessReview","user":"u","asked":"get deployments.apps d","recorded":"allow","replayed":"error","verdict":"drift","cause":"c"},"engine":"v1","config":"lag=100ms"}` + "\n"
+		`"review":{"kind":"SubjectAccessReview","user":"u","asked":"get deployments.apps d","recorded":"allow","replayed":"error","outcome":"drift","verdict":"drift","cause":"c"},"engine":"v1","config":"lag=100ms"}` + "\n"
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
@@ -56,7 +56,7 @@ func TestAppendLine(t *testing.T) {
 	if err := json.Unmarshal(empty, &members); err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"grants": "[]", "recorded": `"none"`, "replayed": `"none"`, "verdict": `"not_judged"`, "class": `""`, "cause": `""`} {
+	for name, value := range map[string]string{"grants": "[]", "recorded": `"none"`, "replayed": `"none"`, "outcome": `"not_judged"`, "class": `""`, "cause": `""`} {
 		if string(members[name]) != value {
 			t.Errorf("%s is %s, want %s", name, members[name], value)
 		}

@@ -51,7 +51,8 @@ type Sample struct {
 type Example struct {
 	AuditID string    `json:"auditID"`
 	At      time.Time `json:"at"`
-	User    string    `json:"user"`
+	Subject string    `json:"subject"`
+	User    string    `json:"user"` // the subject; the name goes with the next release
 	Verb    string    `json:"verb"`
 	URI     string    `json:"requestURI"`
 	Cause   string    `json:"cause"`
@@ -61,7 +62,8 @@ type Example struct {
 type Group struct {
 	Cluster string `json:"cluster"`
 	Server  string `json:"apiserver,omitempty"`
-	Verdict string `json:"verdict"`
+	Outcome string `json:"outcome"`
+	Verdict string `json:"verdict"` // the outcome; the name goes with the next release
 	Class   string `json:"class"`
 	Text    string `json:"text"` // the class in one line
 	// About is the object, or what is missing, that the requests have in common; "" when they
@@ -121,7 +123,8 @@ func (c *Collector) Add(s *Sample, n int64) {
 	}
 	if g == nil {
 		g = &group{
-			Group: Group{Cluster: s.Cluster, Server: s.Server, Verdict: s.Outcome.String(), Class: s.Class, Text: verdict.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
+			Group: Group{Cluster: s.Cluster, Server: s.Server, Outcome: s.Outcome.String(), Verdict: s.Outcome.String(), Class: s.Class,
+				Text: verdict.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
 			users: map[string]struct{}{}, kinds: map[string]Cause{},
 		}
 		c.groups[k] = g
@@ -149,7 +152,7 @@ func (c *Collector) Add(s *Sample, n int64) {
 
 // example keeps the earliest requests, by time and then audit ID.
 func (g *group) example(s *Sample) {
-	x := Example{s.AuditID, s.At, s.User, s.Verb, s.URI, s.Cause}
+	x := Example{s.AuditID, s.At, s.User, s.User, s.Verb, s.URI, s.Cause}
 	i, _ := slices.BinarySearchFunc(g.Examples, x, func(a, b Example) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.AuditID, b.AuditID))
 	})
@@ -177,7 +180,7 @@ func (c *Collector) Groups() []Group {
 	}
 	order := map[string]int{verdict.OutcomeDrift.String(): 0, verdict.OutcomeIndeterminate.String(): 1, verdict.OutcomeAmbiguous.String(): 2}
 	slices.SortFunc(out, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(order[a.Verdict], order[b.Verdict]), -cmp.Compare(a.Count, b.Count), strings.Compare(a.Cluster, b.Cluster),
+		return cmp.Or(cmp.Compare(order[a.Outcome], order[b.Outcome]), -cmp.Compare(a.Count, b.Count), strings.Compare(a.Cluster, b.Cluster),
 			strings.Compare(a.Server, b.Server), strings.Compare(a.Class, b.Class), strings.Compare(a.About, b.About))
 	})
 	return out

@@ -95,7 +95,7 @@ func TestAPISubject(t *testing.T) {
 			SubjectKind: "User", Subject: "ann"}, Requests: 3, Last: at}},
 	}}
 	t.Run("did, could, never did", func(t *testing.T) {
-		s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=ann"))
+		s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&subject=ann"))
 		if s.Requests != 5 || s.Forbidden != 2 || s.Drift != 1 || !s.More || s.First == nil || !s.First.Equal(at) || s.GroupsFrom != "requests" || f.limit != query.MostUses {
 			t.Errorf("got %+v", s)
 		}
@@ -115,24 +115,24 @@ func TestAPISubject(t *testing.T) {
 		}
 	})
 	t.Run("never seen, but bound", func(t *testing.T) {
-		s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=system:serviceaccount:shop:bot"))
+		s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&subject=system:serviceaccount:shop:bot"))
 		if s.Requests != 0 || s.First != nil || s.GroupsFrom != "name" || len(s.Rules) != 2 || s.Rules[0].Subject != "ServiceAccount/shop/bot" {
 			t.Errorf("got %+v", s)
 		}
 	})
 	t.Run("nobody", func(t *testing.T) {
-		w := askFake(t, f, http.MethodGet, "subject?cluster=c&user=eve")
+		w := askFake(t, f, http.MethodGet, "subject?cluster=c&subject=eve")
 		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `no request of "eve"`) {
 			t.Errorf("%d: %s", w.Code, w.Body)
 		}
 	})
 	t.Run("no state", func(t *testing.T) {
 		f := &fakeStore{fakeSubjects: f.fakeSubjects}
-		if s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=ann")); s.Known || len(s.Rules) != 0 || s.Requests != 5 {
+		if s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&subject=ann")); s.Known || len(s.Rules) != 0 || s.Requests != 5 {
 			t.Errorf("got %+v", s)
 		}
 	})
-	for path, says := range map[string]string{"subject?user=ann": "cluster is missing", "subject?cluster=c": "user is missing", "subject?cluster=c&name=x": "no parameter"} {
+	for path, says := range map[string]string{"subject?subject=ann": "cluster is missing", "subject?cluster=c": "subject is missing", "subject?cluster=c&name=x": "no parameter"} {
 		if w := askFake(t, f, http.MethodGet, path); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: %d: %s", path, w.Code, w.Body)
 		}

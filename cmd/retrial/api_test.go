@@ -142,7 +142,7 @@ func TestAPIRefusesBadQuestions(t *testing.T) {
 		{"parameter twice", "events?cluster=c&cluster=d", "given 2 times"},
 		{"unreadable query", "events?cluster=%zz", "cannot be read"},
 		{"not UTF-8", "events?cluster=%ff", "not UTF-8"},
-		{"very long parameter", "events?cluster=c&user=" + strings.Repeat("x", params.MaxValue+1), "at most"},
+		{"very long parameter", "events?cluster=c&subject=" + strings.Repeat("x", params.MaxValue+1), "at most"},
 		{"unknown outcome", "events?cluster=c&outcome=drfit", "want one of match, drift"},
 		{"unknown class", "events?cluster=c&class=nonsense", "no class"},
 		{"unknown decision", "events?cluster=c&decision=deny", "want one of allow, forbid, none"},
@@ -330,12 +330,17 @@ func TestAPIEvents(t *testing.T) {
 		Older  string        `json:"older"`
 	}
 	f := &fakeStore{rows: []verdict.Row{row("a", 3, true), row("b", 2, true), row("c", 1, true)}}
-	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=2&user=u&verb=v&resource=r&decision=forbid&outcome=drift&class="+verdict.ClassReason))
+	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=2&subject=u&verb=v&resource=r&decision=forbid&outcome=drift&class="+verdict.ClassReason))
 	if len(page.Events) != 2 || page.Older == "" || page.Events[0].Request != f.rows[0].Request.String() {
 		t.Fatalf("got %+v", page)
 	}
 	if g := f.filter; g.Subject != "u" || g.Verb != "v" || g.Resource != "r" || g.Recorded != "forbid" || g.Outcome != "drift" || g.Class != verdict.ClassReason || !g.Judged {
 		t.Errorf("filter %+v", g)
+	}
+	old := askFake(t, f, http.MethodGet, "events?cluster=c&user=ann")
+	decodeAnswer[answer](t, old)
+	if said := old.Header().Get("Warning"); f.filter.Subject != "ann" || !strings.Contains(said, "user is called subject now") {
+		t.Errorf("a parameter's name of before: asked about %q, warned %q", f.filter.Subject, said)
 	}
 	decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&before="+url.QueryEscape(page.Older)))
 	if f.filter.Before != storage.CursorOf(&f.rows[1]) {

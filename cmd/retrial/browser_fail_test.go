@@ -23,9 +23,9 @@ func TestBrowserFailures(t *testing.T) {
 		stands            string // what is there all the same; "" for nothing
 		there             string // what is there after asking again
 	}{
-		{"what it did", "#/subject?cluster=sample&user=alpha", "subject", "[aria-label='What it did']", ".rights", ".uses"},
-		{"what it could", "#/subject?cluster=sample&user=alpha", "can", "[aria-label='What it could']", ".uses", ".rights"},
-		{"suggestion", "#/subject?cluster=sample&user=alpha", "suggest", "[aria-label='The least it needs']", ".uses", ".blocks pre"},
+		{"what it did", "#/subject?cluster=sample&subject=alpha", "subject", "[aria-label='What it did']", ".rights", ".uses"},
+		{"what it could", "#/subject?cluster=sample&subject=alpha", "can", "[aria-label='What it could']", ".uses", ".rights"},
+		{"suggestion", "#/subject?cluster=sample&subject=alpha", "suggest", "[aria-label='The least it needs']", ".uses", ".blocks pre"},
 		{"ranking", "#/subjects?cluster=sample", "suggest", "[aria-label='By excess']", "h1", ".ranking"},
 		{"findings", "#/findings?cluster=sample", "findings", "[aria-label=Findings]", ".rules", ".findings"},
 		{"rules", "#/findings?cluster=sample", "rules", "[aria-label='What the detections look for']", ".findings", ".rules"},
@@ -58,19 +58,19 @@ func TestBrowserFailures(t *testing.T) {
 	t.Run("a slow answer does not paint over a newer one", func(t *testing.T) {
 		release := make(chan struct{})
 		s.set("subject", func(q url.Values) any {
-			if q.Get("user") == "slow" {
+			if q.Get("subject") == "slow" {
 				<-release
 			}
 			answer := object{}
 			for k, v := range good["subject"].(object) {
 				answer[k] = v
 			}
-			answer["groups"] = [][]string{{"group of " + q.Get("user")}}
+			answer["groups"] = [][]string{{"group of " + q.Get("subject")}}
 			return answer
 		})
-		b.load(t, s.url+"#/subject?cluster=sample&user=slow")
+		b.load(t, s.url+"#/subject?cluster=sample&subject=slow")
 		b.until(t, "the page waits", `document.querySelector('[aria-label="What it did"] .loading') && document.querySelector('.rights')`)
-		b.do(t, `location.hash = '#/subject?cluster=sample&user=quick'`)
+		b.do(t, `location.hash = '#/subject?cluster=sample&subject=quick'`)
 		b.until(t, "the newer answer", readsIn("main", "group of quick"))
 		close(release)
 		b.run(t, "back", chromedp.NavigateBack())
@@ -78,7 +78,7 @@ func TestBrowserFailures(t *testing.T) {
 		s.set("subject", good["subject"])
 	})
 	t.Run("news wait for the reader", func(t *testing.T) {
-		b.load(t, s.url+"#/subject?cluster=sample&user=alpha")
+		b.load(t, s.url+"#/subject?cluster=sample&subject=alpha")
 		b.until(t, "the page", `document.querySelector('.uses') && document.querySelector('.blocks')`)
 		b.do(t, `window.before = document.querySelector('.uses')`)
 		s.set("clusters", object{"clusters": []any{object{"name": "sample", "events": 11, "first": "2026-11-20T11:36:00Z", "last": "2026-11-20T11:46:00Z"}}})

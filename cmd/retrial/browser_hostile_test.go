@@ -61,7 +61,7 @@ func TestBrowserHostileAnswers(t *testing.T) {
 	}
 	t.Run("subject", func(t *testing.T) {
 		for _, h := range hostile {
-			b.load(t, s.url+"#/subject?"+url.Values{"cluster": {"sample"}, "user": {h.raw}, "rows": {"all"}}.Encode())
+			b.load(t, s.url+"#/subject?"+url.Values{"cluster": {"sample"}, "subject": {h.raw}, "rows": {"all"}}.Encode())
 			b.until(t, "it is drawn", `document.querySelector('.uses') && document.querySelector('.rights') && document.querySelector('.unused') && document.querySelector('#main .keep')`)
 			if !value[bool](t, b, h.name, readsIn("h1", h.read())) {
 				t.Errorf("%s is not the title: %s", h.name, b.look(`document.querySelector('h1').textContent`))
@@ -83,7 +83,7 @@ func TestBrowserHostileAnswers(t *testing.T) {
 	t.Run("links carry what they show", func(t *testing.T) {
 		b.load(t, s.url+"#/subjects?cluster=sample")
 		b.until(t, "the list", `document.querySelector('.ranking a')`)
-		users := value[[]string](t, b, "users", `[...document.querySelectorAll('.ranking tbody a')].map(a => new URLSearchParams(a.getAttribute('href').split(/\?(.*)/s)[1]).get('user'))`)
+		users := value[[]string](t, b, "users", `[...document.querySelectorAll('.ranking tbody a')].map(a => new URLSearchParams(a.getAttribute('href').split(/\?(.*)/s)[1]).get('subject'))`)
 		if !reflect.DeepEqual(users, texts) {
 			t.Errorf("links lead to %.300q", users)
 		}
@@ -115,7 +115,7 @@ func TestBrowserHostileAnswers(t *testing.T) {
 	})
 	t.Run("narrow", func(t *testing.T) {
 		b.run(t, "narrow", chromedp.EmulateViewport(390, 844))
-		for _, hash := range []string{"#/subject?cluster=sample&user=x", "#/subjects?cluster=sample", "#/findings?cluster=sample", "#/access?cluster=sample&verb=get&resource=x", "#/access?cluster=sample&subject=x", "#/lineage?cluster=sample&subject=x", "#/?cluster=sample"} {
+		for _, hash := range []string{"#/subject?cluster=sample&subject=x", "#/subjects?cluster=sample", "#/findings?cluster=sample", "#/access?cluster=sample&verb=get&resource=x", "#/access?cluster=sample&subject=x", "#/lineage?cluster=sample&subject=x", "#/?cluster=sample"} {
 			b.load(t, s.url+hash)
 			b.until(t, "it is drawn", `document.querySelector('main .rows') && !document.querySelector('.loading')`)
 			if over := value[float64](t, b, "width", `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {

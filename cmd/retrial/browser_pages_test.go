@@ -38,7 +38,7 @@ func TestBrowserPages(t *testing.T) {
 	}
 
 	t.Run("empty store", func(t *testing.T) {
-		for _, hash := range []string{"#/", "#/subjects", "#/subject?user=alice", "#/findings", "#/findings?finding=x", "#/access", "#/access?verb=get&resource=secrets"} {
+		for _, hash := range []string{"#/", "#/subjects", "#/subject?subject=alice", "#/findings", "#/findings?finding=x", "#/access", "#/access?verb=get&resource=secrets"} {
 			b.load(t, s.ui+hash)
 			b.until(t, hash+" says what to do", `document.querySelector('main').innerText.includes('retrial connect NAME') && document.querySelectorAll('#views a').length === 5`)
 		}
@@ -102,13 +102,13 @@ func subjectPage(t *testing.T, s *running, b *browser) {
 	var did query.Doings
 	var best query.SuggestAnswer
 	span := sampleRange(t, s)
-	s.get(t, "subject?"+with(span, "user", "carol"), &did)
+	s.get(t, "subject?"+with(span, "subject", "carol"), &did)
 	s.get(t, "suggest?"+with(span, "subject", "carol"), &best)
 	own := best.Suggestions[0]
 	if did.Requests == 0 || did.Forbidden == 0 || own.Excess.Before == 0 || len(own.Apply) == 0 || len(own.Remove) == 0 {
 		t.Fatalf("carol is of no use here: %+v", own.Excess)
 	}
-	b.load(t, s.ui+"#/subject?cluster=sample&user=carol")
+	b.load(t, s.ui+"#/subject?cluster=sample&subject=carol")
 	b.until(t, "it is drawn", drawn)
 	for title, want := range map[string]int64{"Requests": did.Requests, "Forbidden": did.Forbidden, "Drift": 0, "Excess": int64(own.Excess.Before), "After the change": int64(own.Excess.After), "By groups": int64(own.Excess.Kept)} {
 		if got := value[string](t, b, title, tile(title)); got != grouped(want) {
@@ -152,7 +152,7 @@ func subjectPage(t *testing.T, s *running, b *browser) {
 	b.until(t, "all of its uses", fmt.Sprintf(`document.querySelectorAll('.uses tbody tr').length === %d`, len(did.Usage)))
 	b.blameless(t)
 
-	b.load(t, s.ui+"#/subject?cluster=sample&user=nobody-at-all")
+	b.load(t, s.ui+"#/subject?cluster=sample&subject=nobody-at-all")
 	b.until(t, "nobody is told as such", drawn+` && document.querySelector('main').innerText.includes('nobody-at-all') && document.querySelector('[aria-label="What it did"]').innerText.includes('no request') && !document.querySelector('.failed')`)
 	b.excuse()
 }
@@ -169,7 +169,7 @@ func subjectsPage(t *testing.T, s *running, b *browser) {
 	b.do(t, `document.querySelector('#find').focus()`)
 	b.run(t, "type", chromedp.KeyEvent("bob"))
 	b.press(t, enterKey)
-	b.until(t, "a subject by name", `location.hash.includes('user=bob') && document.querySelector('h1')?.innerText === 'bob'`)
+	b.until(t, "a subject by name", `location.hash.includes('subject=bob') && document.querySelector('h1')?.innerText === 'bob'`)
 	b.blameless(t)
 }
 
@@ -294,7 +294,7 @@ func linksBetween(t *testing.T, s *running, b *browser) {
 	b.until(t, "the findings, with the focus on them", `document.title.startsWith('Findings') && document.activeElement.id === 'main' && document.querySelector('#views [aria-current=page]').innerText === 'Findings'`)
 	b.run(t, "back", chromedp.NavigateBack())
 
-	b.load(t, s.ui+"#/?cluster=sample&user=grace&decision=allow")
+	b.load(t, s.ui+"#/?cluster=sample&subject=grace&decision=allow")
 	b.until(t, "grace's requests", listed+`.length > 0 && document.querySelector('#requests [data-k=about]')`)
 	b.click(t, "#requests tbody tr", " grants")
 	b.until(t, "why", `document.querySelectorAll('#drawer a.node').length >= 6`)
@@ -307,8 +307,14 @@ func linksBetween(t *testing.T, s *running, b *browser) {
 	b.click(t, ".holders a.who", "")
 	b.until(t, "a subject", `/subject|access/.test(location.hash) && `+drawn)
 
+	// An address that was kept when parameters had other names.
+	b.load(t, s.ui+"#/?cluster=sample&user=grace&decision=allow")
+	b.until(t, "grace's requests by an old address", listed+`.length > 0 && document.querySelector('#requests [data-k=about]')`)
+	b.click(t, "#requests [data-k=about]", "")
+	b.until(t, "grace by the name of today", `location.hash.includes('subject=grace') && !location.hash.includes('user=') && document.querySelector('h1')?.innerText === 'grace'`)
+
 	// One about whom there is something to suggest: a 404 would be an error on the console.
-	b.load(t, s.ui+"#/?cluster=sample&range=15m&user=carol")
+	b.load(t, s.ui+"#/?cluster=sample&range=15m&subject=carol")
 	b.until(t, "the list", listed+`.length === 50`)
 	b.click(t, "#requests a.who", "carol")
 	b.until(t, "the subject, in the same range", `location.hash.startsWith('#/subject?') && location.hash.includes('range=15m') && document.querySelector('.uses')`)
@@ -319,7 +325,7 @@ func linksBetween(t *testing.T, s *running, b *browser) {
 
 // accessible holds every page to what people without a mouse or without eyes need.
 func accessible(t *testing.T, s *running, b *browser) {
-	for _, hash := range []string{"#/?cluster=sample", "#/subjects?cluster=sample", "#/subject?cluster=sample&user=carol", "#/findings?cluster=sample", "#/access?cluster=sample", "#/access?cluster=sample&verb=get&resource=secrets", "#/access?cluster=sample&subject=carol"} {
+	for _, hash := range []string{"#/?cluster=sample", "#/subjects?cluster=sample", "#/subject?cluster=sample&subject=carol", "#/findings?cluster=sample", "#/access?cluster=sample", "#/access?cluster=sample&verb=get&resource=secrets", "#/access?cluster=sample&subject=carol"} {
 		b.load(t, s.ui+hash)
 		b.until(t, hash+" is drawn", drawn)
 		for what, js := range map[string]string{
@@ -367,7 +373,7 @@ func hostileState(t *testing.T) []byte {
 func hostilePages(t *testing.T, s *running, b *browser) {
 	for _, h := range hostile {
 		t.Run(h.name, func(t *testing.T) {
-			b.load(t, s.ui+"#/subject?"+url.Values{"cluster": {"hostile"}, "user": {h.raw}}.Encode())
+			b.load(t, s.ui+"#/subject?"+url.Values{"cluster": {"hostile"}, "subject": {h.raw}}.Encode())
 			b.until(t, "the subject", drawn+` && document.querySelector('.uses') && `+readsIn("h1", h.read())+` && `+readsIn(".rights", "ClusterRoleBinding/"+h.read()))
 			if got := value[string](t, b, "requests", tile("Requests")); got != "1" {
 				t.Errorf("%s requests", got)
@@ -375,7 +381,7 @@ func hostilePages(t *testing.T, s *running, b *browser) {
 			b.until(t, "nothing became markup", unharmed)
 			b.do(t, `location.hash = '#/access?' + new URLSearchParams({cluster: 'hostile', verb: 'get', resource: 'secrets', name: `+quoteJS(h.raw)+`})`)
 			b.until(t, "who can", drawn+` && document.querySelector('.holders') && `+readsIn(".holders", h.read()))
-			users := value[[]string](t, b, "links", `[...document.querySelectorAll('.holders a.who')].map(a => new URLSearchParams(a.getAttribute('href').split(/\?(.*)/s)[1])).map(p => p.get('user') ?? p.get('subject'))`)
+			users := value[[]string](t, b, "links", `[...document.querySelectorAll('.holders a.who')].map(a => new URLSearchParams(a.getAttribute('href').split(/\?(.*)/s)[1])).map(p => p.get('subject'))`)
 			if !slices.Contains(users, h.raw) || !slices.Contains(users, "group:"+h.raw) {
 				t.Errorf("its holders are %q", users)
 			}

@@ -101,12 +101,12 @@ func answersOf(texts []string) map[string]any {
 		unused = append(unused, object{"binding": "ClusterRoleBinding/" + s, "role": "ClusterRole/" + s, "rule": 1, "grants": []string{"get " + s}, "excess": 9})
 		keeps = append(keeps, object{"binding": "RoleBinding/x/" + s, "role": "ClusterRole/" + s, "group": s, "relied": 2, "excess": 1, "undoes": []string{s}})
 		holders = append(holders, object{"kind": "User", "name": s, "namespace": "", "scope": "namespace:" + s, "grants": []any{grant}})
-		drifts = append(drifts, object{"cluster": s, "apiserver": s, "verdict": "drift", "class": s, "text": s, "about": s, "count": 3, "users": 2, "first": first, "last": last,
-			"examples": []any{object{"auditID": s, "at": first, "user": s, "verb": s, "requestURI": s, "cause": s}}, "likely": []any{object{"kind": s, "why": s, "give": s}}})
+		drifts = append(drifts, object{"cluster": s, "apiserver": s, "outcome": "drift", "class": s, "text": s, "about": s, "count": 3, "users": 2, "first": first, "last": last,
+			"examples": []any{object{"auditID": s, "at": first, "subject": s, "verb": s, "requestURI": s, "cause": s}}, "likely": []any{object{"kind": s, "why": s, "give": s}}})
 		issued := object{"at": first, "by": s, "from": s, "auditID": s, "expires": last, "serviceAccount": s, "pod": s, "node": s, "secret": s, "csr": s, "signer": s, "commonName": s, "organizations": []string{s}}
 		lives = append(lives, object{"credential": s, "issue": issued, "explained": []string{s}, "users": []string{s}, "requests": 4, "forbidden": 1, "first": first, "last": last, "more": -1,
-			"uses":     []any{object{"user": s, "userAgent": s, "from": s, "pod": s, "node": s, "requests": 4, "first": first, "last": last}},
-			"findings": []any{object{"name": s, "evidence": s}}})
+			"uses":           []any{object{"user": s, "userAgent": s, "from": s, "pod": s, "node": s, "requests": 4, "first": first, "last": last}},
+			"contradictions": []any{object{"name": s, "evidence": s}}})
 		answers = append(answers, object{"authenticator": s, "why": s})
 		steps = append(steps, object{"authorizer": s, "answer": s, "reason": s})
 		checks = append(checks, object{"check": s, "asked": s, "replayed": "forbid", "recorded": "allow", "perhaps": s, "missing": []string{s}, "grants": []any{grant}})
@@ -143,7 +143,7 @@ func answersOf(texts []string) map[string]any {
 		scopes = append(scopes, object{"namespace": s, "rules": held})
 	}
 	return map[string]any{
-		"subject":  object{"cluster": "sample", "user": "x", "groups": [][]string{texts}, "groupsFrom": "requests", "first": at, "last": at, "requests": 100, "forbidden": 5, "drift": 1, "usage": uses, "more": true, "rules": rules},
+		"subject":  object{"cluster": "sample", "subject": "x", "groups": [][]string{texts}, "groupsFrom": "requests", "first": at, "last": at, "requests": 100, "forbidden": 5, "drift": 1, "usage": uses, "more": true, "rules": rules},
 		"can":      object{"cluster": "sample", "subject": "x", "groups": texts, "groupsFrom": "requests", "at": at, "scopes": scopes[:1], "missing": texts, "superuser": true},
 		"who-can":  object{"cluster": "sample", "at": at, "verb": texts[0], "resource": texts[1], "group": "", "subresource": "", "namespace": texts[2], "name": texts[3], "subjects": holders, "missing": texts, "known": true},
 		"suggest":  suggest,
@@ -155,9 +155,9 @@ func answersOf(texts []string) map[string]any {
 		"lineage":      object{"cluster": "sample", "subject": texts[0], "credentials": lives, "truncated": true},
 		"explain-deny": object{"requests": []any{object{"cluster": "sample", "request": "r", "by": "check", "text": texts[0], "chain": steps, "checks": missed, "missing": texts}}},
 		"why": object{"requests": []any{object{"cluster": "sample", "request": "r", "twin": texts[0], "chain": steps, "authenticators": answers, "issue": lives[0].(object)["issue"],
-			"verdict": object{"verdict": "match", "recorded": "forbid", "replayed": "allow", "authorizer": "rbac", "grants": grants, "explained": texts, "credential": texts[1], "identity": texts, "evidence": texts,
+			"verdict": object{"outcome": "match", "recorded": "forbid", "replayed": "allow", "authorizer": "rbac", "grants": grants, "explained": texts, "credential": texts[1], "identity": texts, "evidence": texts,
 				"implied": checks, "impersonation": object{"replayed": "forbid", "recorded": "forbid", "mode": texts[2], "cause": texts[3], "missing": texts, "grants": grants},
-				"review": object{"kind": texts[0], "user": texts[1], "asked": texts[2], "recorded": "allow", "replayed": "forbid", "reason": texts[3], "verdict": "drift", "cause": texts[3]}},
+				"review": object{"kind": texts[0], "user": texts[1], "asked": texts[2], "recorded": "allow", "replayed": "forbid", "reason": texts[3], "outcome": "drift", "cause": texts[3]}},
 			"event": object{"verb": "get", "requestURI": "/api/v1/namespaces/a/pods/b/log", "requestReceivedTimestamp": at, "user": object{"username": texts[0], "groups": texts}}}}},
 	}
 }

@@ -86,7 +86,7 @@ func (d *driftCommand) run(c *cobra.Command) error {
 	if d.failOn && answer.Judged == 0 {
 		return cli.ExitWith(cli.ExitFinding, errors.New("nothing was judged"))
 	}
-	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Verdict == "drift" {
+	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Outcome == "drift" {
 		return cli.ExitWith(cli.ExitFinding, errors.New("there is drift"))
 	}
 	return nil
@@ -112,7 +112,7 @@ func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s  %s: %s\n", strings.ToUpper(g.Verdict), safe.Text(g.Class), safe.Text(g.Text))
+		fmt.Fprintf(out, "%s  %s: %s\n", strings.ToUpper(g.Outcome), safe.Text(g.Class), safe.Text(g.Text))
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 		line := func(name, text string) { fmt.Fprintf(w, "  %s\t%s\n", name, safe.Text(text)) }
 		if g.About != "" {
@@ -127,7 +127,7 @@ func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 			line("", "give "+l.Give)
 		}
 		for _, x := range g.Examples {
-			line("example", x.AuditID+"  "+x.User+"  "+x.Verb+" "+x.URI)
+			line("example", x.AuditID+"  "+x.Subject+"  "+x.Verb+" "+x.URI)
 			if x.Cause != "" {
 				line("", x.Cause)
 			}

@@ -65,7 +65,7 @@ func TestSuggestFromTheStore(t *testing.T) {
 	}
 
 	var page query.Doings
-	s.get(t, "subject?cluster=sample&user=ci-bot", &page)
+	s.get(t, "subject?cluster=sample&subject=ci-bot", &page)
 	never := 0
 	for _, r := range page.Rules {
 		if r.Requests == 0 && r.Own {

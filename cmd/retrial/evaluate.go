@@ -37,7 +37,7 @@ summary, jsonl one verdict a line.
 The state is that of the time the log begins:
   kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json`,
 		Example: `  retrial evaluate --state state.json --events audit.log
-  retrial evaluate --state state.json --events audit.log -o jsonl | jq 'select(.verdict=="drift")'`,
+  retrial evaluate --state state.json --events audit.log -o jsonl | jq 'select(.outcome=="drift")'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return cli.UsageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])

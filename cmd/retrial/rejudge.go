@@ -48,8 +48,8 @@ The same command again follows a job that is under way. One job a cluster at a t
 --where selects: user, verb, resource, namespace, class and verdict, several times if need be.
 Values of one key are alternatives, different keys restrict each other.`,
 		Example: `  retrial rejudge --since 2026-11-01T00:00:00Z --dry-run
-  retrial rejudge --since 2026-11-20T11:00:00Z --where verdict=drift --where verdict=indeterminate
-  retrial rejudge --since 2026-11-20T11:00:00Z --until 2026-11-20T12:00:00Z --where user=system:serviceaccount:ci:builder -o json`,
+  retrial rejudge --since 2026-11-20T11:00:00Z --where outcome=drift --where outcome=indeterminate
+  retrial rejudge --since 2026-11-20T11:00:00Z --until 2026-11-20T12:00:00Z --where subject=system:serviceaccount:ci:builder -o json`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:

@@ -127,14 +127,14 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 var surfaceQuestions = []string{
 	"clusters", "classes", "rules",
 	"overview?cluster=sample&from={from}&to={to}",
-	"events?cluster=sample&limit=3", "events?cluster=sample&limit=3&decision=forbid", "events?cluster=sample&outcome=not_judged&limit=2", "events?cluster=sample&user={user}&verb=get&resource=pods&limit=2&from={from}&to={to}",
+	"events?cluster=sample&limit=3", "events?cluster=sample&limit=3&decision=forbid", "events?cluster=sample&outcome=not_judged&limit=2", "events?cluster=sample&subject={user}&verb=get&resource=pods&limit=2&from={from}&to={to}",
 	"why?auditID={allowed}", "why?auditID={forbidden}&cluster=sample", "why?auditID={allowed}&at={to}",
 	"explain-deny?auditID={forbidden}", "explain-deny?auditID={forbidden}&at={to}",
 	"who-can?cluster=sample&verb=list&resource=secrets", "who-can?cluster=sample&verb=create&resource=pods/exec&namespace=kube-system", "who-can?cluster=sample&verb=get&path=/metrics", "who-can?cluster=sample&verb=get&resource=pods&allNamespaces=true&at={to}",
 	"can?cluster=sample&subject={user}", "can?cluster=sample&group=system:authenticated", "can?cluster=sample&subject={user}&verb=bind&resource=clusterroles&name=cluster-admin",
 	"changes?cluster=sample&from={from}", "escalations?cluster=sample&limit=5", "escalations?cluster=sample&subject={user}&includeSystem=true", "hygiene?cluster=sample", "hygiene?cluster=sample&includeSystem=true",
 	"drift?cluster=sample", "lineage?cluster=sample&subject={user}&limit=3", "findings?cluster=sample&limit=5&at={to}",
-	"subject?cluster=sample&user={user}&from={from}&to={to}", "suggest?cluster=sample&subject={user}", "suggest?cluster=sample&all=true&includeSystem=true&includeUnseen=true",
+	"subject?cluster=sample&subject={user}&from={from}&to={to}", "suggest?cluster=sample&subject={user}", "suggest?cluster=sample&all=true&includeSystem=true&includeUnseen=true",
 	"completeness?cluster=sample&from={from}&to={to}&settle=1s", "ask?cluster=sample&question=top-users", "ask?cluster=sample&question=denials&values={}", "rejudge?cluster=sample",
 }
 
@@ -175,7 +175,7 @@ func (s *running) examples(t *testing.T) func(quote func(string) string) *string
 			break
 		}
 	}
-	allowed, forbidden := one("decision=allow&user="+url.QueryEscape(user)), one("decision=forbid")
+	allowed, forbidden := one("decision=allow&subject="+url.QueryEscape(user)), one("decision=forbid")
 	return func(quote func(string) string) *strings.Replacer {
 		return strings.NewReplacer("{from}", from.Format(time.RFC3339), "{to}", to.Format(time.RFC3339), "{user}", quote(user), "{allowed}", allowed, "{forbidden}", forbidden)
 	}

@@ -114,7 +114,7 @@ func printRequest(out io.Writer, r query.JudgedRequest) error {
 		p.add(nth("STAGE", i), "%s %s %d", s.Time.Format("15:04:05.000000"), s.Stage, s.Code)
 	}
 	p.identity(e, v, &r)
-	p.add("VERDICT", "%s %s", v.Verdict, v.Class)
+	p.add("VERDICT", "%s %s", v.Outcome, v.Class)
 	p.add("", "%s", v.Cause)
 	p.add("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
 	p.add("REPLAYED", "%s  %s", v.Replayed, v.Authorizer)

@@ -4,7 +4,7 @@ import {h, name} from './dom.js';
 import {lead} from './router.js';
 
 // subjectOf is the address of a subject's page.
-export function subjectOf(user) { return lead('subject', {user}); }
+export function subjectOf(user) { return lead('subject', {subject: user}); }
 
 // who shows a user as a link to its page. k tells apart the same user in several places.
 export function who(user, most, k) {

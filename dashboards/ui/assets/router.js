@@ -2,7 +2,7 @@
 //
 //	#/?cluster=prod&range=24h            the overview
 //	#/?cluster=prod&why=AUDIT-ID         the same with the answer to "why" open
-//	#/subject?cluster=prod&user=alice    another view: a subject
+//	#/subject?cluster=prod&subject=alice another view: a subject
 //	#/findings?cluster=prod&finding=ID   what detections found, one of them open
 //	#/access?cluster=prod&verb=get&…     who can do something, and could at a time
 //	#/verdicts                           what the verdicts mean
@@ -10,10 +10,18 @@
 // A view is named by the path, its state are the parameters. Values are never trusted: they
 // go to the API as parameters and to the page as text.
 
+// FORMER are names that parameters had: addresses that somebody kept still lead where they did.
+const FORMER = {user: 'subject'};
+
 // here returns the view and the parameters of the current address.
 export function here() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
-  return {view: path.replace(/\/+$/, ''), params: new URLSearchParams(query ?? '')};
+  const params = new URLSearchParams(query ?? '');
+  for (const [old, now] of Object.entries(FORMER)) {
+    if (!params.has(now) && params.get(old)) params.set(now, params.get(old));
+    params.delete(old);
+  }
+  return {view: path.replace(/\/+$/, ''), params};
 }
 
 // link returns the address of the current view with some parameters changed; null and ''

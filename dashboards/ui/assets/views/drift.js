@@ -34,7 +34,7 @@ export function driftCard() {
 
 function list(groups) {
   return table(['Verdict', 'What', '#Requests', 'Probable cause, and what would settle it', 'Earliest'], groups.map(g => ({cells: [
-    chip(g.verdict),
+    chip(g.outcome),
     [h('span', {class: 'mono', 'data-tip': sentence(g.text)}, name(g.class, 100)), g.about && h('div', {}, name(g.about, 300)), g.apiserver && h('div', {class: 'muted small'}, 'apiserver ', name(g.apiserver, 100)), h('div', {class: 'muted small'}, span(g.first, g.last))],
     [count(g.count), h('div', {class: 'muted small'}, plural(g.users, 'user'))],
     (g.likely ?? []).map(l => h('div', {class: 'likely'}, h('b', {}, name(l.kind, 60)), ': ', prose(l.why), h('div', {class: 'muted'}, 'Give: ', prose(l.give)))),

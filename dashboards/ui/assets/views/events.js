@@ -7,8 +7,8 @@ import {rangeOf} from '../range.js';
 import {OUTCOMES, chip, decision, explain, explainClass, label, sentence} from '../words.js';
 import {empty, failed} from './panels.js';
 
-const TEXTS = [['user', 'Subject'], ['verb', 'Verb'], ['resource', 'Resource']];
-const FILTERS = ['outcome', 'class', 'decision', 'user', 'verb', 'resource'];
+const TEXTS = [['subject', 'Subject'], ['verb', 'Verb'], ['resource', 'Resource']];
+const FILTERS = ['outcome', 'class', 'decision', 'subject', 'verb', 'resource'];
 
 export function eventList() {
   const bar = h('div', {class: 'filters'}), list = h('div', {class: 'list'});
@@ -74,7 +74,7 @@ function filters(params) {
     h('div', {class: 'group', role: 'group', 'aria-label': 'Recorded decision'}, toggle('decision', 'allow', 'allowed', 'The apiserver recorded: allowed'), toggle('decision', 'forbid', 'forbidden', 'The apiserver recorded: forbidden')),
     h('div', {class: 'group fields'}, TEXTS.map(field)),
     params.get('class') && h('button', {class: 'set', 'data-k': 'class', 'data-tip': 'Remove this filter', onclick: () => visit({class: null, before: null})}, short(params.get('class'), 60) + ' ×'),
-    params.get('user') && h('a', {class: 'button plainly', 'data-k': 'about', href: subjectOf(params.get('user'))}, 'About this subject'),
+    params.get('subject') && h('a', {class: 'button plainly', 'data-k': 'about', href: subjectOf(params.get('subject'))}, 'About this subject'),
     any && h('button', {class: 'plainly', 'data-k': 'clear', onclick: () => visit(Object.fromEntries([...FILTERS, 'before'].map(f => [f, null])))}, 'Clear filters'),
   ];
 }
@@ -88,7 +88,7 @@ function rows(answer, params, range) {
     const text = [h('span', {class: 'verb'}, short(e.verb, 30) || '–'), ' ', name(e.requestURI, 220)];
     return {href, cells: [
       h('time', {'data-tip': time(e.time, true) + ' UTC'}, at(e)),
-      who(e.user, 90, 's' + e.request + e.stage),
+      who(e.subject, 90, 's' + e.request + e.stage),
       href ? h('a', {href, class: 'request', 'data-k': 'r' + e.request + e.stage}, text) : text,
       h('span', {class: e.code >= 400 ? 'bad-code' : 'muted'}, e.code || '–'),
       decision(e.recorded), decision(e.replayed), chip(e.outcome), h('span', {class: 'muted because'}, because(e))]};

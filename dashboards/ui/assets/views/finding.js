@@ -35,7 +35,7 @@ export function finding(f, id, cluster) {
       fact('Cluster', name(f.cluster || cluster.name)),
       fact('Finding', name(f.id))),
     h('p', {class: 'onward'}, f.subject && [
-      h('a', {href: lead('', {...at, user: f.subject})}, 'Its requests at that time'),
+      h('a', {href: lead('', {...at, subject: f.subject})}, 'Its requests at that time'),
       h('a', {href: subjectOf(f.subject)}, 'All about this subject'),
       h('a', {href: lead('findings', {subject: f.subject})}, 'All findings about it')]),
     h('h3', {}, f.evidence?.length < f.count ? `The requests behind it: the first ${f.evidence.length} of ${f.count}` : 'The requests behind it'),

@@ -68,7 +68,7 @@ function filters(params, known, counts) {
   const select = h('select', {'data-k': 'rule', 'aria-label': 'Rule', onchange: e => visit({rule: e.target.selectedIndex ? ['', ...ids][e.target.selectedIndex] : null, before: null})},
     h('option', {value: ''}, 'Every rule'), ids.map(id => h('option', {value: id}, counts[id] ? `${id} (${count(counts[id])})` : id)));
   select.selectedIndex = chosen ? ids.indexOf(chosen) + 1 : 0;
-  const input = h('input', {type: 'search', 'data-k': 'user', placeholder: 'Subject', 'aria-label': 'Subject, exactly', 'data-tip': 'Subject, written exactly as the log has it', onchange: e => visit({subject: e.target.value, before: null})});
+  const input = h('input', {type: 'search', 'data-k': 'subject', placeholder: 'Subject', 'aria-label': 'Subject, exactly', 'data-tip': 'Subject, written exactly as the log has it', onchange: e => visit({subject: e.target.value, before: null})});
   input.value = params.get('subject') ?? ''; // as a property it is taken as it is
   return [
     h('div', {class: 'group', role: 'group', 'aria-label': 'Severity, at least'}, SEVERITIES.slice(0, -1).map((s, i) => {

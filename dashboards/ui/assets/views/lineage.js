@@ -41,7 +41,7 @@ function life(c, i) {
       fact('Used as', c.users?.length ? c.users.map((u, j) => [j > 0 && ', ', who(u, 400, `u${i}.${j}`)]) : '–'),
       c.explained?.length > 0 && fact('Taken by', names(c.explained, 12, s => name(s, 200))),
       fact('Used', c.requests ? [plural(c.requests, 'request'), c.first && [', ', h('time', {}, time(c.first, true)), ' to ', h('time', {}, time(c.last, true))], c.forbidden > 0 && `, ${count(c.forbidden)} refused`] : 'never'),
-      c.findings?.length > 0 && fact('Findings', c.findings.map(f => h('div', {}, h('b', {class: 'mono'}, name(f.name, 100)), ': ', name(f.evidence, 600))))),
+      c.contradictions?.length > 0 && fact('Contradictions', c.contradictions.map(f => h('div', {}, h('b', {class: 'mono'}, name(f.name, 100)), ': ', name(f.evidence, 600))))),
     c.uses?.length > 0 && table(['From', 'Pod', 'Node', 'User agent', '#Requests', 'First (UTC)', 'Last (UTC)'], c.uses.map(u => ({cells: [
       u.from ? name(u.from, 80) : nil(), u.pod ? name(u.pod, 160) : nil(), u.node ? name(u.node, 160) : nil(), u.userAgent ? name(u.userAgent, 160) : nil(), count(u.requests), h('time', {}, time(u.first, true)), h('time', {}, time(u.last, true))]})), 'rows lives'),
     c.more && h('p', {class: 'muted'}, 'It was used from more places than shown here.'));

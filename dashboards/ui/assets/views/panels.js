@@ -4,7 +4,7 @@ import {link} from '../router.js';
 import {subjectOf} from '../links.js';
 import {OUTCOMES, chip, decision, explain, explainClass, label} from '../words.js';
 
-const NONE = {outcome: null, class: null, user: null, decision: null, verb: null, resource: null, before: null, why: null, request: null};
+const NONE = {outcome: null, class: null, subject: null, decision: null, verb: null, resource: null, before: null, why: null, request: null};
 
 export function empty(text) { return h('p', {class: 'empty'}, lines(...text.split('\n'))); }
 
@@ -103,10 +103,10 @@ export function subjects(o) {
   if (!o.subjects.length) return empty('No requests in this range.');
   const most = Math.max(...o.subjects.map(x => x.requests));
   return table(['Subject', '#Requests', '#Forbidden', '#Drift'], o.subjects.map(x => {
-    const href = x.user && subjectOf(x.user);
-    const only = (n, filter, what, cls) => x.user && n ? h('a', {href: link({...NONE, user: x.user, ...filter}), class: 'figure ' + cls, 'data-k': what + x.user, 'data-tip': `List ${what} below`, onclick: toList}, count(n)) : h('span', {class: 'muted'}, count(n));
+    const href = x.subject && subjectOf(x.subject);
+    const only = (n, filter, what, cls) => x.subject && n ? h('a', {href: link({...NONE, subject: x.subject, ...filter}), class: 'figure ' + cls, 'data-k': what + x.subject, 'data-tip': `List ${what} below`, onclick: toList}, count(n)) : h('span', {class: 'muted'}, count(n));
     return {href, cells: [
-      h('div', {class: 'share'}, href ? h('a', {href, 'data-k': 'u' + x.user}, name(x.user, 90)) : h('span', {class: 'muted'}, '(no user recorded)'), h('i', {style: `width:${100 * x.requests / most}%`})),
+      h('div', {class: 'share'}, href ? h('a', {href, 'data-k': 'u' + x.subject}, name(x.subject, 90)) : h('span', {class: 'muted'}, '(no user recorded)'), h('i', {style: `width:${100 * x.requests / most}%`})),
       only(x.requests, {}, 'its requests', ''), only(x.forbidden, {decision: 'forbid'}, 'what it was refused', ''), only(x.drift, {outcome: 'drift'}, 'where the replay disagrees', 'bad')]};
   }));
 }

@@ -12,7 +12,7 @@ const FEW = 25; // uses that are shown at once
 
 export default {
   title: 'Subject',
-  titled: params => params.get('user'),
+  titled: params => params.get('subject'),
   scoped: true,
   page: 'subjects', // where it stands in the navigation
   mount(root) {
@@ -54,10 +54,10 @@ export default {
       update(now, of, background) {
         params = now;
         cluster = of;
-        const user = params.get('user'), range = rangeOf(of, params);
+        const user = params.get('subject'), range = rangeOf(of, params);
         const from = range.from.toISOString(), to = range.to.toISOString();
         if (!background) drawHead();
-        parts.subject.update(user && {cluster: of.name, user, from, to}, background);
+        parts.subject.update(user && {cluster: of.name, subject: user, from, to}, background);
         parts.can.update(user && {cluster: of.name, subject: 'user:' + user, at: to}, background);
         parts.suggest.update(user && {cluster: of.name, subject: user, from, to, includeSystem: 'true'}, background);
       },
@@ -76,27 +76,27 @@ function kindOf(user) {
 }
 
 function whoIs(params, {subject, can}) {
-  const user = params.get('user') ?? '';
+  const user = params.get('subject') ?? '';
   const [kind, more] = kindOf(user);
   const sets = subject?.groups ?? (can?.groups ? [can.groups] : []);
   return [
     h('h1', {}, name(user, 400)),
     h('p', {}, h('span', {class: 'chip plain'}, kind), more, (can?.superuser) && [' ', h('span', {class: 'chip s-critical'}, 'system:masters: may do everything')]),
     sets.length > 0 && h('p', {}, h('span', {class: 'muted'}, sets.length > 1 ? `Seen with ${plural(sets.length, 'set')} of groups: ` : subject?.groupsFrom === 'name' ? 'Groups that its name implies: ' : 'Groups: '), sets.slice(0, 4).map((g, i) => [i > 0 && h('span', {class: 'muted'}, ' · '), names(g, 12, s => h('a', {class: 'who', href: groupLink(s), 'data-k': `grp${i}.${s}`}, name(s, 120)))]), sets.length > 4 && h('span', {class: 'muted'}, ` and ${sets.length - 4} more`)),
-    h('p', {class: 'onward'}, h('a', {href: lead('', {user}), 'data-k': 'its-requests'}, 'Its requests, one by one'), h('a', {href: lead('findings', {subject: user}), 'data-k': 'its-findings'}, 'Findings about it'), h('a', {href: lead('lineage', {subject: user}), 'data-k': 'its-credentials'}, 'Its credentials'), h('a', {href: lead('access', {subject: 'user:' + user}), 'data-k': 'its-access'}, 'What it can do at another time')),
+    h('p', {class: 'onward'}, h('a', {href: lead('', {subject: user}), 'data-k': 'its-requests'}, 'Its requests, one by one'), h('a', {href: lead('findings', {subject: user}), 'data-k': 'its-findings'}, 'Findings about it'), h('a', {href: lead('lineage', {subject: user}), 'data-k': 'its-credentials'}, 'Its credentials'), h('a', {href: lead('access', {subject: 'user:' + user}), 'data-k': 'its-access'}, 'What it can do at another time')),
   ];
 }
 
 // tilesOf are the numbers, each as soon as it is known.
 function tilesOf(params, {subject: s, can, suggest}) {
-  const user = params.get('user'), own = suggest?.suggestions?.[0];
+  const user = params.get('subject'), own = suggest?.suggestions?.[0];
   const rules = can?.scopes?.reduce((n, x) => n + x.rules.length, 0);
   const bindings = can && new Set((can.scopes ?? []).flatMap(x => x.rules.flatMap(r => r.by.map(b => b.binding)))).size;
   const tile = (title, value, note, tip, href, cls = '') => h(href ? 'a' : 'div', {class: 'tile ' + cls, href: href || null, 'data-k': href && 'tile' + title, 'data-tip': tip}, h('span', {}, title), h('b', {class: value === undefined ? 'muted' : ''}, value ?? '–'), h('small', {}, value === undefined ? ' ' : note));
   return [
-    tile('Requests', s && count(s.requests), s?.first ? days(s.first, s.last) : 'none in this range', 'Requests authorized as this subject', s?.requests && lead('', {user})),
-    tile('Forbidden', s && count(s.forbidden), s && percent(s.forbidden, s.requests) + ' of its requests', 'Requests that the apiserver refused for lack of permission', s?.forbidden && lead('', {user, decision: 'forbid'})),
-    tile('Drift', s && count(s.drift), 'replay disagrees', 'Requests on which the replay and the apiserver disagree', s?.drift && lead('', {user, outcome: 'drift'}), s?.drift ? 'bad' : ''),
+    tile('Requests', s && count(s.requests), s?.first ? days(s.first, s.last) : 'none in this range', 'Requests authorized as this subject', s?.requests && lead('', {subject: user})),
+    tile('Forbidden', s && count(s.forbidden), s && percent(s.forbidden, s.requests) + ' of its requests', 'Requests that the apiserver refused for lack of permission', s?.forbidden && lead('', {subject: user, decision: 'forbid'})),
+    tile('Drift', s && count(s.drift), 'replay disagrees', 'Requests on which the replay and the apiserver disagree', s?.drift && lead('', {subject: user, outcome: 'drift'}), s?.drift ? 'bad' : ''),
     tile('Rules', can && (can.superuser ? 'all' : count(rules)), can && (can.superuser ? 'system:masters' : `from ${plural(bindings, 'binding')}`), 'Distinct rules that apply to it, through its groups too'),
     tile('Excess', own && count(own.excess.before), 'granted, never used', 'What its own bindings grant and it never used, weighed by danger'),
     tile('After the change', own && count(own.excess.after), own && (own.apply.length + own.remove.length ? `${plural(own.apply.length, 'object')}, ${plural(own.remove.length, 'removal')}` : 'nothing to change'), 'The excess that is left when the suggestion is applied', null, own && own.excess.before > 0 && own.excess.after === 0 ? 'good' : ''),

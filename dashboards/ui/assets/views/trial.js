@@ -65,7 +65,7 @@ export function review(r) {
   if (!r) return null;
   return [h('h3', {}, 'What this review was answered'),
     h('p', {}, name(r.kind, 80), ' of ', r.user ? h('a', {href: subjectOf(r.user)}, name(r.user, 400)) : '(nobody)', r.asked && [': ', name(r.asked, 600)]),
-    h('p', {}, chip(r.verdict), ' recorded ', decision(r.recorded), ', replayed ', decision(r.replayed)),
+    h('p', {}, chip(r.outcome), ' recorded ', decision(r.recorded), ', replayed ', decision(r.replayed)),
     r.reason && h('p', {class: 'muted'}, name(r.reason, 1000)), r.cause && h('p', {}, prose(r.cause))];
 }
 

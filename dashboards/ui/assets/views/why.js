@@ -36,9 +36,9 @@ function request(r) {
   const what = e.verb && e.requestURI ? {...asked(e.verb, e.requestURI), at: e.requestReceivedTimestamp} : null;
   return h('section', {class: 'why'},
     h('h2', {}, headline(v, user)),
-    h('p', {}, chip(v.verdict), ' ', v.class && h('span', {class: 'mono muted', 'data-tip': explainClass(v.class)}, v.class), ' ',
+    h('p', {}, chip(v.outcome), ' ', v.class && h('span', {class: 'mono muted', 'data-tip': explainClass(v.class)}, v.class), ' ',
       h('a', {class: 'meaning', href: link({why: null, request: null}, 'verdicts')}, 'What does this mean?')),
-    h('p', {class: 'muted'}, v.verdict && v.verdict !== 'match' ? [sentence(v.cause), ' ', explainClass(v.class)] : explain(v.verdict)),
+    h('p', {class: 'muted'}, v.outcome && v.outcome !== 'match' ? [sentence(v.cause), ' ', explainClass(v.class)] : explain(v.outcome)),
     h('div', {class: 'sides'},
       h('div', {}, h('h3', {}, 'The apiserver recorded'), decision(v.recorded), v.recordedReason && h('p', {}, name(v.recordedReason, 1000))),
       h('div', {}, h('h3', {}, 'The replay decides'), decision(v.replayed), h('p', {}, decided(v)))),
