@@ -238,7 +238,7 @@ func filtersAndPages(t *testing.T, s *running, b *browser) {
 	b.until(t, "all again", `!location.hash.includes('outcome') && `+listed+`.some(r => r.cells[6].innerText === 'match')`)
 
 	b.click(t, "[aria-label='Top subjects'] a.figure", "")
-	b.until(t, "one subject", `location.hash.includes('user=') && `+listed+`.length > 0 && new Set(`+listed+`.map(r => r.cells[1].innerText)).size === 1`)
+	b.until(t, "one subject", `location.hash.includes('subject=') && `+listed+`.length > 0 && new Set(`+listed+`.map(r => r.cells[1].innerText)).size === 1`)
 	b.do(t, `(i => { i.value = 'nobody at all'; i.dispatchEvent(new Event('change')); })(document.querySelector('#requests input'))`)
 	b.until(t, "nobody", `document.querySelector('#requests').innerText.includes('No request matches')`)
 	b.click(t, "#requests button", "Clear filters")
