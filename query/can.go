@@ -13,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // CanAnswer is everything a subject may do.
@@ -134,9 +135,9 @@ func (a *Service) stranger(ctx context.Context, out *CanAnswer, view *state.View
 			at = Latest
 		}
 		if namespace, name, ok := authn.ServiceAccountUsername(out.Subject); ok {
-			_, there = st.Version(state.ServiceAccounts, namespace, name, at)
+			_, there = st.Version(kept.ServiceAccounts, namespace, name, at)
 		} else if node, ok := strings.CutPrefix(out.Subject, authn.PrefixNode); ok {
-			_, there = st.Version(state.Nodes, "", node, at)
+			_, there = st.Version(kept.Nodes, "", node, at)
 		}
 	}
 	if there == state.Present {

@@ -11,6 +11,7 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
 )
 
 // EscalationsAnswer is who can become what.
@@ -289,7 +290,7 @@ func bindingsOf(requests []escalation.Request) []string {
 		by := ""
 		switch {
 		case len(r.Grants) > 0:
-			by = state.ObjectOf(r.Grants[0].BindingKey()).String()
+			by = content.ObjectOf(r.Grants[0].BindingKey()).String()
 		case r.Role != nil:
 			by = roleText(*r.Role)
 		}

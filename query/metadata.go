@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // Latest is later than anything recorded: the policy as it is last known.
@@ -23,13 +24,13 @@ func (m Metadata) Of(k rbacindex.Key) metav1.ObjectMeta { return m[k] }
 
 // resources are those it keeps something of.
 func (Metadata) resources() []string {
-	return []string{state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings}
+	return []string{kept.Roles, kept.ClusterRoles, kept.RoleBindings, kept.ClusterRoleBindings}
 }
 
 // Add takes them from observations; newer says that they go over what is there.
-func (m Metadata) Add(obs []state.Observation, newer bool) {
-	kinds := map[string]rbacindex.Kind{state.Roles: rbacindex.KindRole, state.ClusterRoles: rbacindex.KindClusterRole,
-		state.RoleBindings: rbacindex.KindRoleBinding, state.ClusterRoleBindings: rbacindex.KindClusterRoleBinding}
+func (m Metadata) Add(obs []observe.Observation, newer bool) {
+	kinds := map[string]rbacindex.Kind{kept.Roles: rbacindex.KindRole, kept.ClusterRoles: rbacindex.KindClusterRole,
+		kept.RoleBindings: rbacindex.KindRoleBinding, kept.ClusterRoleBindings: rbacindex.KindClusterRoleBinding}
 	for i := range obs {
 		kind, ok := kinds[obs[i].Resource]
 		if !ok || len(obs[i].Object) == 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
 )
 
 // Policy is which policy an answer is about, and what is not known of it.
@@ -44,7 +45,7 @@ func sourceOf(g rbacindex.Grant) Grant {
 	if ns := g.SubjectNamespace(); ns != "" {
 		subject = g.SubjectKind() + "/" + ns + "/" + g.Subject()
 	}
-	return Grant{Binding: state.ObjectOf(g.BindingKey()).String(), Role: state.ObjectOf(g.RoleKey()).String(), Subject: subject, Rule: g.Rule()}
+	return Grant{Binding: content.ObjectOf(g.BindingKey()).String(), Role: content.ObjectOf(g.RoleKey()).String(), Subject: subject, Rule: g.Rule()}
 }
 
 // policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.

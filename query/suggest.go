@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
 )
@@ -83,8 +83,8 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	}
 	metas := Metadata{}
 	if err := a.Store.NewestPolicy(ctx, cluster, metas.resources(), func(text []byte) error {
-		if o, err := state.DecodeObservation(text); err == nil { // as in the replay: what cannot be read stays unknown
-			metas.Add([]state.Observation{o}, true)
+		if o, err := observe.Decode(text); err == nil { // as in the replay: what cannot be read stays unknown
+			metas.Add([]observe.Observation{o}, true)
 		}
 		return nil
 	}); err != nil {

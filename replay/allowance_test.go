@@ -10,6 +10,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -18,25 +20,25 @@ import (
 func dear(t testing.TB, given time.Time) *state.State {
 	t.Helper()
 	s := state.New("c")
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: given, Ended: given, Kinds: state.Resources()}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: given, Ended: given, Kinds: kept.Resources()}); err != nil {
 		t.Fatal(err)
 	}
 	add := func(resource, name string, fields map[string]any) {
 		fields["metadata"], fields["apiVersion"] = map[string]string{"name": name}, "rbac.authorization.k8s.io/v1"
-		fields["kind"] = map[string]string{state.ClusterRoles: "ClusterRole", state.ClusterRoleBindings: "ClusterRoleBinding"}[resource]
+		fields["kind"] = map[string]string{kept.ClusterRoles: "ClusterRole", kept.ClusterRoleBindings: "ClusterRoleBinding"}[resource]
 		body, err := json.Marshal(fields)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Apply(state.Observation{Source: state.SourceAudit, Resource: resource, Name: name, UID: name, ResourceVersion: "10", Object: body, NotBefore: given, NotAfter: given})
+		s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: resource, Name: name, UID: name, ResourceVersion: "10", Object: body, NotBefore: given, NotAfter: given})
 	}
 	rules := make([]rbacv1.PolicyRule, 80_000)
 	for i := range rules {
 		rules[i] = rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{fmt.Sprint("r", i)}}
 	}
 	for user, rules := range map[string][]rbacv1.PolicyRule{"mallory": rules, "ann": rules[:1]} {
-		add(state.ClusterRoles, user, map[string]any{"rules": rules})
-		add(state.ClusterRoleBindings, user, map[string]any{"subjects": []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
+		add(kept.ClusterRoles, user, map[string]any{"rules": rules})
+		add(kept.ClusterRoleBindings, user, map[string]any{"subjects": []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
 			"roleRef": rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}})
 	}
 	return s

@@ -8,6 +8,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -28,7 +30,7 @@ func TestBinds(t *testing.T) {
 			RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond)}
 	}
 	s := state.New("c")
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: at, Ended: at, Kinds: state.Resources()}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: at, Ended: at, Kinds: kept.Resources()}); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []*event.Event{
@@ -36,7 +38,7 @@ func TestBinds(t *testing.T) {
 		write("create", uri, 504, binding("perhaps", "view")),
 		write("create", uri, 504, binding("perhaps", "cluster-admin")),
 	} {
-		obs, err := state.FromEvent(e)
+		obs, err := observe.FromEvent(e)
 		if err != nil {
 			t.Fatal(err)
 		}

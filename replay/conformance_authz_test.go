@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -136,7 +137,7 @@ func (c *conformance) replay(t *testing.T, more ...string) *verdict.Verdict {
 		parts["config/"+name] = &txtar.File{Data: []byte(text)}
 	}
 	s := state.New("conformance")
-	snap, _, err := state.ReadSnapshot(strings.NewReader(jsonList(t, parts["state.yaml"].Data)))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(jsonList(t, parts["state.yaml"].Data)))
 	if err != nil {
 		t.Fatal(err)
 	}

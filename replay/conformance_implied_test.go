@@ -12,6 +12,8 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -97,11 +99,11 @@ metadata: {name: app, namespace: default, uid: sa-uid}
 
 func impliedState(t *testing.T) *state.State {
 	t.Helper()
-	snap, _, err := state.ReadSnapshot(strings.NewReader(jsonList(t, []byte(impliedPolicy))))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(jsonList(t, []byte(impliedPolicy))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	snap.Kinds = state.Resources()
+	snap.Kinds = kept.Resources()
 	snap.Began, snap.Ended = clock(t, "10:00:00"), clock(t, "10:00:00")
 	s := state.New("c")
 	if _, err := s.LoadSnapshot(snap); err != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -61,11 +63,11 @@ spec: {nodeName: node-1, driver: d, pool: {name: p, generation: 1, resourceSlice
 // TestConformanceNode: what nodes may do. Every record is what an apiserver of 1.36 says.
 func TestConformanceNode(t *testing.T) {
 	s := state.New("conformance")
-	snap, _, err := state.ReadSnapshot(strings.NewReader(jsonList(t, []byte(nodeState))))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(jsonList(t, []byte(nodeState))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	snap.Kinds = state.Resources()
+	snap.Kinds = kept.Resources()
 	snap.Began, snap.Ended = clock(t, "10:00:00"), clock(t, "10:00:00")
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
@@ -142,16 +144,16 @@ func TestNodeBehind(t *testing.T) {
 		return []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","uid":"u","resourceVersion":"` + resourceVersion + `"},` +
 			`"spec":{` + node + `"containers":[{"name":"c","envFrom":[{"secretRef":{"name":"password"}}]}]}}`)
 	}
-	snap := state.Snapshot{Began: clock(t, "10:00:00"), Ended: clock(t, "10:00:00"), Kinds: state.Resources(), Objects: []state.Observation{
-		{Source: state.SourceSnapshot, Resource: state.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "10", Object: pod("10", "")},
+	snap := observe.Snapshot{Began: clock(t, "10:00:00"), Ended: clock(t, "10:00:00"), Kinds: kept.Resources(), Objects: []observe.Observation{
+		{Source: observe.SourceSnapshot, Resource: kept.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "10", Object: pod("10", "")},
 	}}
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
 	s.Apply(
-		state.Observation{Source: state.SourceAudit, Resource: state.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "11",
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "11",
 			Object: pod("11", `"nodeName":"node-1",`), NotBefore: clock(t, "11:00:00"), NotAfter: clock(t, "11:00:00.020")},
-		state.Observation{Source: state.SourceAudit, Resource: state.Pods, Namespace: "default", Name: "p", UID: "u", Deleted: true,
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.Pods, Namespace: "default", Name: "p", UID: "u", Deleted: true,
 			NotBefore: clock(t, "11:30:00"), NotAfter: clock(t, "11:30:00.020")})
 	const (
 		no   = "forbid no relationship found between node 'node-1' and this object"

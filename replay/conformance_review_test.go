@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/review"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -18,7 +19,7 @@ type reviewer struct{ state *state.State }
 func newReviewer(t *testing.T) reviewer {
 	t.Helper()
 	s := state.New("conformance")
-	snap, _, err := state.ReadSnapshot(strings.NewReader(jsonList(t, []byte(conformanceState))))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(jsonList(t, []byte(conformanceState))))
 	if err != nil {
 		t.Fatal(err)
 	}

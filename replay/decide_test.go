@@ -7,6 +7,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -15,19 +17,19 @@ import (
 func TestDecideAt(t *testing.T) {
 	clock := func(minute int) time.Time { return time.Date(2026, 3, 1, 10, minute, 0, 0, time.UTC) }
 	st := state.New("c")
-	snap := state.Snapshot{Began: clock(0), Ended: clock(0), Since: clock(0), Kinds: state.Resources()}
+	snap := observe.Snapshot{Began: clock(0), Ended: clock(0), Since: clock(0), Kinds: kept.Resources()}
 	add := func(resource, name, rest string) {
 		n := len(snap.Objects) + 1
-		snap.Objects = append(snap.Objects, state.Observation{Source: state.SourceSnapshot, Resource: resource, Name: name, UID: fmt.Sprint("u", n), ResourceVersion: fmt.Sprint(n),
+		snap.Objects = append(snap.Objects, observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Name: name, UID: fmt.Sprint("u", n), ResourceVersion: fmt.Sprint(n),
 			Object:    []byte(fmt.Sprintf(`{"metadata":{"name":%q,"uid":"u%d","resourceVersion":"%d","creationTimestamp":"2026-03-01T09:00:00Z"},%s}`, name, n, n, rest)),
 			NotBefore: clock(0), NotAfter: clock(0)})
 	}
-	add(state.ClusterRoles, "reader", `"rules":[{"verbs":["list"],"apiGroups":[""],"resources":["pods"]},{"verbs":["impersonate"],"apiGroups":[""],"resources":["users"]}]`)
-	add(state.ClusterRoleBindings, "ann", `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]`)
+	add(kept.ClusterRoles, "reader", `"rules":[{"verbs":["list"],"apiGroups":[""],"resources":["pods"]},{"verbs":["impersonate"],"apiGroups":[""],"resources":["users"]}]`)
+	add(kept.ClusterRoleBindings, "ann", `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]`)
 	if _, err := st.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
-	st.Apply(state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann", UID: "u2", Deleted: true, NotBefore: clock(10), NotAfter: clock(10)})
+	st.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann", UID: "u2", Deleted: true, NotBefore: clock(10), NotAfter: clock(10)})
 
 	list := &event.Event{Level: event.LevelMetadata, Stage: event.StageResponseComplete, AuditID: "a", RequestURI: "/api/v1/pods", Verb: "list",
 		User: event.User{Username: "ann", Groups: []string{"system:authenticated"}}, RequestReceivedTimestamp: clock(5), StageTimestamp: clock(5),

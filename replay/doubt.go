@@ -9,8 +9,8 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/reason"
-	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -90,11 +90,11 @@ func (t *trial) doubts(rec *record) []string {
 func resourceOfKind(k rbacindex.Kind) string {
 	switch k {
 	case rbacindex.KindRole:
-		return state.Roles
+		return kept.Roles
 	case rbacindex.KindClusterRole:
-		return state.ClusterRoles
+		return kept.ClusterRoles
 	case rbacindex.KindRoleBinding:
-		return state.RoleBindings
+		return kept.RoleBindings
 	}
-	return state.ClusterRoleBindings
+	return kept.ClusterRoleBindings
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -15,7 +17,7 @@ import (
 func scenarioState(t *testing.T) *state.State {
 	t.Helper()
 	s := state.New("explain")
-	snap, _, err := state.ReadSnapshot(strings.NewReader(jsonList(t, []byte(conformanceState))))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(jsonList(t, []byte(conformanceState))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +26,7 @@ func scenarioState(t *testing.T) *state.State {
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
-	s.Apply(state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "late", UID: "late", ResourceVersion: "900", Created: true,
+	s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "late", UID: "late", ResourceVersion: "900", Created: true,
 		Object:    []byte(`{"metadata":{"name":"late","uid":"late","resourceVersion":"900","creationTimestamp":"2026-05-04T11:00:00Z"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"podread"},"subjects":[{"kind":"User","name":"zoe"}]}`),
 		NotBefore: clock(t, "11:00:00.01"), NotAfter: clock(t, "11:00:00.02")})
 	return s

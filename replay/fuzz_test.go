@@ -12,6 +12,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -28,7 +30,7 @@ func FuzzReplay(f *testing.F) {
 		f.Add([]byte(raw))
 	}
 	s := state.New("fuzz")
-	snap := state.Snapshot{Kinds: state.Resources(), Began: time.Unix(0, 0), Ended: time.Unix(0, 0)}
+	snap := observe.Snapshot{Kinds: kept.Resources(), Began: time.Unix(0, 0), Ended: time.Unix(0, 0)}
 	for _, o := range []any{
 		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "1", ResourceVersion: "1"},
 			Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"list", "impersonate"}}}},
@@ -39,12 +41,12 @@ func FuzzReplay(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		obs := state.Observation{Source: state.SourceSnapshot, Object: raw}
+		obs := observe.Observation{Source: observe.SourceSnapshot, Object: raw}
 		switch o := o.(type) {
 		case *rbacv1.ClusterRole:
-			obs.Resource, obs.Name, obs.UID, obs.ResourceVersion = state.ClusterRoles, o.Name, string(o.UID), o.ResourceVersion
+			obs.Resource, obs.Name, obs.UID, obs.ResourceVersion = kept.ClusterRoles, o.Name, string(o.UID), o.ResourceVersion
 		case *rbacv1.ClusterRoleBinding:
-			obs.Resource, obs.Name, obs.UID, obs.ResourceVersion = state.ClusterRoleBindings, o.Name, string(o.UID), o.ResourceVersion
+			obs.Resource, obs.Name, obs.UID, obs.ResourceVersion = kept.ClusterRoleBindings, o.Name, string(o.UID), o.ResourceVersion
 		}
 		snap.Objects = append(snap.Objects, obs)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -55,7 +56,7 @@ func (c *cluster) write(after time.Duration, verb, uri string, code int, object,
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil || len(obs) == 0 {
 		c.t.Fatalf("%s %s: %d observations, %v", verb, uri, len(obs), err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // TestBodyOfRefusedCreate: of a create without a body it is said why there is none: no policy
@@ -16,12 +18,12 @@ import (
 func TestBodyOfRefusedCreate(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	st := state.New("c")
-	snap := state.Snapshot{Began: at, Ended: at, Since: at, Kinds: state.Resources()}
+	snap := observe.Snapshot{Began: at, Ended: at, Since: at, Kinds: kept.Resources()}
 	for i, o := range []struct{ resource, rest string }{
-		{state.ClusterRoles, `"rules":[{"verbs":["create"],"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterrolebindings"]}]`},
-		{state.ClusterRoleBindings, `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"x"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]`},
+		{kept.ClusterRoles, `"rules":[{"verbs":["create"],"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterrolebindings"]}]`},
+		{kept.ClusterRoleBindings, `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"x"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]`},
 	} {
-		snap.Objects = append(snap.Objects, state.Observation{Source: state.SourceSnapshot, Resource: o.resource, Name: "x", UID: fmt.Sprint(i), ResourceVersion: fmt.Sprint(i + 1),
+		snap.Objects = append(snap.Objects, observe.Observation{Source: observe.SourceSnapshot, Resource: o.resource, Name: "x", UID: fmt.Sprint(i), ResourceVersion: fmt.Sprint(i + 1),
 			Object: fmt.Appendf(nil, `{"metadata":{"name":"x","uid":"%d","resourceVersion":"%d"},%s}`, i, i+1, o.rest), NotBefore: at, NotAfter: at})
 	}
 	if _, err := st.LoadSnapshot(snap); err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -15,17 +17,17 @@ func TestForgotten(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	given, horizon := begin.Add(2*time.Hour), begin.Add(10*time.Hour)
 	s := state.New("c")
-	object := func(resource, kind, body string) state.Observation {
-		return state.Observation{Source: state.SourceAudit, Resource: resource, Name: "x", UID: "x", ResourceVersion: "10",
+	object := func(resource, kind, body string) observe.Observation {
+		return observe.Observation{Source: observe.SourceAudit, Resource: resource, Name: "x", UID: "x", ResourceVersion: "10",
 			Object:    []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"x"},` + body + `}`),
 			NotBefore: given, NotAfter: given}
 	}
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: begin, Ended: begin, Kinds: state.Resources()}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: begin, Ended: begin, Kinds: kept.Resources()}); err != nil {
 		t.Fatal(err)
 	}
 	s.Apply(
-		object(state.ClusterRoles, "ClusterRole", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
-		object(state.ClusterRoleBindings, "ClusterRoleBinding", `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"x"}`),
+		object(kept.ClusterRoles, "ClusterRole", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
+		object(kept.ClusterRoleBindings, "ClusterRoleBinding", `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"x"}`),
 	)
 	eng := New(Config{})
 	const reason = `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "x" to User "ann"`

@@ -9,6 +9,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // TestBehind: a binding is deleted; requests that were allowed after that show by how much the
@@ -17,18 +19,18 @@ func TestBehind(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	gone := begin.Add(time.Minute) // answered
 	s := state.New("c")
-	object := func(resource, kind, name, body string) state.Observation {
-		return state.Observation{Source: state.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
+	object := func(resource, kind, name, body string) observe.Observation {
+		return observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
 			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},` + body + `}`)}
 	}
-	snap := state.Snapshot{Began: begin.Add(-time.Hour), Ended: begin.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{
-		object(state.ClusterRoles, "ClusterRole", "r", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
-		object(state.ClusterRoleBindings, "ClusterRoleBinding", "b", `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`),
+	snap := observe.Snapshot{Began: begin.Add(-time.Hour), Ended: begin.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{
+		object(kept.ClusterRoles, "ClusterRole", "r", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
+		object(kept.ClusterRoleBindings, "ClusterRoleBinding", "b", `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`),
 	}}
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
-	s.Apply(state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "b", UID: "b", Deleted: true,
+	s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "b", UID: "b", Deleted: true,
 		NotBefore: gone.Add(-3 * time.Millisecond), NotAfter: gone})
 	eng := New(Config{})
 	const reason = `RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "ann"`

@@ -9,6 +9,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -33,11 +35,11 @@ func sightedAt(at time.Time, server string, minor int) *event.Event {
 func emptyCluster(t *testing.T, sightings ...*event.Event) *state.State {
 	t.Helper()
 	s := state.New("c")
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources()}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources()}); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range sightings {
-		obs, err := state.FromEvent(e)
+		obs, err := observe.FromEvent(e)
 		if err != nil || len(obs) != 1 {
 			t.Fatal(obs, err)
 		}
@@ -187,8 +189,8 @@ func TestUnmodelledAuthorizer(t *testing.T) {
 
 // TestDoubts: a drift names the objects on its way that were being deleted, and none that rest.
 func TestDoubts(t *testing.T) {
-	object := func(resource, kind, name, meta, body string) state.Observation {
-		return state.Observation{Source: state.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
+	object := func(resource, kind, name, meta, body string) observe.Observation {
+		return observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
 			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"` + meta + `},` + body + `}`)}
 	}
 	for meta, want := range map[string]string{
@@ -196,9 +198,9 @@ func TestDoubts(t *testing.T) {
 		`,"deletionTimestamp":"2026-01-02T10:59:00Z","finalizers":["foregroundDeletion"]`: verdict.DoubtObject + "ClusterRoleBinding b: it was being deleted by 2026-01-02T11:00:00Z",
 	} {
 		s := state.New("c")
-		if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{
-			object(state.ClusterRoles, "ClusterRole", "r", "", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
-			object(state.ClusterRoleBindings, "ClusterRoleBinding", "b", meta, `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`),
+		if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{
+			object(kept.ClusterRoles, "ClusterRole", "r", "", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
+			object(kept.ClusterRoleBindings, "ClusterRoleBinding", "b", meta, `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`),
 		}}); err != nil {
 			t.Fatal(err)
 		}
@@ -213,16 +215,16 @@ func TestDoubts(t *testing.T) {
 // could have lifted, and a record that not even both contents explain.
 func TestLostAnswerIsNamed(t *testing.T) {
 	s := state.New("c")
-	object := func(resource, kind, name, body string) state.Observation {
-		return state.Observation{Source: state.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
+	object := func(resource, kind, name, body string) observe.Observation {
+		return observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
 			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},` + body + `}`)}
 	}
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{
-		object(state.ClusterRoles, "ClusterRole", "r", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{
+		object(kept.ClusterRoles, "ClusterRole", "r", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	obs, err := state.FromEvent(&event.Event{Stage: event.StageResponseComplete, Level: event.LevelRequestResponse, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	obs, err := observe.FromEvent(&event.Event{Stage: event.StageResponseComplete, Level: event.LevelRequestResponse, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 		ObjectRef: &event.ObjectRef{Name: "b"}, RequestReceivedTimestamp: noon.Add(-time.Minute), StageTimestamp: noon.Add(-time.Minute), ResponseStatus: &event.Status{Code: 504},
 		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},"subjects":[{"kind":"User","name":"ann"}],"roleRef":{"kind":"ClusterRole","name":"r"}}`)})
 	if err != nil {
@@ -252,8 +254,8 @@ func TestLostAnswerIsNamed(t *testing.T) {
 // whoever is not among its subjects, and nothing else; what it says of itself is why.
 func TestCutBindingIsNamed(t *testing.T) {
 	s := state.New("c")
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{
-		{Source: state.SourceSnapshot, Resource: state.ClusterRoles, Name: "r", UID: "r", ResourceVersion: "10",
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{
+		{Source: observe.SourceSnapshot, Resource: kept.ClusterRoles, Name: "r", UID: "r", ResourceVersion: "10",
 			Object: []byte(`{"kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)},
 	}}); err != nil {
 		t.Fatal(err)
@@ -264,7 +266,7 @@ func TestCutBindingIsNamed(t *testing.T) {
 		ObjectRef: &event.ObjectRef{Name: "b"}, RequestReceivedTimestamp: noon.Add(-time.Minute), StageTimestamp: noon.Add(-time.Minute), ResponseStatus: &event.Status{Code: 201}}
 	event.StripBodies(e, 2*len(body), "digest")
 	event.KeepBodies(e, body, body, 8000)
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil {
 		t.Fatal(err)
 	}

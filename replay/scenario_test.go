@@ -20,6 +20,8 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -87,7 +89,7 @@ func play(t *testing.T, parts map[string]*txtar.File) string {
 	t.Helper()
 	s := state.New("scenario")
 	if f := parts["state.yaml"]; f != nil {
-		snap, _, err := state.ReadSnapshot(strings.NewReader(jsonList(t, f.Data)))
+		snap, _, err := observe.ReadSnapshot(strings.NewReader(jsonList(t, f.Data)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +111,7 @@ func play(t *testing.T, parts map[string]*txtar.File) string {
 	for i := range steps {
 		events[i] = steps[i].event(t)
 		if event.KeepsPolicy(events[i]) {
-			obs, err := state.FromEvent(events[i])
+			obs, err := observe.FromEvent(events[i])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,11 +139,11 @@ func play(t *testing.T, parts map[string]*txtar.File) string {
 
 // listedKinds are the kinds a scenario's listing is complete for: those of the policy, and all
 // that are kept when it shows a pod or another of what belongs to nodes.
-func listedKinds(objects []state.Observation) []string {
-	policy := []string{state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings, state.Namespaces, state.ServiceAccounts}
+func listedKinds(objects []observe.Observation) []string {
+	policy := []string{kept.Roles, kept.ClusterRoles, kept.RoleBindings, kept.ClusterRoleBindings, kept.Namespaces, kept.ServiceAccounts}
 	for i := range objects {
 		if !slices.Contains(policy, objects[i].Resource) {
-			return state.Resources()
+			return kept.Resources()
 		}
 	}
 	return policy

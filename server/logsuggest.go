@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -23,7 +24,7 @@ func (l Log) Suggest(ctx context.Context, q query.SuggestRequest) (*query.Sugges
 	collector, st, metas := leastpriv.NewCollector(), state.New(l.name()), query.Metadata{}
 	truncated := int64(0)
 	sum, err := l.replay(ctx, 0, evaluate.Options{
-		State: st, Policy: func(obs []state.Observation, listed bool) { metas.Add(obs, !listed) },
+		State: st, Policy: func(obs []observe.Observation, listed bool) { metas.Add(obs, !listed) },
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			collector.Observe(e, v)
 			for _, key := range [...]string{"audit.k8s.io/truncated", event.AnnotationStrippedBytes} {

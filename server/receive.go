@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // receiver returns the handler audit events are posted to. The trusted one takes imports
@@ -73,7 +73,7 @@ func stateElsewhere(context.Context, string, time.Time, io.Reader) (any, error) 
 
 // takeState turns a listing, as kubectl prints it, into observations on audit.policy.
 func (s *system) takeState(ctx context.Context, cluster string, since time.Time, r io.Reader) (any, error) {
-	snap, skipped, err := state.ReadSnapshot(r)
+	snap, skipped, err := observe.ReadSnapshot(r)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", webhook.ErrBadState, err)
 	}
@@ -104,7 +104,7 @@ func (s *system) takeState(ctx context.Context, cluster string, since time.Time,
 // produceState produces the records of observations. Of an object that is too large for a record goes
 // what the replica reads of it, of roles and bindings a part if need be: a stranger's object must not keep
 // the listing away that tells of all others.
-func (s *system) produceState(ctx context.Context, records []stream.Record, observations []state.Observation) error {
+func (s *system) produceState(ctx context.Context, records []stream.Record, observations []observe.Observation) error {
 	for {
 		err := s.producer().Produce(ctx, records...)
 		var large *stream.TooLargeError
@@ -121,7 +121,7 @@ func (s *system) produceState(ctx context.Context, records []stream.Record, obse
 
 // shrinkObservation makes an observation of an object smaller, by leaving out what nobody reads, then
 // rules or subjects, and in the end all that it holds.
-func shrinkObservation(o *state.Observation, limit int) {
+func shrinkObservation(o *observe.Observation, limit int) {
 	kept := event.KeepObject(o.Resource, o.Object, limit-observationOverhead)
 	if kept == nil || len(kept) >= len(o.Object) {
 		kept, o.Unknown = nil, true

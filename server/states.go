@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -18,7 +19,7 @@ type storedStates map[string]*state.State
 func loadStates(ctx context.Context, store *storage.Store) (storedStates, error) {
 	states := storedStates{}
 	_, err := store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
-		o, err := state.DecodeObservation(v.Observation)
+		o, err := observe.Decode(v.Observation)
 		if err != nil {
 			return nil // as in the runner: what it said stays unknown
 		}

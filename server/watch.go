@@ -19,6 +19,8 @@ import (
 	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // What a watched cluster adds to serve:
@@ -64,7 +66,7 @@ func newWatcher(sys *system, entry string) (cluster string, w *watch.Watcher, er
 	if err := os.MkdirAll(string(positions), 0o700); err != nil {
 		return "", nil, fmt.Errorf("position folder: %w", err)
 	}
-	encoder := &watchEncoder{check: func(obs ...state.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
+	encoder := &watchEncoder{check: func(obs ...observe.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
 	w, err = watch.New(watch.Config{Cluster: cluster, Kubeconfig: kubeconfig, Log: sys.log, Registerer: sys.reg},
 		sys.producer(), sys.redactor, encoder, positions)
 	return cluster, w, err
@@ -74,7 +76,7 @@ func newWatcher(sys *system, entry string) (cluster string, w *watch.Watcher, er
 type watchEncoder struct {
 	// check returns an error wrapping state.ErrOtherCluster for observations that cannot be
 	// of the cluster.
-	check func(...state.Observation) error
+	check func(...observe.Observation) error
 
 	// said is, by uid, what was last said of the objects of kinds that change often in what is
 	// not kept: the states of pods and nodes. It is a digest; losing it costs repetition.
@@ -84,12 +86,12 @@ type watchEncoder struct {
 
 // Object implements watch.Encoder.
 func (e *watchEncoder) Object(o watch.Object) ([]byte, error) {
-	obs, err := observe(o.Resource, o.JSON)
+	obs, err := listed(o.Resource, o.JSON)
 	if err != nil {
 		return nil, err
 	}
 	if !o.Listed {
-		obs.Source = state.SourceWatch
+		obs.Source = observe.SourceWatch
 	}
 	obs.NotBefore, obs.NotAfter, obs.Deleted = o.NotBefore, o.NotAfter, o.Deleted
 	switch {
@@ -105,8 +107,8 @@ func (e *watchEncoder) Object(o watch.Object) ([]byte, error) {
 }
 
 // again tells whether an object changed in nothing that is kept of it.
-func (e *watchEncoder) again(o watch.Object, obs *state.Observation) bool {
-	if obs.Resource != state.Pods && obs.Resource != state.Nodes {
+func (e *watchEncoder) again(o watch.Object, obs *observe.Observation) bool {
+	if obs.Resource != kept.Pods && obs.Resource != kept.Nodes {
 		return false
 	}
 	e.mu.Lock()
@@ -126,10 +128,10 @@ func (e *watchEncoder) again(o watch.Object, obs *state.Observation) bool {
 	return false
 }
 
-// observe reads one object of a resource as an observation of a listing.
-func observe(resource string, raw []byte) (state.Observation, error) {
-	var out []state.Observation
-	err := state.ReadObjects(bytes.NewReader(raw), func(o state.RawObject) error {
+// listed reads one object of a resource as an observation of a listing.
+func listed(resource string, raw []byte) (observe.Observation, error) {
+	var out []observe.Observation
+	err := observe.ReadObjects(bytes.NewReader(raw), func(o observe.RawObject) error {
 		if o.Resource != resource {
 			return fmt.Errorf("object is of kind %s, expected %s", o.Kind, resource)
 		}
@@ -137,32 +139,32 @@ func observe(resource string, raw []byte) (state.Observation, error) {
 		return nil
 	})
 	if err != nil {
-		return state.Observation{}, err
+		return observe.Observation{}, err
 	}
 	if len(out) != 1 || out[0].UID == "" || out[0].ResourceVersion == "" {
-		return state.Observation{}, errors.New("not one object with uid and resourceVersion")
+		return observe.Observation{}, errors.New("not one object with uid and resourceVersion")
 	}
 	return out[0], nil
 }
 
 // Complete implements watch.Encoder.
 func (*watchEncoder) Complete(resource string, began, ended time.Time) []byte {
-	s := state.Snapshot{Began: began, Ended: ended, Kinds: []string{resource}}
+	s := observe.Snapshot{Began: began, Ended: ended, Kinds: []string{resource}}
 	return s.Observations()[0].Append(nil)
 }
 
 // Gap implements watch.Encoder.
 func (*watchEncoder) Gap(resource string, from, to time.Time) []byte {
-	return state.Observation{
-		Source: state.SourceWatch, Resource: resource, AllOf: true, Unknown: true, NotBefore: from, NotAfter: to,
+	return observe.Observation{
+		Source: observe.SourceWatch, Resource: resource, AllOf: true, Unknown: true, NotBefore: from, NotAfter: to,
 	}.Append(nil)
 }
 
 // Check implements watch.Encoder.
 func (e *watchEncoder) Check(resource string, objects [][]byte) error {
-	obs := make([]state.Observation, 0, len(objects))
+	obs := make([]observe.Observation, 0, len(objects))
 	for _, raw := range objects {
-		o, err := observe(resource, raw)
+		o, err := listed(resource, raw)
 		if err != nil {
 			return err
 		}

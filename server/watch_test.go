@@ -20,19 +20,21 @@ import (
 	"github.com/retrial-io/retrial/ingest/watch/watchtest"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // watchBench is a watched cluster whose records go straight into a state.
 type watchBench struct {
 	server    *watchtest.Server
 	positions watchPositions
-	check     func(...state.Observation) error
+	check     func(...observe.Observation) error
 	stop      func()
 
 	mu      sync.Mutex
 	at      time.Time
 	st      *state.State
-	seen    []state.Observation
+	seen    []observe.Observation
 	changed chan struct{}
 }
 
@@ -70,7 +72,7 @@ func (b *watchBench) Produce(ctx context.Context, recs ...stream.Record) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range recs {
-		o, err := state.DecodeObservation(r.Value)
+		o, err := observe.Decode(r.Value)
 		if err != nil {
 			return err
 		}
@@ -83,12 +85,12 @@ func (b *watchBench) Produce(ctx context.Context, recs ...stream.Record) error {
 }
 
 // await returns once an observation matches.
-func (b *watchBench) await(t *testing.T, what string, match func(state.Observation) bool) {
+func (b *watchBench) await(t *testing.T, what string, match func(observe.Observation) bool) {
 	t.Helper()
 	b.awaitN(t, what, 1, match)
 }
 
-func (b *watchBench) awaitN(t *testing.T, what string, n int, match func(state.Observation) bool) {
+func (b *watchBench) awaitN(t *testing.T, what string, n int, match func(observe.Observation) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -156,12 +158,12 @@ func (b *watchBench) awaitListings(t *testing.T) time.Time {
 
 // listingOf matches the mark of a resource's complete listing, named what was seen of one
 // object.
-func listingOf(resource string) func(state.Observation) bool {
-	return func(o state.Observation) bool { return o.Resource == resource && o.Complete }
+func listingOf(resource string) func(observe.Observation) bool {
+	return func(o observe.Observation) bool { return o.Resource == resource && o.Complete }
 }
 
-func named(name string, deleted bool) func(state.Observation) bool {
-	return func(o state.Observation) bool { return o.Name == name && o.Deleted == deleted }
+func named(name string, deleted bool) func(observe.Observation) bool {
+	return func(o observe.Observation) bool { return o.Name == name && o.Deleted == deleted }
 }
 
 const (
@@ -202,7 +204,7 @@ func TestWatchKindsAreTheStates(t *testing.T) {
 	for _, k := range watch.Kinds() {
 		watched = append(watched, k.Resource)
 	}
-	kept := slices.DeleteFunc(state.Resources(), func(r string) bool { return r == state.Credentials })
+	kept := slices.DeleteFunc(kept.Resources(), func(r string) bool { return r == kept.Credentials })
 	slices.Sort(watched)
 	slices.Sort(kept)
 	if !slices.Equal(watched, kept) {
@@ -280,7 +282,7 @@ func TestWatchedStateAcrossAGap(t *testing.T) {
 	b.server.Compact(false)
 	relisted := b.advance(time.Minute)
 	b.server.Hold("rolebindings", false)
-	b.awaitN(t, "second listing", 2, listingOf(state.RoleBindings))
+	b.awaitN(t, "second listing", 2, listingOf(kept.RoleBindings))
 
 	b.expect(t, "before the gap", added.Add(-time.Second), "absent")
 	b.expect(t, "in the gap", missed, "unknown kind")
@@ -297,7 +299,7 @@ func TestWatchedStateWithoutPermission(t *testing.T) {
 	b.server.Refuse("rolebindings", 403)
 	b.start(t)
 	for _, k := range watch.Kinds() {
-		if k.Resource != state.RoleBindings {
+		if k.Resource != kept.RoleBindings {
 			b.await(t, "listing of "+k.Resource, listingOf(k.Resource))
 		}
 	}
@@ -331,7 +333,7 @@ func TestWatchedStateAfterARestart(t *testing.T) {
 			restarted := b.advance(time.Minute)
 			b.start(t)
 			if tc.compact {
-				b.await(t, "gap", func(o state.Observation) bool { return o.Resource == state.RoleBindings && o.AllOf && o.Unknown })
+				b.await(t, "gap", func(o observe.Observation) bool { return o.Resource == kept.RoleBindings && o.AllOf && o.Unknown })
 			} else {
 				b.await(t, "end of the binding", named("jane", true))
 			}
@@ -349,8 +351,8 @@ func TestWatchedStateAfterARestart(t *testing.T) {
 
 func TestWatchedClusterIsAnotherOne(t *testing.T) {
 	b := newWatchBench(t)
-	b.st.Apply(state.Observation{
-		Source: state.SourceSnapshot, Resource: state.Namespaces, Name: "kube-system", UID: "of-another-cluster", ResourceVersion: "7",
+	b.st.Apply(observe.Observation{
+		Source: observe.SourceSnapshot, Resource: kept.Namespaces, Name: "kube-system", UID: "of-another-cluster", ResourceVersion: "7",
 		Object: []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"of-another-cluster","resourceVersion":"7","creationTimestamp":"2025-01-01T00:00:00Z"}}`),
 	})
 	b.start(t)
@@ -368,23 +370,23 @@ func TestWatchedClusterIsAnotherOne(t *testing.T) {
 
 func TestWatchPositions(t *testing.T) {
 	p := watchPositions(t.TempDir())
-	if _, found, err := p.Load(state.Roles); found || err != nil {
+	if _, found, err := p.Load(kept.Roles); found || err != nil {
 		t.Fatalf("nothing was saved: found %v, %v", found, err)
 	}
 	at := watch.Position{ResourceVersion: "42", Good: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 	for _, want := range []watch.Position{{ResourceVersion: "41", Good: at.Good}, at} {
-		if err := p.Save(state.Roles, want); err != nil {
+		if err := p.Save(kept.Roles, want); err != nil {
 			t.Fatal(err)
 		}
-		if got, found, err := p.Load(state.Roles); got != want || !found || err != nil {
+		if got, found, err := p.Load(kept.Roles); got != want || !found || err != nil {
 			t.Errorf("got %v, %v, %v; want %v", got, found, err, want)
 		}
 	}
 	for name, content := range map[string]string{"cut": `{"resourceVersion":"4`, "empty": ``, "without a time": `{"resourceVersion":"42"}`} {
-		if err := os.WriteFile(p.file(state.Roles), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(p.file(kept.Roles), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, found, err := p.Load(state.Roles); found || err == nil {
+		if _, found, err := p.Load(kept.Roles); found || err == nil {
 			t.Errorf("%s: found %v, %v; want an error", name, found, err)
 		}
 	}
@@ -400,13 +402,13 @@ func TestWatchEncoderRefusesOtherObjects(t *testing.T) {
 		"a list":       `{"kind":"RoleList","apiVersion":"rbac.authorization.k8s.io/v1","items":[]}`,
 		"no JSON":      `{"kind":`,
 	} {
-		if got, err := (&watchEncoder{}).Object(watch.Object{Resource: state.Roles, JSON: []byte(raw)}); err == nil {
+		if got, err := (&watchEncoder{}).Object(watch.Object{Resource: kept.Roles, JSON: []byte(raw)}); err == nil {
 			t.Errorf("%s: encoded as %s", name, got)
 		}
 	}
 	refused := errors.New("not now")
-	e := &watchEncoder{check: func(...state.Observation) error { return refused }}
-	if err := e.Check(state.Namespaces, nil); !errors.Is(err, refused) || errors.Is(err, watch.ErrOtherCluster) {
+	e := &watchEncoder{check: func(...observe.Observation) error { return refused }}
+	if err := e.Check(kept.Namespaces, nil); !errors.Is(err, refused) || errors.Is(err, watch.ErrOtherCluster) {
 		t.Errorf("an error that is not about the cluster became %v", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/test/perevent"
 	"github.com/retrial-io/retrial/verdict"
@@ -28,8 +30,8 @@ func policyHistory(objects, versions, from, to int) []verdict.PolicyVersion {
 	for i := from; i < to; i++ {
 		n, round := i%objects, i/objects
 		at := start.Add(time.Duration(i) * 20 * time.Millisecond)
-		o := state.Observation{
-			Source: state.SourceAudit, Resource: state.RoleBindings, Namespace: fmt.Sprint("ns-", n%5000), Name: fmt.Sprint("binding-", n),
+		o := observe.Observation{
+			Source: observe.SourceAudit, Resource: kept.RoleBindings, Namespace: fmt.Sprint("ns-", n%5000), Name: fmt.Sprint("binding-", n),
 			UID: fmt.Sprintf("6c31089b-aea6-4adc-97c8-%012d", n), ResourceVersion: strconv.Itoa(1000 + i),
 			NotBefore: at, NotAfter: at.Add(5 * time.Millisecond),
 		}
@@ -55,7 +57,7 @@ func TestPolicyLoadChild(t *testing.T) {
 	st := state.New("c")
 	rows := 0
 	next, err := s.LoadPolicy(context.Background(), func(v verdict.PolicyVersion) error {
-		o, err := state.DecodeObservation(v.Observation)
+		o, err := observe.Decode(v.Observation)
 		if err != nil {
 			return err
 		}

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/forget"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
@@ -31,7 +32,7 @@ func (w *writer) write(cluster, name string, bytes int) verdict.PolicyVersion {
 		noise[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[w.rng.IntN(36)]
 	}
 	at := time.Date(2026, 11, 20, 9, 0, w.n, 0, time.UTC)
-	o := state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoles, Name: name, UID: "uid-" + name, ResourceVersion: fmt.Sprint(1000 + w.n), NotBefore: at, NotAfter: at.Add(time.Millisecond),
+	o := observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "uid-" + name, ResourceVersion: fmt.Sprint(1000 + w.n), NotBefore: at, NotAfter: at.Add(time.Millisecond),
 		Object: fmt.Appendf(nil, `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q,"uid":"uid-%[1]s","resourceVersion":"%d"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["r%[2]d"],"resourceNames":[%q]}]}`,
 			name, 1000+w.n, noise)}
 	return verdict.PolicyVersion{Cluster: cluster, Resource: o.Resource, Name: name, UID: o.UID, ResourceVersion: o.ResourceVersion, Observation: o.Append(nil), Observed: at,
@@ -43,7 +44,7 @@ func (w *writer) write(cluster, name string, bytes int) verdict.PolicyVersion {
 func contents(t *testing.T, s *storage.Store, cluster, name string) (kept, forgotten []string, bytes int) {
 	t.Helper()
 	if _, err := s.LoadPolicy(context.Background(), func(v verdict.PolicyVersion) error {
-		o, err := state.DecodeObservation(v.Observation)
+		o, err := observe.Decode(v.Observation)
 		if err != nil || v.Cluster != cluster || v.Name != name {
 			return err
 		}
@@ -185,7 +186,7 @@ func TestPolicyTrimOfLostAnswers(t *testing.T) {
 			for i := range 60 {
 				v := w.write("c", "hostile", 30_000)
 				if i != 9 {
-					o, err := state.DecodeObservation(v.Observation)
+					o, err := observe.Decode(v.Observation)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -203,7 +204,7 @@ func TestPolicyTrimOfLostAnswers(t *testing.T) {
 				}
 				whole, outlines, certain, bytes := 0, 0, 0, 0
 				if _, err := s.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
-					o, err := state.DecodeObservation(v.Observation)
+					o, err := observe.Decode(v.Observation)
 					switch bytes += len(v.Observation); {
 					case len(o.Object) < 1000 && o.Unknown && o.Object != nil:
 						outlines++

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
@@ -179,7 +180,7 @@ func TestNewestPolicy(t *testing.T) {
 	ctx := context.Background()
 	var in []verdict.PolicyVersion
 	add := func(name, rv, object string, deleted bool) {
-		o := state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoles, Name: name, UID: "u", ResourceVersion: rv, Deleted: deleted, Object: []byte(object)}
+		o := observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "u", ResourceVersion: rv, Deleted: deleted, Object: []byte(object)}
 		in = append(in, verdict.PolicyVersion{Cluster: "c", Resource: o.Resource, Name: name, UID: "u", ResourceVersion: rv, Deleted: deleted, Observation: o.Append(nil),
 			Position: event.Position{Offset: int64(len(in))}})
 	}
@@ -192,8 +193,8 @@ func TestNewestPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	if err := s.NewestPolicy(ctx, "c", []string{state.ClusterRoles}, func(text []byte) error {
-		o, err := state.DecodeObservation(text)
+	if err := s.NewestPolicy(ctx, "c", []string{kept.ClusterRoles}, func(text []byte) error {
+		o, err := observe.Decode(text)
 		got[o.Name] = string(o.Object)
 		return err
 	}); err != nil {

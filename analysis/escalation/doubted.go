@@ -5,6 +5,7 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
 )
 
 // Bounds are what everybody can reach under a policy of which some objects are one of two contents:
@@ -69,7 +70,7 @@ func (b *Bounds) Reach(user string, groups []string, limit int) Reached {
 	for _, x := range b.certain.walk(user, groups).others {
 		there[x.node] = true
 	}
-	r := b.most.walk(user, append(slices.Clip(groups), state.GroupAnybody))
+	r := b.most.walk(user, append(slices.Clip(groups), content.GroupAnybody))
 	r.others = slices.DeleteFunc(r.others, func(x arrival) bool { return there[x.node] })
 	e := effort{left: tellSteps}
 	if len(out.Goals) == 0 {

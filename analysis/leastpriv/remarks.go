@@ -10,6 +10,8 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // keeps names what groups give. loose is what the suggestion takes away.
@@ -135,7 +137,7 @@ func (a *Advisor) doubted(u *usage) []rbacindex.Key {
 	for _, set := range u.groups {
 		groups = append(groups, set...)
 	}
-	for _, h := range HeldBy(a.view.Most, u.user, append(groups, state.GroupAnybody)) {
+	for _, h := range HeldBy(a.view.Most, u.user, append(groups, content.GroupAnybody)) {
 		for _, k := range [...]rbacindex.Key{h.Binding, roleKeyOf(&h.Role, h.Binding.Namespace)} {
 			if object, ok := a.view.InDoubt(k); ok && !slices.Contains(out, object) {
 				out = append(out, object)
@@ -153,7 +155,7 @@ func (a *Advisor) missingNamespaces(s *Suggestion) []string {
 		if ns == "" || slices.Contains(out, ns) {
 			continue
 		}
-		if _, known := a.state.Version(state.Namespaces, "", ns, a.recording.To); known == state.Absent {
+		if _, known := a.state.Version(kept.Namespaces, "", ns, a.recording.To); known == state.Absent {
 			out = append(out, ns)
 		}
 	}

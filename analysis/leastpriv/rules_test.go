@@ -15,6 +15,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -70,7 +72,7 @@ func (c *cluster) load() {
 		return
 	}
 	c.state = state.New("test")
-	snap := state.Snapshot{Began: began, Ended: began, Since: began.Add(-time.Hour), Kinds: state.Resources()}
+	snap := observe.Snapshot{Began: began, Ended: began, Since: began.Add(-time.Hour), Kinds: kept.Resources()}
 	for i, o := range c.objects {
 		k := change(typed(o)).Key
 		raw, err := json.Marshal(o)
@@ -87,7 +89,7 @@ func (c *cluster) load() {
 			c.t.Fatal(err)
 		}
 		resource := strings.ToLower(k.Kind.String()) + "s.rbac.authorization.k8s.io"
-		snap.Objects = append(snap.Objects, state.Observation{Source: state.SourceSnapshot, Resource: resource, Namespace: k.Namespace, Name: k.Name,
+		snap.Objects = append(snap.Objects, observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Namespace: k.Namespace, Name: k.Name,
 			UID: fmt.Sprint("u", i), ResourceVersion: fmt.Sprint(i + 1), Object: raw, NotBefore: began, NotAfter: began})
 	}
 	if _, err := c.state.LoadSnapshot(snap); err != nil {
@@ -393,7 +395,7 @@ func TestDoubtedGrants(t *testing.T) {
 	cl.ask("ann", nil, "list", "/api/v1/namespaces/a/pods")
 	cl.ask("bob", nil, "list", "/api/v1/namespaces/a/pods")
 	lost := cl.now.Add(time.Second)
-	obs, err := state.FromEvent(&event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	obs, err := observe.FromEvent(&event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 		ObjectRef: &event.ObjectRef{Name: "dormant"}, ResponseStatus: &event.Status{Code: 504}, RequestReceivedTimestamp: lost, StageTimestamp: lost,
 		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"dormant"},"subjects":[{"kind":"User","name":"ann"}],"roleRef":{"kind":"ClusterRole","name":"root"}}`)})
 	if err != nil {

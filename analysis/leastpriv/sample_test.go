@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -32,7 +33,7 @@ func recorded(t testing.TB) *Advisor {
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			c.Observe(e, v)
 			if event.KeepsPolicy(e) {
-				obs, err := state.FromEvent(e)
+				obs, err := observe.FromEvent(e)
 				if err != nil {
 					return err
 				}
@@ -49,7 +50,7 @@ func recorded(t testing.TB) *Advisor {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	snap, _, err := state.ReadSnapshot(r)
+	snap, _, err := observe.ReadSnapshot(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // fakeAccess is the part of a fakeStore that knows groups.
@@ -48,8 +50,8 @@ func accessState(t *testing.T) *state.State {
 	st := policyOf(t, readerRole, annReads, devsRead, botReads, adminRole, mastersAll, deployRole, botDeploys, everybody, everybodyIs, danglingRB)
 	at := func(minute int) time.Time { return time.Date(2026, 11, 20, 11, minute, 0, 0, time.UTC) }
 	st.Apply(
-		state.Observation{Source: state.SourceWatch, Resource: state.RoleBindings, Namespace: "shop", Name: "devs-read", UID: "u2", ResourceVersion: "100", Deleted: true, NotBefore: at(30), NotAfter: at(30)},
-		state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann-reads", Unknown: true, NotBefore: at(40), NotAfter: at(40)},
+		observe.Observation{Source: observe.SourceWatch, Resource: kept.RoleBindings, Namespace: "shop", Name: "devs-read", UID: "u2", ResourceVersion: "100", Deleted: true, NotBefore: at(30), NotAfter: at(30)},
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-reads", Unknown: true, NotBefore: at(40), NotAfter: at(40)},
 	)
 	return st
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -27,8 +29,8 @@ func changingState(t *testing.T) (*state.State, []verdict.Row) {
 		return time.Date(2026, 11, 20, 11, minute, 0, milli*1_000_000, time.UTC)
 	}
 	st.Apply(
-		state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoles, Name: "reader", UID: "u0", ResourceVersion: "200", Object: []byte(reader2), NotBefore: at(10, 0), NotAfter: at(10, 5)},
-		state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann-all", UID: "u90", ResourceVersion: "300", Created: true, Object: []byte(annAll), NotBefore: at(20, 0), NotAfter: at(20, 5)},
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: "reader", UID: "u0", ResourceVersion: "200", Object: []byte(reader2), NotBefore: at(10, 0), NotAfter: at(10, 5)},
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-all", UID: "u90", ResourceVersion: "300", Created: true, Object: []byte(annAll), NotBefore: at(20, 0), NotAfter: at(20, 5)},
 	)
 	row := func(id, verb, resource, name string, minute int) verdict.Row {
 		return verdict.Row{Cluster: "c", Event: &event.Event{AuditID: id, Stage: event.StageResponseComplete, Verb: verb, User: event.User{Username: "root"},

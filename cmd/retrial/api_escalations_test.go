@@ -9,6 +9,8 @@ import (
 
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 const (
@@ -26,7 +28,7 @@ func escalatingState(t *testing.T) *state.State {
 	t.Helper()
 	st := policyOf(t, adminRole, mastersAll, podderRole, devsPod, robotAdmin, robot, schedulerIs, readerRole, botReads, openToAll, danglingRB, everybody, everybodyIs)
 	gone := time.Date(2026, 11, 20, 11, 30, 0, 0, time.UTC)
-	st.Apply(state.Observation{Source: state.SourceWatch, Resource: state.ClusterRoleBindings, Name: "robot-admin", UID: "u4", ResourceVersion: "100", Deleted: true, NotBefore: gone, NotAfter: gone})
+	st.Apply(observe.Observation{Source: observe.SourceWatch, Resource: kept.ClusterRoleBindings, Name: "robot-admin", UID: "u4", ResourceVersion: "100", Deleted: true, NotBefore: gone, NotAfter: gone})
 	return st
 }
 

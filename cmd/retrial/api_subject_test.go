@@ -10,6 +10,8 @@ import (
 
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
@@ -22,7 +24,7 @@ type fakeSubjects struct {
 
 	recording storage.Recording
 	history   []codec.Alike
-	policy    []state.Observation
+	policy    []observe.Observation
 	about     []string // subjects of the last history
 }
 
@@ -66,11 +68,11 @@ func policyOf(t *testing.T, objects ...string) *state.State {
 	for i, o := range objects {
 		list = append(list, strings.Replace(o, `"metadata":{`, fmt.Sprintf(`"metadata":{"uid":"u%d","resourceVersion":"%d","creationTimestamp":"2026-11-20T10:00:00Z",`, i, i+1), 1))
 	}
-	snap, _, err := state.ReadSnapshot(strings.NewReader(`{"apiVersion":"v1","kind":"List","items":[` + strings.Join(list, ",") + `]}`))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(`{"apiVersion":"v1","kind":"List","items":[` + strings.Join(list, ",") + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	snap.Began, snap.Ended, snap.Since, snap.Kinds = began, began, began.Add(-time.Hour), state.Resources()
+	snap.Began, snap.Ended, snap.Since, snap.Kinds = began, began, began.Add(-time.Hour), kept.Resources()
 	st := state.New("c")
 	if _, err := st.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
@@ -37,7 +39,7 @@ func suggestFake(t *testing.T) *fakeStore {
 	f.recording = storage.Recording{First: at, Last: at.Add(8 * 24 * time.Hour), Requests: 9, Truncated: 1, Dropped: 2, DeadLetters: 3,
 		Classes: []storage.Share{{Outcome: "match", Requests: 7}, {Outcome: "indeterminate", Class: verdict.ClassNoState, Requests: 2}}}
 	f.history = []codec.Alike{aliked("ann", 7, verdict.Attributes{Verb: "get", Resource: "pods", Namespace: "a", Name: "web"})}
-	f.policy = []state.Observation{{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann-reads", UID: "u1", ResourceVersion: "2",
+	f.policy = []observe.Observation{{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-reads", UID: "u1", ResourceVersion: "2",
 		Object: []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"why":"so"}}}`)}}
 	return f
 }

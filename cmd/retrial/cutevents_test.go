@@ -21,6 +21,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -144,12 +146,12 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 			}
 
 			s := state.New("prod")
-			if _, err := s.LoadSnapshot(state.Snapshot{Began: at.Add(-time.Hour), Ended: at.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{{
-				Source: state.SourceSnapshot, Resource: state.ClusterRoles, Name: "cluster-admin", UID: "r", ResourceVersion: "1",
+			if _, err := s.LoadSnapshot(observe.Snapshot{Began: at.Add(-time.Hour), Ended: at.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{{
+				Source: observe.SourceSnapshot, Resource: kept.ClusterRoles, Name: "cluster-admin", UID: "r", ResourceVersion: "1",
 				Object: []byte(`{"kind":"ClusterRole","metadata":{"name":"cluster-admin"},"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]}`)}}}); err != nil {
 				t.Fatal(err)
 			}
-			obs, err := state.FromEvent(policy[0])
+			obs, err := observe.FromEvent(policy[0])
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -64,9 +65,9 @@ func TestLineageRoute(t *testing.T) {
 }
 
 // issued is what the log says of a token of ns/sa.
-func issued(t *testing.T, at time.Time, id string) state.Observation {
+func issued(t *testing.T, at time.Time, id string) observe.Observation {
 	t.Helper()
-	obs, err := state.FromEvent(&event.Event{
+	obs, err := observe.FromEvent(&event.Event{
 		Level: event.LevelMetadata, AuditID: "a", Stage: event.StageResponseComplete, Verb: "create",
 		RequestURI: "/api/v1/namespaces/ns/serviceaccounts/sa/token", User: event.User{Username: "admin"}, SourceIPs: []string{"192.0.2.9"},
 		ResponseStatus: &event.Status{Code: 201}, RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond),

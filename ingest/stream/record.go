@@ -17,7 +17,7 @@ const (
 	KindUnknown     Kind = iota
 	KindEvent            // canonical JSON of an event, on TopicEvents
 	KindPolicyEvent      // canonical JSON of a policy write, on TopicPolicy
-	KindObservation      // an encoded state.Observation, on TopicPolicy
+	KindObservation      // an encoded observe.Observation, on TopicPolicy
 	KindDeadLetter       // a dead letter, on TopicDeadLetter; see DecodeDeadLetter
 )
 

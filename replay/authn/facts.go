@@ -7,6 +7,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // How long credentials outlive what they stand for.
@@ -93,7 +94,7 @@ func (f *facts) account(x *subject, s State) {
 		name = ContradictionSAUnknown
 	}
 	// The account may just have come, or just have gone.
-	history := s.History(state.ServiceAccounts, x.namespace, x.name)
+	history := s.History(kept.ServiceAccounts, x.namespace, x.name)
 	var ended time.Time
 	for i := range history {
 		h := &history[i]
@@ -180,7 +181,7 @@ func (f *facts) node(x *subject, s State) {
 	if known == state.Unknown || known == state.Present && (now == "" || now == x.nodeUID) {
 		return
 	}
-	if lately(s, state.Nodes, "", x.nodeName, x, tokenCache, x.nodeUID) {
+	if lately(s, kept.Nodes, "", x.nodeName, x, tokenCache, x.nodeUID) {
 		return
 	}
 	if known == state.Absent {
@@ -195,7 +196,7 @@ func (f *facts) secret(x *subject, s State) {
 	sec, known := s.Secret(x.namespace, x.legacySecret, x.at)
 	switch known {
 	case state.Absent:
-		if lately(s, state.Secrets, x.namespace, x.legacySecret, x, tokenCache, "") {
+		if lately(s, kept.Secrets, x.namespace, x.legacySecret, x, tokenCache, "") {
 			return
 		}
 		f.add(factSecretOther, ContradictionSASecretMissing, "no Secret %s/%s at %s", x.namespace, x.legacySecret, FormatTime(x.at))
@@ -247,7 +248,7 @@ func (f *facts) nodeUser(x *subject, s State) {
 	if _, known := s.Node(x.name, x.at); known != state.Absent {
 		return
 	}
-	if _, known := s.Node(x.name, x.at.Add(-nodeMemory)); known != state.Absent || lately(s, state.Nodes, "", x.name, x, nodeMemory, "") {
+	if _, known := s.Node(x.name, x.at.Add(-nodeMemory)); known != state.Absent || lately(s, kept.Nodes, "", x.name, x, nodeMemory, "") {
 		return
 	}
 	a, err := request.Of(x.e.Verb, x.e.RequestURI)
@@ -287,7 +288,7 @@ func (f *facts) bootstrap(x *subject, s State) {
 	case state.Unknown:
 		return
 	case state.Absent:
-		if lately(s, state.Secrets, bootstrapNamespace, name, x, tokenCache, "") {
+		if lately(s, kept.Secrets, bootstrapNamespace, name, x, tokenCache, "") {
 			return
 		}
 		f.add(factBootstrapOther, ContradictionBootstrapMissing, "no Secret %s/%s at %s", bootstrapNamespace, name, FormatTime(x.at))

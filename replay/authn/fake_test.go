@@ -5,6 +5,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -26,7 +27,7 @@ type span struct {
 }
 
 type secretSpan struct {
-	state.Secret
+	kept.Secret
 	from, to time.Time
 }
 
@@ -61,11 +62,11 @@ func (s *fakeState) History(resource, namespace, name string) (out []state.Versi
 		}
 	}
 	switch resource {
-	case state.Nodes:
+	case kept.Nodes:
 		for _, n := range s.nodes[name] {
 			add(n.uid, n.from, n.to)
 		}
-	case state.Secrets:
+	case kept.Secrets:
 		for _, x := range s.secrets[namespace+"/"+name] {
 			add(x.UID, x.from, x.to)
 		}
@@ -100,13 +101,13 @@ func (s *fakeState) Node(name string, at time.Time) (string, state.Known) {
 	return "", s.none()
 }
 
-func (s *fakeState) Secret(namespace, name string, at time.Time) (state.Secret, state.Known) {
+func (s *fakeState) Secret(namespace, name string, at time.Time) (kept.Secret, state.Known) {
 	for _, x := range s.secrets[namespace+"/"+name] {
 		if during(x.from, x.to, at) {
 			return x.Secret, state.Present
 		}
 	}
-	return state.Secret{}, s.none()
+	return kept.Secret{}, s.none()
 }
 
 func (s *fakeState) Credential(id string) (state.Credential, state.Known) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // State is what the evaluator asks about the objects behind credentials, as of a moment. Every
@@ -17,6 +18,6 @@ type State interface {
 	Pod(namespace, name string, at time.Time) (state.Pod, state.Known)
 	PodByUID(uid string) (state.Pod, state.Known)
 	Node(name string, at time.Time) (uid string, known state.Known)
-	Secret(namespace, name string, at time.Time) (state.Secret, state.Known)
+	Secret(namespace, name string, at time.Time) (kept.Secret, state.Known)
 	Credential(id string) (state.Credential, state.Known)
 }

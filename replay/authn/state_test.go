@@ -8,6 +8,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // TestState compares identities with the objects behind them. Every case but those that say so
@@ -21,9 +22,9 @@ func TestState(t *testing.T) {
 		e.User.Extra = nil
 		e.Annotations = event.Pairs{{Key: AnnotationLegacyToken, Value: e.User.Username}, {Key: AnnotationLegacyManual, Value: "old"}}
 	}
-	bootstrapSecretOf := func(b state.BootstrapToken) func(*fakeState) {
+	bootstrapSecretOf := func(b kept.BootstrapToken) func(*fakeState) {
 		return func(s *fakeState) {
-			s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType, Bootstrap: &b}, noon.Add(-time.Hour), time.Time{}}}
+			s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType, Bootstrap: &b}, noon.Add(-time.Hour), time.Time{}}}
 		}
 	}
 	cases := []struct {
@@ -91,16 +92,16 @@ func TestState(t *testing.T) {
 
 		{name: "case 30: legacy token", user: account(nil), event: legacy,
 			state: func(s *fakeState) {
-				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "api", ServiceAccountUID: apiUID}, noon.Add(-time.Hour), time.Time{}}}
+				s.secrets["shop/old"] = []secretSpan{{kept.Secret{ServiceAccount: "api", ServiceAccountUID: apiUID}, noon.Add(-time.Hour), time.Time{}}}
 			}, want: []string{ContradictionSALegacyToken}},
 		{name: "legacy token without its Secret", user: account(nil), event: legacy, want: []string{ContradictionSALegacyToken, ContradictionSASecretMissing}},
 		{name: "legacy token of another account's Secret", user: account(nil), event: legacy,
 			state: func(s *fakeState) {
-				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "web"}, noon.Add(-time.Hour), time.Time{}}}
+				s.secrets["shop/old"] = []secretSpan{{kept.Secret{ServiceAccount: "web"}, noon.Add(-time.Hour), time.Time{}}}
 			}, want: []string{ContradictionSALegacyToken, ContradictionSASecretMissing}},
 		{name: "legacy token, Secret gone three seconds ago", user: account(nil), event: legacy,
 			state: func(s *fakeState) {
-				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "api"}, noon.Add(-time.Hour), noon.Add(-3 * second)}}
+				s.secrets["shop/old"] = []secretSpan{{kept.Secret{ServiceAccount: "api"}, noon.Add(-time.Hour), noon.Add(-3 * second)}}
 			}, want: []string{ContradictionSALegacyToken}},
 
 		{name: "certificate of another identity", user: node,
@@ -121,22 +122,22 @@ func TestState(t *testing.T) {
 		{name: "node that was there a minute ago", user: ghost,
 			state: func(s *fakeState) { s.nodes["ghost"] = []span{{"g", noon.Add(-time.Hour), noon.Add(-time.Minute)}} }},
 
-		{name: "bootstrap token", user: bootstrapUser, state: bootstrapSecretOf(state.BootstrapToken{Authentication: true, Groups: []string{GroupBootstrappers + ":lab"}})},
+		{name: "bootstrap token", user: bootstrapUser, state: bootstrapSecretOf(kept.BootstrapToken{Authentication: true, Groups: []string{GroupBootstrappers + ":lab"}})},
 		{name: "bootstrap token without its Secret", user: bootstrapUser, want: []string{ContradictionBootstrapMissing}},
 		{name: "bootstrap token whose Secret went five seconds ago", user: bootstrapUser,
 			state: func(s *fakeState) {
-				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType}, noon.Add(-time.Hour), noon.Add(-5 * second)}}
+				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType}, noon.Add(-time.Hour), noon.Add(-5 * second)}}
 			}},
 		{name: "bootstrap token whose Secret came and went within the cache", user: bootstrapUser,
 			state: func(s *fakeState) {
-				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType}, noon.Add(-2 * second), noon.Add(-second)}}
+				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType}, noon.Add(-2 * second), noon.Add(-second)}}
 			}},
 		{name: "bootstrap token not for authentication", user: bootstrapUser,
-			state: bootstrapSecretOf(state.BootstrapToken{Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapMissing}},
+			state: bootstrapSecretOf(kept.BootstrapToken{Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapMissing}},
 		{name: "expired bootstrap token", user: bootstrapUser,
-			state: bootstrapSecretOf(state.BootstrapToken{Authentication: true, Expires: noon.Add(-time.Minute), Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapExpired}},
+			state: bootstrapSecretOf(kept.BootstrapToken{Authentication: true, Expires: noon.Add(-time.Minute), Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapExpired}},
 		{name: "bootstrap token with other groups", user: bootstrapUser,
-			state: bootstrapSecretOf(state.BootstrapToken{Authentication: true}), want: []string{ContradictionBootstrapGroups}},
+			state: bootstrapSecretOf(kept.BootstrapToken{Authentication: true}), want: []string{ContradictionBootstrapGroups}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
 )
 
 // Holding says whether a subject holds rules: it does, it lacks some, or neither is known.
@@ -37,7 +38,7 @@ func Holds(view *state.View, user string, groups []string, namespace string, lea
 		return Holding{Lacks: surely.Uncovered}
 	}
 	policy := cmp.Or(view.Most, view.RBAC)
-	groups = append(slices.Clip(groups), state.GroupAnybody)
+	groups = append(slices.Clip(groups), content.GroupAnybody)
 	perhaps := policy.Covers(user, groups, namespace, least, pieces, steps)
 	switch {
 	case perhaps.TooCostly:

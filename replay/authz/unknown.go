@@ -6,6 +6,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
 )
 
 // maxMissing bounds the objects one verdict names as missing.
@@ -50,7 +51,7 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 	}
 	if view.Most != nil {
 		anybody := *request
-		anybody.Groups = append(slices.Clip(request.Groups), state.GroupAnybody)
+		anybody.Groups = append(slices.Clip(request.Groups), content.GroupAnybody)
 		perhaps := view.Most.Authorize(&anybody, nil)
 		if perhaps.TooCostly {
 			for _, k := range view.Doubted {

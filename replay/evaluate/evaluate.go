@@ -27,6 +27,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -59,7 +61,7 @@ type Options struct {
 	State *state.State
 	// Policy is told, from one goroutine, what goes into the state: first the log's writes in
 	// the order they are read, then the objects of each listing (listed). nil drops them.
-	Policy func(observations []state.Observation, listed bool)
+	Policy func(observations []observe.Observation, listed bool)
 	// Trail is told every event, for a caller that wants to ask it afterwards; it must be new.
 	// nil = one of Run's own.
 	Trail *lineage.Trail
@@ -146,7 +148,7 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 	}
 	var since time.Time
 	err := o.decoded(ctx, sum.firstPass(), func(b *batch) error {
-		var all []state.Observation
+		var all []observe.Observation
 		for i := range b.items {
 			o.Trail.Observe(b.items[i].event)
 			o.twins.Observe(b.items[i].event)
@@ -157,16 +159,16 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 			if _, _, sighted := event.Sighting(e); !sighted && !event.KeepsPolicy(e) {
 				continue
 			}
-			obs, err := state.FromEvent(e)
+			obs, err := observe.FromEvent(e)
 			if err != nil {
 				sum.PolicyWritesUnreadable++
 			}
-			if len(obs) > 0 && obs[0].Resource != state.Apiservers {
+			if len(obs) > 0 && obs[0].Resource != observe.Apiservers {
 				sum.PolicyWrites++
 			}
 			if len(obs) > 0 {
 				all = append(all, obs...)
-				sum.Born = sum.Born || state.Bears(obs)
+				sum.Born = sum.Born || observe.Bears(obs)
 			}
 		}
 		st.Apply(all...)
@@ -180,7 +182,7 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 	}
 	if o.FromEmpty && !since.IsZero() {
 		// Listings are what makes a kind known: this one says that there was nothing.
-		empty := state.Snapshot{Began: since, Ended: since, Since: since, Kinds: state.Resources()}
+		empty := observe.Snapshot{Began: since, Ended: since, Since: since, Kinds: kept.Resources()}
 		if _, err := st.LoadSnapshot(empty); err != nil {
 			return nil, fmt.Errorf("load empty state: %w", err)
 		}
@@ -227,13 +229,13 @@ func withOutcome(e *event.Event) *event.Event {
 	return &proven
 }
 
-func readSnapshot(in Input) (snap state.Snapshot, err error) {
+func readSnapshot(in Input) (snap observe.Snapshot, err error) {
 	r, err := in.Open()
 	if err != nil {
 		return snap, fmt.Errorf("open state %s: %w", in.Name, err)
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	snap, _, err = state.ReadSnapshot(r)
+	snap, _, err = observe.ReadSnapshot(r)
 	if err != nil {
 		return snap, fmt.Errorf("read state %s: %w", in.Name, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/testfile"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -226,7 +227,7 @@ func TestStateOfTheCaller(t *testing.T) {
 	o := slice(t)
 	o.State = state.New("evaluate")
 	var writes, listed int
-	o.Policy = func(obs []state.Observation, list bool) {
+	o.Policy = func(obs []observe.Observation, list bool) {
 		if list {
 			listed += len(obs)
 			return

@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/policyshape"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -163,7 +164,7 @@ func judgePolicy(t *testing.T, made func() *policyshape.Policy) *shaped {
 	c.st.RBAC(c.at)
 	c.load = time.Duration(threadTime(t) - began)
 	objects := p.Objects
-	p.Objects, list, snap = nil, nil, state.Snapshot{}
+	p.Objects, list, snap = nil, nil, observe.Snapshot{}
 	for range 6 {
 		c.write(t, objects)
 		for range 8 {
@@ -205,7 +206,7 @@ func (c *shaped) write(t *testing.T, objects []any) {
 		t.Fatal(err)
 	}
 	e := c.event(t, verb, uri, code, raw)
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil {
 		t.Fatal(err)
 	}

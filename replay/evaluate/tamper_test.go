@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -206,11 +207,11 @@ func stateWithout(t *testing.T, o Options, gone binding) *state.State {
 		if !event.KeepsPolicy(e) {
 			return
 		}
-		obs, err := state.FromEvent(e)
+		obs, err := observe.FromEvent(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		st.Apply(slices.DeleteFunc(obs, func(o state.Observation) bool {
+		st.Apply(slices.DeleteFunc(obs, func(o observe.Observation) bool {
 			return o.Resource == resource && o.Namespace == gone.namespace && o.Name == gone.name
 		})...)
 	})

@@ -7,14 +7,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // TestBlindness: what is not known of roles and bindings is counted by what could rest on it, and no
 // more once a listing shows it.
 func TestBlindness(t *testing.T) {
 	s := newStates()
-	observe := func(o ...state.Observation) { s.of("prod").Apply(o...) }
+	observed := func(o ...observe.Observation) { s.of("prod").Apply(o...) }
 	count := func(anybody, role string) {
 		t.Helper()
 		want := `# HELP retrial_runner_unknown_objects Roles and bindings whose content is not known at present, by what could rest on it: any access of anybody, or what one role gives.
@@ -26,19 +27,19 @@ retrial_runner_unknown_objects{cluster="prod",reach="role"} ` + role + "\n"
 		}
 	}
 	instant := func(seconds int) time.Time { return time.Date(2026, 3, 2, 0, 0, seconds, 0, time.UTC) }
-	at := func(seconds int) state.Observation {
-		return state.Observation{Source: state.SourceAudit, NotBefore: instant(seconds), NotAfter: instant(seconds)}
+	at := func(seconds int) observe.Observation {
+		return observe.Observation{Source: observe.SourceAudit, NotBefore: instant(seconds), NotAfter: instant(seconds)}
 	}
-	observe(state.Born()...)
+	observed(observe.Born()...)
 	count("0", "0")
 	binding, role, cut := at(1), at(2), at(3)
-	binding.Resource, binding.Name, binding.Unknown, binding.Created = state.ClusterRoleBindings, "b", true, true
-	role.Resource, role.Name, role.Unknown = state.ClusterRoles, "r", true
-	cut.Resource, cut.Namespace, cut.Name, cut.Created = state.RoleBindings, "n", "c", true
+	binding.Resource, binding.Name, binding.Unknown, binding.Created = kept.ClusterRoleBindings, "b", true, true
+	role.Resource, role.Name, role.Unknown = kept.ClusterRoles, "r", true
+	cut.Resource, cut.Namespace, cut.Name, cut.Created = kept.RoleBindings, "n", "c", true
 	cut.Object = []byte(`{"cut":true,"metadata":{"name":"c","namespace":"n"},"subjects":[],"roleRef":{"kind":"ClusterRole","name":"r"}}`)
-	observe(binding, role, cut)
+	observed(binding, role, cut)
 	count("1", "2")
-	snapshot := state.Snapshot{Began: instant(9), Ended: instant(9), Kinds: state.Resources()}
+	snapshot := observe.Snapshot{Began: instant(9), Ended: instant(9), Kinds: kept.Resources()}
 	if _, err := s.of("prod").LoadSnapshot(snapshot); err != nil {
 		t.Fatal(err)
 	}

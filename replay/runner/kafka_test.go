@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/test/testfile"
@@ -25,7 +26,7 @@ import (
 const sample = "sample"
 
 // recording returns the events of a log and the state they ran against.
-func recording(t testing.TB, log, objects string) ([]*event.Event, state.Snapshot) {
+func recording(t testing.TB, log, objects string) ([]*event.Event, observe.Snapshot) {
 	t.Helper()
 	var events []*event.Event
 	for line := range bytes.Lines(testfile.Read(t, log)) {
@@ -35,7 +36,7 @@ func recording(t testing.TB, log, objects string) ([]*event.Event, state.Snapsho
 		}
 		events = append(events, e)
 	}
-	snap, _, err := state.ReadSnapshot(bytes.NewReader(testfile.Read(t, objects)))
+	snap, _, err := observe.ReadSnapshot(bytes.NewReader(testfile.Read(t, objects)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func materialOf(t testing.TB, log, objects string, without func(*event.Event) bo
 		m.records = append(m.records, stream.EventRecord(sample, "import", "", received, e))
 		if event.KeepsPolicy(e) {
 			m.policy = append(m.policy, stream.PolicyEventRecord(sample, "import", "", received, e))
-			obs, err := state.FromEvent(e)
+			obs, err := observe.FromEvent(e)
 			if err != nil {
 				t.Fatal(err)
 			}

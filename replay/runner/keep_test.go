@@ -9,7 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/test/workload"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -75,7 +75,7 @@ func TestForgetPolicy(t *testing.T) {
 		if sums = l.sums(t); sums["retrial_runner_policy_pruned_versions_total"] <= before || sums["retrial_runner_policy_horizon_timestamp_seconds"] != float64(s.Horizon().Unix()) {
 			t.Errorf("%v versions dropped, horizon %v", sums["retrial_runner_policy_pruned_versions_total"], sums["retrial_runner_policy_horizon_timestamp_seconds"])
 		}
-		if h := s.History(state.RoleBindings, "ns1", "old"); len(h) > 1 {
+		if h := s.History(kept.RoleBindings, "ns1", "old"); len(h) > 1 {
 			t.Errorf("%d versions are left of a binding that is long gone", len(h))
 		}
 

@@ -12,7 +12,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/workload"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -34,8 +35,8 @@ func newLateBinding(seed uint64) *lateBinding {
 		happened: simBase.Add(5 * time.Minute), affected: map[string]bool{},
 	}
 	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	snap := state.Snapshot{Began: simBase.Add(-time.Hour), Ended: simBase.Add(-time.Hour + time.Second), Kinds: state.Resources(),
-		Objects: []state.Observation{workload.PodRole("role0", 900)}}
+	snap := observe.Snapshot{Began: simBase.Add(-time.Hour), Ended: simBase.Add(-time.Hour + time.Second), Kinds: kept.Resources(),
+		Objects: []observe.Observation{workload.PodRole("role0", 900)}}
 	for _, o := range snap.Observations() {
 		w.log.append(stream.TopicPolicy, stream.PolicyRecord(stream.KindObservation, "east", "import", received, o.Append(nil)))
 	}

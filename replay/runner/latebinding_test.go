@@ -12,7 +12,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/test/perevent"
 	"github.com/retrial-io/retrial/test/testfile"
@@ -114,7 +115,7 @@ func BenchmarkLateBinding(b *testing.B) {
 		at := day.Add(since)
 		object := fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"late","namespace":%q,"uid":"late-%d","resourceVersion":"%d"},`+
 			`"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`, who.namespace, n, 900_000_000+n, who.user)
-		o := state.Observation{Source: state.SourceAudit, Resource: state.RoleBindings, Namespace: who.namespace, Name: fmt.Sprintf("late-%d", n), UID: fmt.Sprintf("late-%d", n),
+		o := observe.Observation{Source: observe.SourceAudit, Resource: kept.RoleBindings, Namespace: who.namespace, Name: fmt.Sprintf("late-%d", n), UID: fmt.Sprintf("late-%d", n),
 			ResourceVersion: fmt.Sprint(900_000_000 + n), Object: []byte(object), NotBefore: at, NotAfter: at}
 		before, began := p.life.sums(b), perevent.CPU()
 		p.send(b, stream.PolicyRecord(stream.KindObservation, sample, "import", at, o.Append(nil)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -163,7 +164,7 @@ func union[T cmp.Ordered](a, b []T) []T {
 
 // issued returns since when credentials that observations tell of can have been used, the zero
 // time when that is not known.
-func issued(obs []state.Observation) (since time.Time) {
+func issued(obs []observe.Observation) (since time.Time) {
 	for i := range obs {
 		switch at := obs[i].NotBefore; {
 		case at.IsZero():

@@ -13,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -78,7 +79,7 @@ func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
 		clear(found)
 		var err error
 		from, err = r.store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
-			o, err := state.DecodeObservation(v.Observation)
+			o, err := observe.Decode(v.Observation)
 			if err != nil {
 				// Saved by a newer release, or damaged: what it said stays unknown, and
 				// answers that needed it are indeterminate or wrong until it is seen again.
@@ -147,7 +148,7 @@ const muchPolicy = 256 << 10
 func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error {
 	partition := records[0].Position.Partition
 	next := records[len(records)-1].Position.Offset + 1
-	observations := make([][]state.Observation, len(records))
+	observations := make([][]observe.Observation, len(records))
 	var versions []verdict.PolicyVersion
 	var letters []verdict.StoredDeadLetter
 	var d event.Decoder
@@ -207,8 +208,8 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 }
 
 // observationsOf reads one record of audit.policy. Observations that come with an error are
-// valid: see state.FromEvent.
-func observationsOf(d *event.Decoder, rec *stream.Record) ([]state.Observation, error) {
+// valid: see observe.FromEvent.
+func observationsOf(d *event.Decoder, rec *stream.Record) ([]observe.Observation, error) {
 	if rec.Err != nil {
 		return nil, rec.Err
 	}
@@ -219,20 +220,20 @@ func observationsOf(d *event.Decoder, rec *stream.Record) ([]state.Observation, 
 			return nil, err
 		}
 		e.Server = rec.APIServer
-		return state.FromEvent(e)
+		return observe.FromEvent(e)
 	case stream.KindObservation:
-		o, err := state.DecodeObservation(rec.Value)
+		o, err := observe.Decode(rec.Value)
 		if err != nil {
 			return nil, err
 		}
-		return []state.Observation{o}, nil
+		return []observe.Observation{o}, nil
 	}
 	return nil, fmt.Errorf("record of kind %q on the policy topic", rec.Kind)
 }
 
 // near is a time near which what has no bounds was true: that of what else one record shows. It
 // is the same however often the record's event is delivered.
-func near(obs []state.Observation) time.Time {
+func near(obs []observe.Observation) time.Time {
 	for i := range obs {
 		if !obs[i].NotAfter.IsZero() {
 			return obs[i].NotAfter
@@ -242,7 +243,7 @@ func near(obs []state.Observation) time.Time {
 }
 
 // version is an observation as the policy table keeps it.
-func version(rec *stream.Record, index int32, o state.Observation, near time.Time) verdict.PolicyVersion {
+func version(rec *stream.Record, index int32, o observe.Observation, near time.Time) verdict.PolicyVersion {
 	observed := o.NotAfter
 	if observed.IsZero() {
 		observed = near

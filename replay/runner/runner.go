@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -147,7 +148,7 @@ func (r *Runner) State(cluster string) (*state.State, bool) { return r.states.fi
 
 // CheckCluster tells, before they are sent, whether observations can be of a cluster: an
 // error that wraps state.ErrOtherCluster when they contradict what is known of it.
-func (r *Runner) CheckCluster(cluster string, obs ...state.Observation) error {
+func (r *Runner) CheckCluster(cluster string, obs ...observe.Observation) error {
 	s, known := r.states.find(cluster)
 	if !known {
 		return nil

@@ -9,7 +9,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/workload"
 )
 
@@ -62,7 +63,7 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 		if rng.IntN(2) == 0 {
 			at = 0
 		}
-		snap := state.Snapshot{Began: simBase.Add(-time.Hour), Ended: simBase.Add(-time.Hour + time.Second), Kinds: state.Resources()}
+		snap := observe.Snapshot{Began: simBase.Add(-time.Hour), Ended: simBase.Add(-time.Hour + time.Second), Kinds: kept.Resources()}
 		for i := range 3 {
 			rv++
 			var only []string

@@ -19,6 +19,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/workload"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -100,12 +102,12 @@ func TestMergedFiltersCover(t *testing.T) {
 // A lookup travels in a URL: subjects without number must not make it one no server takes,
 // which would be asked again for ever.
 func TestLookupsAreBounded(t *testing.T) {
-	binding := func(name, role string, users ...string) state.Observation {
+	binding := func(name, role string, users ...string) observe.Observation {
 		var subjects []string
 		for _, u := range users {
 			subjects = append(subjects, fmt.Sprintf(`{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}`, u))
 		}
-		return state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: name, UID: name, ResourceVersion: "1",
+		return observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: name, UID: name, ResourceVersion: "1",
 			NotBefore: simBase, NotAfter: simBase.Add(time.Millisecond), Object: []byte(fmt.Sprintf(
 				`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q},"subjects":[%s],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q}}`,
 				name, strings.Join(subjects, ","), role))}
@@ -288,7 +290,7 @@ func TestUnreadablePolicyWriteMakesItsObjectUnknown(t *testing.T) {
 		after time.Duration
 		want  state.Known
 	}{{30 * time.Second, state.Present}, {2 * time.Minute, state.Unknown}} {
-		if _, got := s.Version(state.RoleBindings, "ns1", "b", simBase.Add(tc.after)); got != tc.want {
+		if _, got := s.Version(kept.RoleBindings, "ns1", "b", simBase.Add(tc.after)); got != tc.want {
 			t.Errorf("after %s it is %s, want %s", tc.after, got, tc.want)
 		}
 	}

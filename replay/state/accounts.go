@@ -3,6 +3,9 @@ package state
 import (
 	"sort"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // Account names a service account.
@@ -14,15 +17,15 @@ type Account struct{ Namespace, Name string }
 func (s *State) ServiceAccounts(at time.Time) (there []Account, complete bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	when := nanos(at)
-	complete = !s.unseen(objectKey{res: resServiceAccount}, when, when)
-	for k := range s.objects[resServiceAccount] {
-		if k.name == "" {
+	when := instant.Of(at)
+	complete = !s.unseen(kept.Key{Resource: kept.ResServiceAccount}, when, when)
+	for k := range s.objects[kept.ResServiceAccount] {
+		if k.Name == "" {
 			continue
 		}
 		switch _, known := s.lookup(k, when); known {
 		case Present:
-			there = append(there, Account{k.namespace, k.name})
+			there = append(there, Account{k.Namespace, k.Name})
 		case Unknown:
 			complete = false
 		}

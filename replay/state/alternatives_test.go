@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
 )
 
 // wentAway is the answer to a deletion by which an object went.
@@ -136,7 +137,7 @@ func TestFateOfFewerRoles(t *testing.T) {
 		if v.Most != nil {
 			v.Most.All(func(k rbacindex.Key, object any) bool {
 				if b, ok := object.(*rbacv1.ClusterRoleBinding); ok {
-					roles = append(roles, state.ObjectOf(k).Name+" "+b.RoleRef.Name)
+					roles = append(roles, content.ObjectOf(k).Name+" "+b.RoleRef.Name)
 				}
 				return true
 			})

@@ -1,6 +1,10 @@
 package state
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/retrial-io/retrial/replay/state/kept"
+)
 
 // carry says what a step takes from the one before it.
 type carry uint16
@@ -54,32 +58,32 @@ func (o *object) carry(steps []step) {
 		switch {
 		case s.as&carryLost != 0:
 			if s.as&carryGone != 0 {
-				before.phase, before.content, before.bounds = phaseUnknown, nil, before.between().perhaps()
+				before.phase, before.content, before.Bounds = phaseUnknown, nil, before.between().Perhaps()
 			}
 			s.lost(&before, ending)
 		case s.as&carryShown != 0:
 			s.found(&before)
 		case s.as&carryRole != 0:
-			s.bounds = before.ofRoleAlone()
+			s.Bounds = before.ofRoleAlone()
 		case s.as&carryPatched != 0:
 			s.patched(&before)
 		case s.as&carryLife != 0 && before.isEnding() && !o.outlives(steps[i:]):
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		case s.as&carryContent == 0:
 		case there:
-			s.content = before.content.with(s.content)
-		case before.phase == phaseUnknown && before.most != nil && !ending && (s.uid == "" || before.uid == "" || s.uid == before.uid):
+			s.content = before.content.With(s.content)
+		case before.phase == phaseUnknown && before.Most != nil && !ending && (s.uid == "" || before.uid == "" || s.uid == before.uid):
 			s.kept(&before)
-		case s.as&carryLife == 0 && s.content != nil && o.key.res.kind() == 0: // its metadata is all that is known, and it is there
+		case s.as&carryLife == 0 && s.content != nil && o.key.Resource.RBACKind() == 0: // its metadata is all that is known, and it is there
 		default:
 			s.phase, s.content, s.ending = phaseUnknown, nil, ending
 		}
 	}
-	if o.key.res != resNode {
+	if o.key.Resource != kept.ResNode {
 		return
 	}
 	for i := range steps {
-		if s := &steps[i]; s.phase == phasePresent && s.content.deleting {
+		if s := &steps[i]; s.phase == phasePresent && s.content.Deleting {
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		}
 	}
@@ -102,4 +106,4 @@ func (o *object) outlives(steps []step) bool {
 }
 
 // isEnding tells whether the deletion of the object has been asked for, or may have been.
-func (s *step) isEnding() bool { return s.ending || s.content != nil && s.content.deleting }
+func (s *step) isEnding() bool { return s.ending || s.content != nil && s.content.Deleting }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
 // Changes are what became of a cluster's RBAC between two moments.
@@ -24,12 +25,12 @@ type Changes struct {
 // known.
 func (s *State) Changes(from, to time.Time) Changes {
 	tl := s.timeline.Load()
-	p, end := tl.at(nanos(from)), tl.at(nanos(to))
+	p, end := tl.at(instant.Of(from)), tl.at(instant.Of(to))
 	c := Changes{From: s.views.cell(tl, p).views[0], To: s.views.cell(tl, end).views[0], versions: map[rbacindex.Key][]Version{}}
-	if n := s.before(nanos(to)); n != nil {
+	if n := s.before(instant.Of(to)); n != nil {
 		return n.Changes(from, to)
 	}
-	if n := s.before(nanos(from)); n != nil {
+	if n := s.before(instant.Of(from)); n != nil {
 		c.From = n.RBAC(from)
 	}
 	for p.block < end.block || p.block == end.block && p.entry < end.entry {
@@ -40,7 +41,7 @@ func (s *State) Changes(from, to time.Time) Changes {
 		}
 		e := &b.entries[p.entry]
 		p.entry++
-		key := e.key.rbac()
+		key := e.key.RBAC()
 		c.versions[key] = append(c.versions[key], e.step.version(e.key))
 	}
 	for key := range c.versions {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // groupNodes is the group of every node's user.
@@ -14,7 +15,7 @@ func nodeUser(node string) string { return "system:node:" + node }
 
 // credentialEffect is the effect of what was learnt of a credential.
 func credentialEffect(id string) Effect {
-	return Effect{Resource: Credentials, Name: id, Credential: id}
+	return Effect{Resource: kept.Credentials, Name: id, Credential: id}
 }
 
 // wholes are the answers about what no object is known of and that have no time: whether there
@@ -22,7 +23,7 @@ func credentialEffect(id string) Effect {
 type wholes struct{ pods, tokens, credentials Known }
 
 func (s *State) whole() wholes {
-	return wholes{s.never(resPod), s.neverToken(), s.never(resCredential)}
+	return wholes{s.never(kept.ResPod), s.neverToken(), s.never(kept.ResCredential)}
 }
 
 // since returns the effects of such answers having changed: what was done with any credential,
@@ -30,35 +31,35 @@ func (s *State) whole() wholes {
 func (w wholes) since(before wholes) (effects []Effect) {
 	everything := Subjects{All: true, AllNamespaces: true}
 	if w.pods != before.pods {
-		effects = append(effects, Effect{Resource: Pods, subjects: everything})
+		effects = append(effects, Effect{Resource: kept.Pods, subjects: everything})
 	}
 	if w.tokens != before.tokens || w.credentials != before.credentials {
-		effects = append(effects, Effect{Resource: Credentials, subjects: everything})
+		effects = append(effects, Effect{Resource: kept.Credentials, subjects: everything})
 	}
 	return effects
 }
 
 // concerned adds the subjects of a change of an object of the reduced kinds: those whose
 // identity or relation it is about.
-func (s *State) concerned(g *gather, k objectKey, was, is []step) {
-	if k.res == resSigning || k.res == resCredential {
+func (s *State) concerned(g *gather, k kept.Key, was, is []step) {
+	if k.Resource == kept.ResSigning || k.Resource == kept.ResCredential {
 		return // what is learnt of credentials has effects of its own
 	}
 	g.s.AllNamespaces = true
-	if k.name == "" {
+	if k.Name == "" {
 		// What pods, nodes and volumes there are matters to nodes; what Secrets there are, to
 		// whoever comes with a token of one, which is rare and always looked up by name.
-		if k.res != resSecret {
+		if k.Resource != kept.ResSecret {
 			g.s.Groups = []string{groupNodes}
 		}
 		return
 	}
-	switch k.res {
-	case resNode:
-		g.s.Users = []string{nodeUser(k.name)}
+	switch k.Resource {
+	case kept.ResNode:
+		g.s.Users = []string{nodeUser(k.Name)}
 		return
-	case resSecret:
-		if id, ok := strings.CutPrefix(k.name, prefixToken); ok && k.namespace == "kube-system" {
+	case kept.ResSecret:
+		if id, ok := strings.CutPrefix(k.Name, kept.PrefixToken); ok && k.Namespace == "kube-system" {
 			g.s.Users = []string{"system:bootstrap:" + id}
 		}
 	}
@@ -67,10 +68,10 @@ func (s *State) concerned(g *gather, k objectKey, was, is []step) {
 			if line[i].content == nil {
 				continue
 			}
-			switch v := line[i].content.object.(type) {
-			case *Secret:
+			switch v := line[i].content.Object.(type) {
+			case *kept.Secret:
 				if v.ServiceAccount != "" {
-					g.s.Users = append(g.s.Users, serviceAccountUser(k.namespace, v.ServiceAccount))
+					g.s.Users = append(g.s.Users, serviceAccountUser(k.Namespace, v.ServiceAccount))
 				}
 			case *graph.Content:
 				if v.Node != "" {
@@ -105,17 +106,17 @@ func otherPhase(line []step) []step {
 }
 
 // graphKind returns the graph's kind of a resource.
-func (r resource) graphKind() (graph.Kind, bool) {
+func graphKind(r kept.Resource) (graph.Kind, bool) {
 	switch r {
-	case resPod:
+	case kept.ResPod:
 		return graph.Pod, true
-	case resVolume:
+	case kept.ResVolume:
 		return graph.Volume, true
-	case resAttachment:
+	case kept.ResAttachment:
 		return graph.Attachment, true
-	case resSlice:
+	case kept.ResSlice:
 		return graph.Slice, true
-	case resPodCertificate:
+	case kept.ResPodCertificate:
 		return graph.CertificateRequest, true
 	}
 	return 0, false
@@ -135,7 +136,7 @@ func appendStep(life []graph.Step, st graph.Step) []graph.Step {
 
 // relate brings the graph up to date with an object or scope.
 func (s *State) relate(obj *object) {
-	kind, ok := obj.key.res.graphKind()
+	kind, ok := graphKind(obj.key.Resource)
 	if !ok {
 		return
 	}
@@ -148,13 +149,13 @@ func (s *State) relate(obj *object) {
 			g.Known = graph.Unknown
 		case phasePresent:
 			g.Known = graph.Present
-			g.Content, _ = st.content.object.(*graph.Content)
+			g.Content, _ = st.content.Object.(*graph.Content)
 		}
 		life = appendStep(life, g)
 	}
-	if obj.key.name == "" {
-		s.graph.SetScope(kind, obj.key.namespace, life)
+	if obj.key.Name == "" {
+		s.graph.SetScope(kind, obj.key.Namespace, life)
 		return
 	}
-	s.graph.Set(graph.Object{Kind: kind, Namespace: obj.key.namespace, Name: obj.key.name}, life)
+	s.graph.Set(graph.Object{Kind: kind, Namespace: obj.key.Namespace, Name: obj.key.Name}, life)
 }

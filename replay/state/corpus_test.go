@@ -14,19 +14,21 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/testfile"
 )
 
 // policyWrites returns the observations of a log's policy writes, in the log's order.
-func policyWrites(t testing.TB, log []byte) []state.Observation {
+func policyWrites(t testing.TB, log []byte) []observe.Observation {
 	t.Helper()
-	var all []state.Observation
+	var all []observe.Observation
 	for line := range bytes.Lines(log) {
 		e, err := event.Decode(bytes.TrimSpace(line))
 		if err != nil {
 			t.Fatal(err)
 		}
-		obs, err := state.FromEvent(e)
+		obs, err := observe.FromEvent(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,9 +37,9 @@ func policyWrites(t testing.TB, log []byte) []state.Observation {
 	return all
 }
 
-func readSnapshot(t testing.TB, dir, name string) state.Snapshot {
+func readSnapshot(t testing.TB, dir, name string) observe.Snapshot {
 	t.Helper()
-	snap, _, err := state.ReadSnapshot(bytes.NewReader(testfile.Read(t, filepath.Join(dir, name))))
+	snap, _, err := observe.ReadSnapshot(bytes.NewReader(testfile.Read(t, filepath.Join(dir, name))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func TestCorpusEndState(t *testing.T) {
 			}
 			end := readSnapshot(t, dir, "state-end.json")
 			for _, kind := range []string{
-				state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings, state.Namespaces, state.ServiceAccounts,
+				kept.Roles, kept.ClusterRoles, kept.RoleBindings, kept.ClusterRoleBindings, kept.Namespaces, kept.ServiceAccounts,
 			} {
 				if !slices.Contains(end.Kinds, kind) {
 					t.Fatalf("end state is complete for %q only", end.Kinds)
@@ -103,7 +105,7 @@ func TestCorpusEndState(t *testing.T) {
 			}
 			// Not every version of pods and nodes is kept.
 			name := func(resource, uid, version string) string {
-				if resource == state.Pods || resource == state.Nodes {
+				if resource == kept.Pods || resource == kept.Nodes {
 					return uid
 				}
 				return uid + "@" + version
@@ -174,7 +176,7 @@ func TestStrippedAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := state.FromEvent(e)
+				want, err := observe.FromEvent(e)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +187,7 @@ func TestStrippedAnswers(t *testing.T) {
 				e.Annotations = slices.DeleteFunc(slices.Clone(e.Annotations), func(p event.Pair) bool {
 					return strings.HasPrefix(p.Key, "authorization.")
 				})
-				got, err := state.FromEvent(e)
+				got, err := observe.FromEvent(e)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -210,7 +212,7 @@ func TestKeepsPolicyCovers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				obs, err := state.FromEvent(e)
+				obs, err := observe.FromEvent(e)
 				if err != nil {
 					t.Fatal(err)
 				}

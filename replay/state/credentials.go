@@ -4,32 +4,11 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
-
-// credentialFacts are what the issue of a token says, and of a certificate what the request
-// that issued it says beside it.
-type credentialFacts struct {
-	At      time.Time  `json:"at"`
-	Expires *time.Time `json:"expires,omitempty"`
-
-	Account string   `json:"account,omitempty"`
-	UID     string   `json:"uid,omitempty"`
-	Bound   *boundTo `json:"bound,omitempty"`
-
-	CSR string `json:"csr,omitempty"`
-
-	By      string `json:"by,omitempty"`
-	Address string `json:"address,omitempty"`
-	AuditID string `json:"auditID,omitempty"`
-}
-
-// boundTo is the object a token is bound to.
-type boundTo struct {
-	Kind string `json:"kind,omitempty"`
-	Name string `json:"name,omitempty"`
-	UID  string `json:"uid,omitempty"`
-}
 
 // credential is everything observed of one credential. Like a pod's record it only becomes
 // fuller: of two values of a field the smaller one counts, and any before none.
@@ -38,7 +17,7 @@ type credential struct {
 	issued, expires int64 // noTime when not recorded
 	namespace       string
 	account, uid    string
-	bound           *boundTo
+	bound           *kept.Bound
 	cert            *signed
 	by, address     string
 	audit           string
@@ -51,24 +30,24 @@ type signed struct {
 }
 
 // takeCredential merges what is said of a credential; false when it was known.
-func (s *State) takeCredential(id, namespace string, f *facts) bool {
+func (s *State) takeCredential(id, namespace string, f *kept.Facts) bool {
 	c := s.credentials[id]
 	if c == nil {
-		c = &credential{id: strings.Clone(id), issued: noTime, expires: noTime}
+		c = &credential{id: strings.Clone(id), issued: instant.None, expires: instant.None}
 		s.credentials[c.id] = c
 	}
 	was := *c
-	first(&c.namespace, s.in.str(namespace))
-	first(&c.by, s.in.str(f.By))
+	first(&c.namespace, s.in.Str(namespace))
+	first(&c.by, s.in.Str(f.By))
 	if i := f.Issued; i != nil {
-		firstTime(&c.issued, nanos(i.At))
+		firstTime(&c.issued, instant.Of(i.At))
 		if i.Expires != nil {
-			firstTime(&c.expires, nanos(*i.Expires))
+			firstTime(&c.expires, instant.Of(*i.Expires))
 		}
-		first(&c.account, s.in.str(i.Account))
-		first(&c.uid, s.in.str(i.UID))
-		first(&c.by, s.in.str(i.By))
-		first(&c.address, s.in.str(i.Address))
+		first(&c.account, s.in.Str(i.Account))
+		first(&c.uid, s.in.Str(i.UID))
+		first(&c.by, s.in.Str(i.By))
+		first(&c.address, s.in.Str(i.Address))
 		first(&c.audit, strings.Clone(i.AuditID))
 		if i.Bound != nil {
 			c.bind(s.shared(i.Bound))
@@ -78,17 +57,17 @@ func (s *State) takeCredential(id, namespace string, f *facts) bool {
 	if c.cert != nil {
 		*sign = *c.cert
 	}
-	first(&sign.signer, s.in.str(f.Signer))
+	first(&sign.signer, s.in.Str(f.Signer))
 	if f.Issued != nil {
-		first(&sign.csr, s.in.str(f.Issued.CSR))
+		first(&sign.csr, s.in.Str(f.Issued.CSR))
 	}
 	if x := f.Certificate; x != nil {
-		firstTime(&c.issued, nanos(x.NotBefore))
-		firstTime(&c.expires, nanos(x.NotAfter))
-		first(&sign.commonName, s.in.str(x.CommonName))
+		firstTime(&c.issued, instant.Of(x.NotBefore))
+		firstTime(&c.expires, instant.Of(x.NotAfter))
+		first(&sign.commonName, s.in.Str(x.CommonName))
 		if sign.organizations == nil {
 			sign.organizations = slices.Clone(x.Organizations) // one fingerprint, one subject
-			s.in.strs(sign.organizations)
+			s.in.Strs(sign.organizations)
 		}
 	}
 	if c.cert != nil && sign.equal(c.cert) || sign.equal(&signed{}) {
@@ -103,20 +82,20 @@ func (a *signed) equal(b *signed) bool {
 }
 
 // bind notes what a token is bound to.
-func (c *credential) bind(b *boundTo) {
+func (c *credential) bind(b *kept.Bound) {
 	if c.bound == nil || cmp.Or(strings.Compare(b.Kind, c.bound.Kind), strings.Compare(b.Name, c.bound.Name), strings.Compare(b.UID, c.bound.UID)) < 0 {
 		c.bound = b
 	}
 }
 
 // shared returns a copy that shares its strings with the pod's record.
-func (s *State) shared(b *boundTo) *boundTo {
+func (s *State) shared(b *kept.Bound) *kept.Bound {
 	if b.Kind == "Pod" {
 		if p := s.pods.uids[b.UID]; p != nil && p.name.name == b.Name {
-			return &boundTo{Kind: "Pod", Name: p.name.name, UID: p.uid}
+			return &kept.Bound{Kind: "Pod", Name: p.name.name, UID: p.uid}
 		}
 	}
-	return &boundTo{Kind: s.in.str(b.Kind), Name: strings.Clone(b.Name), UID: strings.Clone(b.UID)}
+	return &kept.Bound{Kind: s.in.Str(b.Kind), Name: strings.Clone(b.Name), UID: strings.Clone(b.UID)}
 }
 
 // first merges a text: any goes before none, the smaller before the larger.
@@ -128,7 +107,7 @@ func first(into *string, v string) {
 
 // firstTime merges a time likewise.
 func firstTime(into *int64, v int64) {
-	if v != noTime && (*into == noTime || v < *into) {
+	if v != instant.None && (*into == instant.None || v < *into) {
 		*into = v
 	}
 }
@@ -136,7 +115,7 @@ func firstTime(into *int64, v int64) {
 // export returns the credential as it is told.
 func (c *credential) export() Credential {
 	out := Credential{
-		ID: c.id, Issued: timeOf(c.issued), Expires: timeOf(c.expires), Namespace: c.namespace, ServiceAccount: c.account, UID: c.uid,
+		ID: c.id, Issued: instant.Time(c.issued), Expires: instant.Time(c.expires), Namespace: c.namespace, ServiceAccount: c.account, UID: c.uid,
 		By: c.by, ByAddr: c.address, AuditID: c.audit,
 	}
 	if b := c.bound; b != nil {
@@ -159,7 +138,7 @@ func (c *credential) export() Credential {
 func (s *State) full(c *credential) Credential {
 	out := c.export()
 	if out.UID == "" && out.ServiceAccount != "" {
-		if st, known := s.lookup(objectKey{resServiceAccount, out.Namespace, out.ServiceAccount}, c.issued); known == Present {
+		if st, known := s.lookup(kept.Key{Resource: kept.ResServiceAccount, Namespace: out.Namespace, Name: out.ServiceAccount}, c.issued); known == Present {
 			out.UID = st.uid
 		}
 	}
@@ -176,7 +155,7 @@ func (s *State) full(c *credential) Credential {
 func (s *State) pruneCredentials(horizon int64) {
 	for id, c := range s.credentials {
 		until := c.expires
-		if until == noTime {
+		if until == instant.None {
 			until = c.issued
 		}
 		if until < horizon {
@@ -187,14 +166,14 @@ func (s *State) pruneCredentials(horizon int64) {
 }
 
 // takeIssue records the observation of an issue; false when it says nothing new.
-func (s *State) takeIssue(o *Observation) bool {
+func (s *State) takeIssue(o *observe.Observation) bool {
 	if o.Name == "" || o.Deleted || len(o.Object) == 0 {
 		return false
 	}
-	r, err := readReduced(resCredential, o.Object)
+	r, err := kept.ReadObject(kept.ResCredential, o.Object)
 	if err != nil || r.Reduced.Issued == nil {
 		return false
 	}
-	s.issues = s.issues || strings.HasPrefix(o.Name, prefixJTI)
+	s.issues = s.issues || strings.HasPrefix(o.Name, kept.PrefixJTI)
 	return s.takeCredential(o.Name, o.Namespace, r.Reduced)
 }

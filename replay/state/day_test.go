@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // day makes the policy writes of a busy cluster's day, in order: applications that are
@@ -22,7 +24,7 @@ type day struct {
 	uids int
 	live []string // namespaces of previews
 	uid  map[string]string
-	out  []state.Observation
+	out  []observe.Observation
 }
 
 func newDay(seed uint64, step time.Duration) *day {
@@ -42,12 +44,12 @@ func (d *day) write(resource, kind, ns, name, rest string) {
 		scope = fmt.Sprintf(`"namespace":%q,`, ns)
 	}
 	group := `"rbac.authorization.k8s.io/v1"`
-	if resource == state.Namespaces || resource == state.ServiceAccounts {
+	if resource == kept.Namespaces || resource == kept.ServiceAccounts {
 		group = `"v1"`
 	}
 	rv := fmt.Sprint(d.rv)
-	d.out = append(d.out, state.Observation{
-		Source: state.SourceAudit, Resource: resource, Namespace: ns, Name: name, UID: d.uid[k], ResourceVersion: rv, NotBefore: d.at, NotAfter: d.at.Add(4 * time.Millisecond),
+	d.out = append(d.out, observe.Observation{
+		Source: observe.SourceAudit, Resource: resource, Namespace: ns, Name: name, UID: d.uid[k], ResourceVersion: rv, NotBefore: d.at, NotAfter: d.at.Add(4 * time.Millisecond),
 		Object: fmt.Appendf(nil, `{"apiVersion":%s,"kind":%q,"metadata":{%s"name":%q,"uid":%q,"resourceVersion":%q}%s}`, group, kind, scope, name, d.uid[k], rv, rest),
 	})
 }
@@ -55,7 +57,7 @@ func (d *day) write(resource, kind, ns, name, rest string) {
 func (d *day) remove(resource, ns, name string) {
 	k := resource + "/" + ns + "/" + name
 	d.at = d.at.Add(d.step)
-	d.out = append(d.out, state.Observation{Source: state.SourceAudit, Resource: resource, Namespace: ns, Name: name, UID: d.uid[k], Deleted: true, NotBefore: d.at, NotAfter: d.at.Add(4 * time.Millisecond)})
+	d.out = append(d.out, observe.Observation{Source: observe.SourceAudit, Resource: resource, Namespace: ns, Name: name, UID: d.uid[k], Deleted: true, NotBefore: d.at, NotAfter: d.at.Add(4 * time.Millisecond)})
 	delete(d.uid, k)
 }
 
@@ -68,7 +70,7 @@ func account(ns, name string) string {
 }
 
 // writes makes at least n of them and returns the first n.
-func (d *day) writes(n int) []state.Observation {
+func (d *day) writes(n int) []observe.Observation {
 	for len(d.out) < n {
 		switch p := d.IntN(100); {
 		case p < 45: // an application is deployed
@@ -77,33 +79,33 @@ func (d *day) writes(n int) []state.Observation {
 			if d.IntN(5) == 0 {
 				verbs = `"get","list","watch","patch"`
 			}
-			d.write(state.Roles, "Role", ns, app, fmt.Sprintf(`,"rules":[{"apiGroups":[""],"resources":["configmaps","secrets"],"verbs":[%s]},{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update"]}]`, verbs))
-			d.binding(state.RoleBindings, "RoleBinding", ns, app, "view", account(ns, app))
+			d.write(kept.Roles, "Role", ns, app, fmt.Sprintf(`,"rules":[{"apiGroups":[""],"resources":["configmaps","secrets"],"verbs":[%s]},{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update"]}]`, verbs))
+			d.binding(kept.RoleBindings, "RoleBinding", ns, app, "view", account(ns, app))
 		case p < 75: // a preview comes
 			ns := fmt.Sprint("preview-", d.uids)
 			d.live = append(d.live, ns)
-			d.write(state.Namespaces, "Namespace", "", ns, "")
-			d.write(state.ServiceAccounts, "ServiceAccount", ns, "default", "")
+			d.write(kept.Namespaces, "Namespace", "", ns, "")
+			d.write(kept.ServiceAccounts, "ServiceAccount", ns, "default", "")
 			for _, app := range []string{"web", "worker"} {
-				d.write(state.ServiceAccounts, "ServiceAccount", ns, app, "")
-				d.binding(state.RoleBindings, "RoleBinding", ns, app, "edit", account(ns, app))
+				d.write(kept.ServiceAccounts, "ServiceAccount", ns, app, "")
+				d.binding(kept.RoleBindings, "RoleBinding", ns, app, "edit", account(ns, app))
 			}
 		case p < 95 && len(d.live) > 40: // another goes
 			i := d.IntN(len(d.live))
 			ns := d.live[i]
 			d.live = append(d.live[:i], d.live[i+1:]...)
 			for _, app := range []string{"web", "worker"} {
-				d.remove(state.RoleBindings, ns, app)
-				d.remove(state.ServiceAccounts, ns, app)
+				d.remove(kept.RoleBindings, ns, app)
+				d.remove(kept.ServiceAccounts, ns, app)
 			}
-			d.remove(state.ServiceAccounts, ns, "default")
-			d.remove(state.Namespaces, "", ns)
+			d.remove(kept.ServiceAccounts, ns, "default")
+			d.remove(kept.Namespaces, "", ns)
 		default: // somebody gets a role, or has it taken away
 			name := fmt.Sprint("on-call-", d.IntN(50))
-			if d.uid[state.ClusterRoleBindings+"//"+name] != "" {
-				d.remove(state.ClusterRoleBindings, "", name)
+			if d.uid[kept.ClusterRoleBindings+"//"+name] != "" {
+				d.remove(kept.ClusterRoleBindings, "", name)
 			} else {
-				d.binding(state.ClusterRoleBindings, "ClusterRoleBinding", "", name, "admin", fmt.Sprintf(`{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"person-%d"}`, d.IntN(400)))
+				d.binding(kept.ClusterRoleBindings, "ClusterRoleBinding", "", name, "admin", fmt.Sprintf(`{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"person-%d"}`, d.IntN(400)))
 			}
 		}
 	}

@@ -5,9 +5,10 @@
 //
 // # What goes in
 //
-// An [Observation] says that an object had, lost or may have had some content. It comes
-// from a policy write in the audit stream ([FromEvent]), from a state file
-// ([ReadObjects], [ReadSnapshot], applied by [State.LoadSnapshot]) or from a watch.
+// An [observe.Observation] says that an object had, lost or may have had some content: package
+// observe reads it from a request of the audit stream, from a state file (applied by
+// [State.LoadSnapshot]) or from a watch. What is kept of an object is up to package kept, what its
+// content means and may be to package content.
 //
 // # Order
 //

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // Effect is a change of what a State answers about one object, or about the unnamed
@@ -48,7 +52,7 @@ func (e Effect) Subjects() Subjects { return e.subjects }
 // but the first head and the last tail steps.
 func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 	k, line := obj.key, obj.line
-	e := Effect{Resource: k.res.String(), Namespace: k.namespace, Name: k.name}
+	e := Effect{Resource: k.Resource.String(), Namespace: k.Namespace, Name: k.Name}
 	from := noSight
 	if head < len(old) {
 		from = old[head].nb
@@ -56,46 +60,46 @@ func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 	if head < len(line) {
 		from = min(from, line[head].nb)
 	}
-	e.From = timeOf(from)
+	e.From = instant.Time(from)
 	if tail > 0 {
-		e.To = timeOf(line[len(line)-tail].na)
+		e.To = instant.Time(line[len(line)-tail].na)
 	}
 	// What was in force before the first difference stayed so in one of the two.
 	lo := max(0, head-1)
 	was, is := old[lo:len(old)-tail], line[lo:len(line)-tail]
-	if k.res.kind() != 0 {
+	if k.Resource.RBACKind() != 0 {
 		e.Before, e.After = objectAt(old, from), objectAt(line, from)
 	}
 	var g gather
-	switch k.res {
-	case resRoleBinding, resClusterRoleBinding:
+	switch k.Resource {
+	case kept.ResRoleBinding, kept.ResClusterRoleBinding:
 		g.steps(k, was)
 		g.steps(k, is)
-	case resRole, resClusterRole:
-		if k.name == "" {
+	case kept.ResRole, kept.ResClusterRole:
+		if k.Name == "" {
 			g.all(k)
 			break
 		}
 		for b := range s.refs[k] {
 			// An unknown binding grants nothing, whatever its role says.
-			for _, st := range s.objects[b.res][b].line {
+			for _, st := range s.objects[b.Resource][b].line {
 				g.content(b, st.content)
-				g.content(b, st.most)
+				g.content(b, st.Most)
 			}
 		}
-	case resNamespace:
+	case kept.ResNamespace:
 		g.s.All = true
-		g.s.AllNamespaces = k.name == ""
-		if k.name != "" {
-			g.s.Namespaces = []string{k.name}
+		g.s.AllNamespaces = k.Name == ""
+		if k.Name != "" {
+			g.s.Namespaces = []string{k.Name}
 		}
-	case resServiceAccount:
-		if k.name == "" {
+	case kept.ResServiceAccount:
+		if k.Name == "" {
 			g.all(k)
 			break
 		}
 		g.s.AllNamespaces = true
-		g.s.Users = []string{serviceAccountUser(k.namespace, k.name)}
+		g.s.Users = []string{serviceAccountUser(k.Namespace, k.Name)}
 	default:
 		s.concerned(&g, k, was, is)
 	}
@@ -109,7 +113,7 @@ func objectAt(line []step, at int64) any {
 	if i == 0 || line[i-1].content == nil {
 		return nil
 	}
-	return line[i-1].content.object
+	return line[i-1].content.Object
 }
 
 // serviceAccountUser is the user name of a service account.
@@ -121,53 +125,53 @@ func serviceAccountUser(namespace, name string) string {
 type gather struct{ s Subjects }
 
 // all adds everybody in a key's scope.
-func (g *gather) all(k objectKey) {
+func (g *gather) all(k kept.Key) {
 	g.s.All = true
 	g.scope(k)
 }
 
 // scope adds the namespaces a binding reaches.
-func (g *gather) scope(k objectKey) {
-	if k.namespace == "" {
+func (g *gather) scope(k kept.Key) {
+	if k.Namespace == "" {
 		g.s.AllNamespaces = true
 		return
 	}
-	g.s.Namespaces = append(g.s.Namespaces, k.namespace)
+	g.s.Namespaces = append(g.s.Namespaces, k.Namespace)
 }
 
 // steps adds the subjects of a binding's steps.
-func (g *gather) steps(k objectKey, steps []step) {
+func (g *gather) steps(k kept.Key, steps []step) {
 	for i := range steps {
-		if steps[i].phase == phaseUnknown && steps[i].most == nil || k.name == "" {
+		if steps[i].phase == phaseUnknown && steps[i].Most == nil || k.Name == "" {
 			g.all(k)
 			continue
 		}
 		g.content(k, steps[i].content)
-		g.content(k, steps[i].most)
+		g.content(k, steps[i].Most)
 	}
 }
 
 // content adds the subjects of one version of a binding.
-func (g *gather) content(k objectKey, c *content) {
-	subjects, _, ok := c.binding()
+func (g *gather) content(k kept.Key, c *content.Content) {
+	subjects, _, ok := c.Binding()
 	if !ok {
 		return
 	}
-	g.content(k, c.or)
+	g.content(k, c.Or)
 	g.scope(k)
 	for i := range subjects {
 		switch sub := &subjects[i]; sub.Kind {
 		case rbacv1.UserKind:
 			g.s.Users = append(g.s.Users, sub.Name)
 		case rbacv1.GroupKind:
-			if sub.Name == GroupAnybody {
+			if sub.Name == content.GroupAnybody {
 				g.s.All = true
 			}
 			g.s.Groups = append(g.s.Groups, sub.Name)
 		case rbacv1.ServiceAccountKind:
 			ns := sub.Namespace
 			if ns == "" {
-				ns = k.namespace
+				ns = k.Namespace
 			}
 			if ns != "" {
 				g.s.Users = append(g.s.Users, serviceAccountUser(ns, sub.Name))

@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // randomNamespaces makes a history of namespaces and service accounts: creations, ends, listings,
 // writes whose names or contents were not recorded; and of a token and a certificate issued.
-func randomNamespaces(t *testing.T, rnd *rand.Rand) []state.Observation {
+func randomNamespaces(t *testing.T, rnd *rand.Rand) []observe.Observation {
 	day := clock(t, "12:00:00")
-	var obs []state.Observation
-	bounds := func(o *state.Observation) {
+	var obs []observe.Observation
+	bounds := func(o *observe.Observation) {
 		o.NotBefore = day.Add(time.Duration(5+rnd.IntN(55)) * time.Second)
 		o.NotAfter = o.NotBefore.Add(time.Duration(rnd.IntN(8)) * time.Second)
 	}
@@ -27,16 +29,16 @@ func randomNamespaces(t *testing.T, rnd *rand.Rand) []state.Observation {
 		if rv%7 != 0 {
 			f.opt["created"] = day.Add(time.Duration(rv/10*15) * time.Second).Format(time.RFC3339)
 		}
-		if rv%10 > 7 && res == state.Namespaces {
+		if rv%10 > 7 && res == kept.Namespaces {
 			f.opt["deleting"] = day.Add(time.Duration(rv/10*15+8) * time.Second).Format(time.RFC3339)
 		}
 		return f
 	}
-	names := map[string][]string{state.Namespaces: {"a", "b", "kube-system"}, state.ServiceAccounts: {"a/x", "b/x"}}
+	names := map[string][]string{kept.Namespaces: {"a", "b", "kube-system"}, kept.ServiceAccounts: {"a/x", "b/x"}}
 	for range 3 + rnd.IntN(12) {
-		res := []string{state.Namespaces, state.Namespaces, state.ServiceAccounts}[rnd.IntN(3)]
+		res := []string{kept.Namespaces, kept.Namespaces, kept.ServiceAccounts}[rnd.IntN(3)]
 		f := named(res, names[res][rnd.IntN(len(names[res]))])
-		o := state.Observation{Source: state.SourceAudit, Resource: res, Namespace: f.namespace, Name: f.name}
+		o := observe.Observation{Source: observe.SourceAudit, Resource: res, Namespace: f.namespace, Name: f.name}
 		bounds(&o)
 		switch rnd.IntN(8) {
 		case 0, 1, 2, 3:
@@ -52,13 +54,13 @@ func randomNamespaces(t *testing.T, rnd *rand.Rand) []state.Observation {
 				o.Namespace = ""
 			}
 		case 7:
-			snap := state.Snapshot{Began: o.NotBefore, Ended: o.NotAfter, Kinds: []string{res}}
+			snap := observe.Snapshot{Began: o.NotBefore, Ended: o.NotAfter, Kinds: []string{res}}
 			for _, name := range names[res] {
 				if rnd.IntN(2) == 0 {
 					continue
 				}
 				g := named(res, name)
-				snap.Objects = append(snap.Objects, state.Observation{Resource: res, Namespace: g.namespace, Name: g.name,
+				snap.Objects = append(snap.Objects, observe.Observation{Resource: res, Namespace: g.namespace, Name: g.name,
 					UID: g.opt["uid"], ResourceVersion: g.opt["rv"], Object: g.object(true)})
 			}
 			obs = append(obs, snap.Observations()...)
@@ -68,13 +70,13 @@ func randomNamespaces(t *testing.T, rnd *rand.Rand) []state.Observation {
 	}
 	for _, id := range []string{"JTI=known", "X509SHA256=known"} {
 		if rnd.IntN(2) == 0 {
-			o := state.Observation{Source: state.SourceAudit, Resource: state.Credentials, Namespace: "a", Name: id, Object: []byte(`{"kind":"IssuedCredential","reduced":{"issued":{"at":"2026-03-01T12:00:30Z","account":"x"}}}`)}
+			o := observe.Observation{Source: observe.SourceAudit, Resource: kept.Credentials, Namespace: "a", Name: id, Object: []byte(`{"kind":"IssuedCredential","reduced":{"issued":{"at":"2026-03-01T12:00:30Z","account":"x"}}}`)}
 			bounds(&o)
 			obs = append(obs, o)
 		}
 	}
 	if rnd.IntN(4) == 0 {
-		o := state.Observation{Source: state.SourceAudit, Resource: state.Pods, Namespace: "a", Name: "p", Unknown: true}
+		o := observe.Observation{Source: observe.SourceAudit, Resource: kept.Pods, Namespace: "a", Name: "p", Unknown: true}
 		bounds(&o)
 		obs = append(obs, o)
 	}
@@ -138,12 +140,12 @@ func TestEffectsCoverEveryChange(t *testing.T) {
 	changes := 0
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 17))
-		var steps [][]state.Observation
+		var steps [][]observe.Observation
 		for _, o := range randomNamespaces(t, rnd) {
-			steps = append(steps, []state.Observation{o})
+			steps = append(steps, []observe.Observation{o})
 		}
 		if rnd.IntN(2) == 0 {
-			steps = append(steps, state.Born())
+			steps = append(steps, observe.Born())
 		}
 		rnd.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 		s := state.New("c")

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 func TestEffects(t *testing.T) {
@@ -34,32 +35,32 @@ func TestEffects(t *testing.T) {
 	}{
 		{
 			name:  "a late update is in force until the next version",
-			write: []string{"12:00:20", "12:00:20.5", "update", state.RoleBindings, "a/b", "uid=u1", "rv=20", "created=12:00:10", "user=bob"},
+			write: []string{"12:00:20", "12:00:20.5", "update", kept.RoleBindings, "a/b", "uid=u1", "rv=20", "created=12:00:10", "user=bob"},
 			from:  "12:00:20", to: "12:00:30.5", users: []string{"alice", "bob"}, namespaces: []string{"a"}, before: "alice", after: "bob",
 		},
 		{
 			name:  "a new deletion holds until now",
-			write: []string{"12:00:50", "12:00:50.5", "delete", state.RoleBindings, "a/b", "uid=u1"},
+			write: []string{"12:00:50", "12:00:50.5", "delete", kept.RoleBindings, "a/b", "uid=u1"},
 			from:  "12:00:50", users: []string{"carol"}, namespaces: []string{"a"}, before: "carol",
 		},
 		{
 			name:  "a role concerns the subjects of the bindings that name it",
-			write: []string{"12:00:50", "12:00:50.5", "update", state.ClusterRoles, "view", "uid=r1", "rv=50", "created=12:00:10", "verbs=list"},
+			write: []string{"12:00:50", "12:00:50.5", "update", kept.ClusterRoles, "view", "uid=r1", "rv=50", "created=12:00:10", "verbs=list"},
 			from:  "12:00:50", users: []string{"alice", "carol", "dave"},
 		},
 		{
 			name:  "unknown content of a binding concerns everybody in its namespace",
-			write: []string{"12:00:50", "12:00:50.5", "patch", state.RoleBindings, "a/b", "level=Metadata"},
+			write: []string{"12:00:50", "12:00:50.5", "patch", kept.RoleBindings, "a/b", "level=Metadata"},
 			from:  "12:00:50", all: true, namespaces: []string{"a"}, before: "carol",
 		},
 		{
 			name:  "a service account concerns itself, and who may make pods beside it",
-			write: []string{"12:00:50", "12:00:50.5", "create", state.ServiceAccounts, "a/sa", "uid=s1", "rv=50", "created=12:00:50"},
+			write: []string{"12:00:50", "12:00:50.5", "create", kept.ServiceAccounts, "a/sa", "uid=s1", "rv=50", "created=12:00:50"},
 			from:  "12:00:50", users: []string{"system:serviceaccount:a:sa"},
 		},
 		{
 			name:  "a namespace concerns everybody in it",
-			write: []string{"12:00:50", "12:00:50.5", "create", state.Namespaces, "n", "uid=n1", "rv=50", "created=12:00:50"},
+			write: []string{"12:00:50", "12:00:50.5", "create", kept.Namespaces, "n", "uid=n1", "rv=50", "created=12:00:50"},
 			from:  "12:00:50", all: true, namespaces: []string{"n"},
 		},
 	} {
@@ -68,7 +69,7 @@ func TestEffects(t *testing.T) {
 			revision := s.Revision()
 			w := tc.write
 			effects := s.Apply(auditWrite(t, w[0], w[1], w[2], w[3], w[4], w[5:])...)
-			if w[3] == state.ServiceAccounts {
+			if w[3] == kept.ServiceAccounts {
 				if n := len(effects); n != 2 || !effects[1].Subjects().All || !slices.Equal(effects[1].Subjects().Namespaces, []string{"a"}) {
 					t.Fatalf("effects %+v", effects)
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // Pods end at once, after a grace period that can only become shorter, or when the last finalizer
@@ -113,7 +114,7 @@ func (s *told) missing(at, verb, uri, message string) {
 		ResponseStatus:           &event.Status{Code: 404, Status: "Failure", Reason: "NotFound", Message: message},
 		RequestReceivedTimestamp: clock(s.t, at), StageTimestamp: clock(s.t, at),
 	}
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil || len(obs) != 1 {
 		s.t.Fatal(obs, err)
 	}

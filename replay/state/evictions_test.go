@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // by tells of a write at level Metadata by somebody, as far as it is kept.
@@ -15,7 +15,7 @@ func (s *told) by(user, at, verb, uri string) {
 		Level: event.LevelMetadata, Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, AuditID: "audit-" + at,
 		User: event.User{Username: user}, ResponseStatus: &event.Status{Code: 200}, RequestReceivedTimestamp: clock(s.t, at), StageTimestamp: clock(s.t, at),
 	}
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // Pod is what a State knows of one pod, by its uid. Times are the latest at which the change
@@ -27,29 +29,6 @@ type Pod struct {
 	DeletionOpen bool
 	// Gone is when it was there no more.
 	Gone time.Time
-}
-
-// Secret is what is public of a Secret.
-type Secret struct {
-	UID  string
-	Type string // "" when not recorded
-	// ServiceAccount and ServiceAccountUID are the annotations of a service account's token.
-	ServiceAccount, ServiceAccountUID string
-	// LastUsed and InvalidSince are the labels the apiserver and its controllers put on
-	// legacy tokens: kubernetes.io/legacy-token-last-used and -invalid-since, dates.
-	LastUsed, InvalidSince string
-	Deleting               bool
-	// Incomplete says that only its being there is known.
-	Incomplete bool
-	Bootstrap  *BootstrapToken // nil when it is none, or its fields were not recorded
-}
-
-// BootstrapToken is what is public of a bootstrap token: everything but its secret.
-type BootstrapToken struct {
-	ID             string
-	Expires        time.Time // zero: never
-	Authentication bool      // usage-bootstrap-authentication
-	Groups         []string  // auth-extra-groups; sorted, shared, not to be modified
 }
 
 // Credential is the issue of a token or of a client certificate. Fields that were not recorded
@@ -83,7 +62,7 @@ type Credential struct {
 func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	t := nanos(at)
+	t := instant.Of(at)
 	if t < s.horizon {
 		return Pod{Namespace: namespace, Name: name}, Unknown
 	}
@@ -102,7 +81,7 @@ func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 		}
 		return out, Present
 	}
-	if s.unseen(objectKey{resPod, namespace, name}, t, t) || s.maybePod(namespace, t) {
+	if s.unseen(kept.Key{Resource: kept.ResPod, Namespace: namespace, Name: name}, t, t) || s.maybePod(namespace, t) {
 		return out, Unknown
 	}
 	return out, Absent
@@ -112,14 +91,14 @@ func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 func (s *podStep) export(out *Pod) {
 	if s.pod != nil {
 		out.UID = s.pod.uid
-		out.Created = timeOf(s.created)
+		out.Created = instant.Time(s.created)
 	}
 	if s.spec != nil {
 		out.ServiceAccount = s.spec.account
 	}
-	out.Node, out.Bound = s.node, timeOf(s.bound)
-	if s.deletion != noTime {
-		out.DeletionAt = timeOf(s.deletion)
+	out.Node, out.Bound = s.node, instant.Time(s.bound)
+	if s.deletion != instant.None {
+		out.DeletionAt = instant.Time(s.deletion)
 	}
 	out.DeletionOpen = s.open
 }
@@ -131,7 +110,7 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 	defer s.mu.RUnlock()
 	p := s.pods.uids[uid]
 	if p == nil {
-		return Pod{}, s.never(resPod)
+		return Pod{}, s.never(kept.ResPod)
 	}
 	var room [6]podStep
 	steps := s.podSteps(room[:0], p.name)
@@ -142,11 +121,11 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 		case st.pod == p:
 			st.export(&out)
 		case i > 0 && steps[i-1].pod == p:
-			out.Gone = timeOf(st.na)
+			out.Gone = instant.Time(st.na)
 		}
 	}
 	if l := s.life(p, s.pods.blindsOf(p.name)); p.gone.na != noSight && !l.contested() {
-		out.Gone = timeOf(p.gone.na)
+		out.Gone = instant.Time(p.gone.na)
 	}
 	return out, Present
 }
@@ -156,17 +135,17 @@ func (s *State) neverToken() Known {
 	if !s.issues {
 		return Unknown // the policy may leave them out
 	}
-	return s.never(resCredential)
+	return s.never(kept.ResCredential)
 }
 
 // never returns Absent when every object there ever was of a resource is known, as far back as
 // the State remembers; else Unknown.
-func (s *State) never(res resource) Known {
-	if res == resPod && s.pods.nameless || res == resCredential && s.forgot {
+func (s *State) never(res kept.Resource) Known {
+	if res == kept.ResPod && s.pods.nameless || res == kept.ResCredential && s.forgot {
 		return Unknown // it may be one of those
 	}
 	for k, obj := range s.objects[res] {
-		if k.name != "" {
+		if k.Name != "" {
 			continue
 		}
 		for i := range obj.line {
@@ -184,24 +163,24 @@ func (s *State) never(res resource) Known {
 func (s *State) Node(name string, at time.Time) (uid string, known Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	v, known := s.lookup(objectKey{res: resNode, name: name}, nanos(at))
+	v, known := s.lookup(kept.Key{Resource: kept.ResNode, Name: name}, instant.Of(at))
 	return v.uid, known
 }
 
 // Secret returns what is public of a Secret at a moment. A Present one may be Incomplete: only
 // its being there is known, as of events at level Metadata.
-func (s *State) Secret(namespace, name string, at time.Time) (Secret, Known) {
+func (s *State) Secret(namespace, name string, at time.Time) (kept.Secret, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st, known := s.lookup(objectKey{resSecret, namespace, name}, nanos(at))
+	st, known := s.lookup(kept.Key{Resource: kept.ResSecret, Namespace: namespace, Name: name}, instant.Of(at))
 	if known != Present {
-		return Secret{UID: st.uid}, known
+		return kept.Secret{UID: st.uid}, known
 	}
-	out := Secret{Incomplete: true}
-	if v, ok := st.content.object.(*Secret); ok {
+	out := kept.Secret{Incomplete: true}
+	if v, ok := st.content.Object.(*kept.Secret); ok {
 		out = *v
 	}
-	out.UID, out.Deleting = st.uid, st.content.deleting
+	out.UID, out.Deleting = st.uid, st.content.Deleting
 	return out, Present
 }
 
@@ -215,10 +194,10 @@ func (s *State) Credential(id string) (Credential, Known) {
 	if c := s.credentials[id]; c != nil {
 		return s.full(c), Present
 	}
-	if strings.HasPrefix(id, prefixJTI) {
+	if strings.HasPrefix(id, kept.PrefixJTI) {
 		return Credential{}, s.neverToken()
 	}
-	return Credential{}, s.never(resCredential)
+	return Credential{}, s.never(kept.ResCredential)
 }
 
 // Credentials visits the credentials of a service account, those of all with an empty name,
@@ -245,7 +224,7 @@ func (s *State) Credentials(namespace, name string, visit func(Credential) bool)
 // authorizer follows it. Absent is certain.
 func (s *State) Related(at time.Time, node, group, resource, namespace, name string) Known {
 	known := s.graph.Related(at, node, group, resource, namespace, name)
-	if s.before(nanos(at)) != nil {
+	if s.before(instant.Of(at)) != nil {
 		return Unknown
 	}
 	return known
@@ -254,7 +233,7 @@ func (s *State) Related(at time.Time, node, group, resource, namespace, name str
 // RelatedWithin tells what Related may have answered between two moments.
 func (s *State) RelatedWithin(from, to time.Time, node, group, resource, namespace, name string) graph.Answers {
 	answers := s.graph.RelatedWithin(from, to, node, group, resource, namespace, name)
-	if s.before(nanos(from)) != nil {
+	if s.before(instant.Of(from)) != nil {
 		answers |= 1 << Unknown
 	}
 	return answers

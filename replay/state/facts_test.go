@@ -19,6 +19,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // told is a State that audit events are told to.
@@ -57,7 +59,7 @@ func (s *told) event(at, verb, uri string, code int32, request, response string,
 		name = "made"
 	}
 	e.ObjectRef = &event.ObjectRef{Name: name}
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -244,7 +246,7 @@ func TestSecrets(t *testing.T) {
 		!slices.Equal(b.Groups, []string{"system:bootstrappers:a", "system:bootstrappers:b"}) {
 		t.Errorf("bootstrap token: %s %+v %+v", known, got, b)
 	}
-	for _, v := range s.History(state.Secrets, "kube-system", "bootstrap-token-abcdef") {
+	for _, v := range s.History(kept.Secrets, "kube-system", "bootstrap-token-abcdef") {
 		if v.UID != "u1" {
 			t.Errorf("history %+v", v)
 		}
@@ -274,12 +276,12 @@ func TestSecrets(t *testing.T) {
 func TestSecretsHoldNothing(t *testing.T) {
 	const hidden = "aHVudGVyMg=="
 	object := `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x","namespace":"a","uid":"u","resourceVersion":"5","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"` + hidden + `"}},"type":"Opaque","data":{"token-id":"` + hidden + `","b":"` + hidden + `"},"stringData":{"c":"` + hidden + `"}}`
-	obs, err := state.FromEvent(&event.Event{Stage: event.StageResponseComplete, Verb: "create", RequestURI: "/api/v1/namespaces/a/secrets",
+	obs, err := observe.FromEvent(&event.Event{Stage: event.StageResponseComplete, Verb: "create", RequestURI: "/api/v1/namespaces/a/secrets",
 		ResponseStatus: &event.Status{Code: 201}, RequestObject: []byte(object), ResponseObject: []byte(object)})
 	if err != nil || len(obs) != 1 {
 		t.Fatal(obs, err)
 	}
-	snap, _, err := state.ReadSnapshot(strings.NewReader(object))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(object))
 	if err != nil || len(snap.Objects) != 1 {
 		t.Fatal(snap, err)
 	}
@@ -370,13 +372,13 @@ func TestCertificates(t *testing.T) {
 		t.Errorf("effects %+v", effects)
 	}
 	// A state file says the same, and what is stored of it has no certificate any more.
-	snap, _, err := state.ReadSnapshot(strings.NewReader(`{"kind":"List","items":[` + object + `]}`))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(`{"kind":"List","items":[` + object + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := state.New("c")
 	for _, o := range snap.Observations() {
-		d, err := state.DecodeObservation(o.Append(nil))
+		d, err := observe.Decode(o.Append(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -443,7 +445,7 @@ func TestPodEffects(t *testing.T) {
 	// A pod whose name was not recorded, and that was made without a node, concerns nobody before
 	// something binds it, save that the first of them leaves no uid that certainly never was.
 	unnamed := func(at, body string) []state.Effect {
-		obs, err := state.FromEvent(&event.Event{Stage: event.StageResponseComplete, Verb: "create", RequestURI: podsURI, ResponseStatus: &event.Status{Code: 201}, RequestObject: []byte(body),
+		obs, err := observe.FromEvent(&event.Event{Stage: event.StageResponseComplete, Verb: "create", RequestURI: podsURI, ResponseStatus: &event.Status{Code: 201}, RequestObject: []byte(body),
 			RequestReceivedTimestamp: clock(t, at), StageTimestamp: clock(t, at)})
 		if err != nil {
 			t.Fatal(err)
@@ -477,7 +479,7 @@ func TestBorn(t *testing.T) {
 	}
 	// Roles that are made in the same second, before the namespace, stay.
 	s.event("10:59:59", "create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", 201, "", `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"r","uid":"u1","resourceVersion":"3"},"rules":[]}`)
-	if _, known := s.Version(state.ClusterRoles, "", "r", at); known != state.Present {
+	if _, known := s.Version(kept.ClusterRoles, "", "r", at); known != state.Present {
 		t.Errorf("the role is %s", known)
 	}
 	// Any other namespace says nothing.

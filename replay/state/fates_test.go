@@ -12,6 +12,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // during tells of a write from one time to another.
@@ -29,7 +31,7 @@ func (s *told) during(from, to, verb, uri string, code int32, request, response 
 		e.ResponseStatus.Reason, e.ResponseStatus.Message = "NotFound", response
 		e.ResponseObject = nil
 	}
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -39,9 +41,9 @@ func (s *told) during(from, to, verb, uri string, code int32, request, response 
 // listed tells of a listing of pods.
 func (s *told) listed(began, ended string, pods ...string) {
 	s.t.Helper()
-	snap := state.Snapshot{Began: clock(s.t, began), Ended: clock(s.t, ended), Kinds: []string{state.Pods}}
+	snap := observe.Snapshot{Began: clock(s.t, began), Ended: clock(s.t, ended), Kinds: []string{kept.Pods}}
 	for _, pod := range pods {
-		if err := state.ReadObjects(strings.NewReader(pod), func(o state.RawObject) error {
+		if err := observe.ReadObjects(strings.NewReader(pod), func(o observe.RawObject) error {
 			snap.Objects = append(snap.Objects, o.Observation())
 			return nil
 		}); err != nil {
@@ -249,7 +251,7 @@ func TestFateOfADeletionShownLater(t *testing.T) {
 	s.listed("12:00:04.8", "12:00:06.9", podJSON("p", "u1", deleted, `,"nodeName":"n1"`))
 	at := clock(t, "12:00:04.5")
 	changing := func(v state.Version) bool { return !v.NotBefore.After(at) && v.NotAfter.After(at) }
-	if history := s.History(state.Pods, "a", "p"); !slices.ContainsFunc(history, changing) {
+	if history := s.History(kept.Pods, "a", "p"); !slices.ContainsFunc(history, changing) {
 		t.Errorf("no change of the pod may have been under way at %s: %+v", at, history)
 	}
 }
@@ -287,9 +289,9 @@ func TestFatesOfWhatFinalizersHold(t *testing.T) {
 		resource, uri, object string
 		held, after           state.Known
 	}{
-		{state.Nodes, "/api/v1/nodes", `{"kind":"Node","apiVersion":"v1",`, state.Unknown, state.Unknown},
-		{state.PersistentVolumes, "/api/v1/persistentvolumes", `{"kind":"PersistentVolume","apiVersion":"v1",`, state.Present, state.Unknown},
-		{state.VolumeAttachments, "/apis/storage.k8s.io/v1/volumeattachments", `{"kind":"VolumeAttachment","apiVersion":"storage.k8s.io/v1",`, state.Present, state.Unknown},
+		{kept.Nodes, "/api/v1/nodes", `{"kind":"Node","apiVersion":"v1",`, state.Unknown, state.Unknown},
+		{kept.PersistentVolumes, "/api/v1/persistentvolumes", `{"kind":"PersistentVolume","apiVersion":"v1",`, state.Present, state.Unknown},
+		{kept.VolumeAttachments, "/apis/storage.k8s.io/v1/volumeattachments", `{"kind":"VolumeAttachment","apiVersion":"storage.k8s.io/v1",`, state.Present, state.Unknown},
 	} {
 		t.Run(c.resource, func(t *testing.T) {
 			s := tell(t, true)
@@ -323,7 +325,7 @@ func TestFateOfAVolumeThatIsHeld(t *testing.T) {
 		}
 		s.during(c.end, "12:00:13", "update", uri+"/v", 200, "", volume(`,"deletionTimestamp":"2026-01-02T12:00:10Z"`))
 		for at, want := range map[string]state.Known{"12:00:09": state.Present, "12:00:11.5": state.Present, "12:00:14": state.Absent} {
-			if _, got := s.Version(state.PersistentVolumes, "", "v", clock(t, at)); got != want {
+			if _, got := s.Version(kept.PersistentVolumes, "", "v", clock(t, at)); got != want {
 				t.Errorf("%s: at %s %s, want %s", name, at, got, want)
 			}
 		}
@@ -343,13 +345,13 @@ func TestFateOfABindingListedWhileItIsDeleted(t *testing.T) {
 	s.during("12:00:03", "12:00:03", "update", uri+"/b", 200, of(`,"uid":"u1"`), "")
 	s.during("12:00:06", "12:00:06", "delete", uri+"/b?propagationPolicy=Orphan", 200, "", "")
 	s.during("12:00:07", "12:00:07", "update", uri+"/b", 200, of(`,"uid":"u1","deletionTimestamp":"2026-01-02T12:00:06Z"`), "")
-	snap := state.Snapshot{Began: clock(t, "12:00:04"), Ended: clock(t, "12:00:07"), Kinds: []string{state.ClusterRoleBindings}, Objects: []state.Observation{{
-		Resource: state.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "2", Object: []byte(of(`,"uid":"u1","resourceVersion":"2","creationTimestamp":"2026-01-02T12:00:02Z"`)),
+	snap := observe.Snapshot{Began: clock(t, "12:00:04"), Ended: clock(t, "12:00:07"), Kinds: []string{kept.ClusterRoleBindings}, Objects: []observe.Observation{{
+		Resource: kept.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "2", Object: []byte(of(`,"uid":"u1","resourceVersion":"2","creationTimestamp":"2026-01-02T12:00:02Z"`)),
 	}}}
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
-	if v, known := s.Version(state.ClusterRoleBindings, "", "b", clock(t, "12:00:08")); known != state.Unknown {
+	if v, known := s.Version(kept.ClusterRoleBindings, "", "b", clock(t, "12:00:08")); known != state.Unknown {
 		t.Errorf("%s: %+v, want unknown", known, v)
 	}
 }
@@ -398,7 +400,7 @@ func TestFateOfABindingFoundAfterALostWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t, false)
 			listed := func(began, ended, since string) {
-				snap := state.Snapshot{Began: clock(t, began), Ended: clock(t, ended), Kinds: []string{state.ClusterRoleBindings}}
+				snap := observe.Snapshot{Began: clock(t, began), Ended: clock(t, ended), Kinds: []string{kept.ClusterRoleBindings}}
 				if since != "" {
 					snap.Since = clock(t, since)
 				}
@@ -412,7 +414,7 @@ func TestFateOfABindingFoundAfterALostWrite(t *testing.T) {
 			s.during("12:00:05.2", "12:00:05.3", "update", uri, 504, binding, "")
 			s.during(c.begun, c.ended, "delete", uri, 200, "", "")
 			listed("12:00:08", "12:00:09", "12:00:02")
-			if v, known := s.Version(state.ClusterRoleBindings, "", "b", clock(t, "12:00:05")); known != c.want {
+			if v, known := s.Version(kept.ClusterRoleBindings, "", "b", clock(t, "12:00:05")); known != c.want {
 				t.Errorf("%s: %+v, want %s", known, v, c.want)
 			}
 		})
@@ -431,7 +433,7 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 		return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"p"` + meta + `},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`
 	}
 	listed := func(s *told, began, ended, resource, namespace, rv, object string) {
-		if _, err := s.LoadSnapshot(state.Snapshot{Began: clock(t, began), Ended: clock(t, ended), Kinds: []string{resource}, Objects: []state.Observation{{
+		if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, began), Ended: clock(t, ended), Kinds: []string{resource}, Objects: []observe.Observation{{
 			Resource: resource, Namespace: namespace, Name: "p", UID: "u1", ResourceVersion: rv, Object: []byte(object),
 		}}}); err != nil {
 			t.Fatal(err)
@@ -442,41 +444,41 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 		tell                func(s *told)
 		want                map[string]state.Known
 	}{
-		"held back while its collection was being deleted": {state.ClusterRoles, "", func(s *told) {
+		"held back while its collection was being deleted": {kept.ClusterRoles, "", func(s *told) {
 			s.event("12:00:00", "create", roles, 201, "", role(`,"uid":"u1","resourceVersion":"3"`))
 			s.during("12:00:10.1", "12:00:10.2", "delete", roles+"/p", 200, `{"propagationPolicy":"Orphan"}`, role(`,"uid":"u1","resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`))
 			s.during("12:00:10", "12:00:10.3", "deletecollection", roles, 200, options, `{"kind":"ClusterRoleList","items":[`+role(`,"uid":"u1","resourceVersion":"3"`)+`]}`)
 		}, map[string]state.Known{"12:00:09": state.Present, "12:00:11": state.Unknown}},
-		"deleted with its collection": {state.ClusterRoles, "", func(s *told) {
+		"deleted with its collection": {kept.ClusterRoles, "", func(s *told) {
 			s.event("12:00:00", "create", roles, 201, "", role(`,"uid":"u1","resourceVersion":"3"`))
 			s.during("12:00:10", "12:00:10.3", "deletecollection", roles, 200, options, `{"kind":"ClusterRoleList","items":[`+role(`,"uid":"u1","resourceVersion":"3"`)+`]}`)
 		}, map[string]state.Known{"12:00:09": state.Present, "12:00:11": state.Absent}},
-		"made again as a listing ended": {state.Secrets, "a", func(s *told) {
+		"made again as a listing ended": {kept.Secrets, "a", func(s *told) {
 			s.during("12:00:05.1", "12:00:05.1", "delete", secrets+"/p", 200, "", "")
 			s.during("12:00:05.3", "12:00:05.3", "create", secrets, 201, "", "")
-			listed(s, "12:00:03", "12:00:05.3", state.Secrets, "a", "4", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"p","namespace":"a","creationTimestamp":"2026-01-02T12:00:05Z"},"type":"Opaque"}`)
+			listed(s, "12:00:03", "12:00:05.3", kept.Secrets, "a", "4", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"p","namespace":"a","creationTimestamp":"2026-01-02T12:00:05Z"},"type":"Opaque"}`)
 		}, map[string]state.Known{"12:00:04": state.Unknown, "12:00:06": state.Present}},
-		"made twice while it was listed": {state.ClusterRoles, "", func(s *told) {
+		"made twice while it was listed": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:03", "12:00:03", "create", roles, 201, "", "")
 			s.during("12:00:03.1", "12:00:03.1", "delete", roles+"/p", 200, "", "")
 			s.during("12:00:03.2", "12:00:03.2", "create", roles, 201, "", "")
-			listed(s, "12:00:02", "12:00:03.2", state.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
+			listed(s, "12:00:02", "12:00:03.2", kept.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
 		}, map[string]state.Known{"12:00:04": state.Unknown}},
-		"made again while the deletion of another was answered": {state.ClusterRoles, "", func(s *told) {
+		"made again while the deletion of another was answered": {kept.ClusterRoles, "", func(s *told) {
 			s.event("12:00:10.1", "create", roles, 201, "", role(`,"uid":"u2","resourceVersion":"5","creationTimestamp":"2026-01-02T12:00:10Z"`))
 			s.during("12:00:10", "12:00:10.2", "delete", roles+"/p", 200, options, `{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"p","uid":"u1"}}`)
 		}, map[string]state.Known{"12:00:11": state.Present}},
-		"looked for while it was being made, and others deleted": {state.ClusterRoles, "", func(s *told) {
+		"looked for while it was being made, and others deleted": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:02", "12:00:02.1", "deletecollection", roles, 200, options, "")
 			s.during("12:00:02.2", "12:00:02.2", "patch", roles+"/p", 404, "{}", `clusterroles "p" not found`)
 			s.during("12:00:02", "12:00:02.3", "create", roles, 201, role(""), "")
 		}, map[string]state.Known{"12:00:03": state.Unknown}},
-		"changed between two listings of which the first ended late": {state.ClusterRoles, "", func(s *told) {
+		"changed between two listings of which the first ended late": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:03", "12:00:03", "create", roles, 201, "", "")
 			s.during("12:00:05", "12:00:05", "delete", roles+"/p", 200, "", "")
 			s.during("12:00:06", "12:00:06", "patch", roles+"/p", 200, "", "")
-			listed(s, "12:00:02", "12:00:06", state.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
-			listed(s, "12:00:04", "12:00:07", state.ClusterRoles, "", "3", role(`,"creationTimestamp":"2026-01-02T12:00:03Z","deletionTimestamp":"2026-01-02T12:00:05Z","finalizers":["foregroundDeletion"]`))
+			listed(s, "12:00:02", "12:00:06", kept.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
+			listed(s, "12:00:04", "12:00:07", kept.ClusterRoles, "", "3", role(`,"creationTimestamp":"2026-01-02T12:00:03Z","deletionTimestamp":"2026-01-02T12:00:05Z","finalizers":["foregroundDeletion"]`))
 		}, map[string]state.Known{"12:00:08": state.Unknown}},
 	} {
 		s := tell(t, true)
@@ -512,7 +514,7 @@ func TestFateOfARoleThatIsFreedPerhaps(t *testing.T) {
 func TestFateOfABindingNamedByTheServer(t *testing.T) {
 	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 	s := tell(t, true)
-	obs, err := state.FromEvent(&event.Event{
+	obs, err := observe.FromEvent(&event.Event{
 		Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", RequestURI: uri, AuditID: "x", ResponseStatus: &event.Status{Code: 504},
 		RequestReceivedTimestamp: clock(t, "12:00:10"), StageTimestamp: clock(t, "12:00:11"), ObjectRef: &event.ObjectRef{Resource: "clusterrolebindings"},
 		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"generateName":"g-"},` +
@@ -527,7 +529,7 @@ func TestFateOfABindingNamedByTheServer(t *testing.T) {
 		t.Fatalf("in doubt are %v, kinds %v, want one binding alone", v.Doubted, v.UnknownKinds)
 	}
 	for name, want := range map[string]state.Known{"g-x7k2p": state.Unknown, "g-x7k2": state.Absent, "h-x7k2p": state.Absent} {
-		if _, got := s.Version(state.ClusterRoleBindings, "", name, clock(t, "12:00:12")); got != want {
+		if _, got := s.Version(kept.ClusterRoleBindings, "", name, clock(t, "12:00:12")); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 		if got := v.IsUnknown(rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}); got != (want == state.Unknown) {
@@ -537,7 +539,7 @@ func TestFateOfABindingNamedByTheServer(t *testing.T) {
 	if obj, ok := v.Most.Get(v.Doubted[0]); !ok || obj.(*rbacv1.ClusterRoleBinding).Subjects[0].Name != "mallory" {
 		t.Errorf("at the most %v", obj)
 	}
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: clock(t, "12:01:00"), Ended: clock(t, "12:01:01"), Kinds: []string{state.ClusterRoleBindings}}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, "12:01:00"), Ended: clock(t, "12:01:01"), Kinds: []string{kept.ClusterRoleBindings}}); err != nil {
 		t.Fatal(err)
 	}
 	if v := s.RBAC(clock(t, "12:01:02")); !v.Certain() {

@@ -9,7 +9,10 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/replay/state/forget"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // TestForgottenLostAnswers: of a write whose answer was lost, and of a patch, it stays after its content
@@ -51,7 +54,7 @@ func TestForgottenLostAnswers(t *testing.T) {
 			}
 			e := &event.Event{Level: event.LevelRequest, Stage: event.StageResponseComplete, AuditID: "w", Verb: c.verb, RequestURI: at, RequestObject: []byte(c.body),
 				ObjectRef: &event.ObjectRef{Name: "p"}, ResponseStatus: &event.Status{Code: 504}, RequestReceivedTimestamp: clock(t, "12:00:10"), StageTimestamp: clock(t, "12:00:11")}
-			obs, err := state.FromEvent(e)
+			obs, err := observe.FromEvent(e)
 			if err != nil || len(obs) != 1 {
 				t.Fatal(obs, err)
 			}
@@ -59,7 +62,7 @@ func TestForgottenLostAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o, err := state.DecodeObservation(raw)
+			o, err := observe.Decode(raw)
 			if err != nil || strings.Contains(string(raw), "ann") || o.Patch != (c.forgottenIsAPatch || c.unknown) {
 				t.Fatalf("%s: %v", raw, err)
 			}
@@ -69,7 +72,7 @@ func TestForgottenLostAnswers(t *testing.T) {
 				t.Errorf("without bounds: %v", v.Unknown)
 			}
 			for resource, want := range map[string]bool{"secrets": c.secrets, "nodes": c.nodes} {
-				a := rbacindex.Attributes{User: "whoever", Groups: []string{state.GroupAnybody}, ResourceRequest: true, Verb: "get", Resource: resource}
+				a := rbacindex.Attributes{User: "whoever", Groups: []string{content.GroupAnybody}, ResourceRequest: true, Verb: "get", Resource: resource}
 				got := len(v.Unknown) > 0 || v.Most != nil && v.Most.Authorize(&a, nil).Allowed
 				if a.Groups = nil; v.RBAC.Authorize(&a, nil).Allowed {
 					t.Errorf("whoever may get %s for certain", resource)
@@ -92,7 +95,7 @@ func TestLostAnswersHaveABudget(t *testing.T) {
 	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 	s := state.New("c")
 	at := clock(t, "12:00:00")
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: at, Ended: at, Since: at, Kinds: state.Resources()}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: at, Ended: at, Since: at, Kinds: kept.Resources()}); err != nil {
 		t.Fatal(err)
 	}
 	body := func(n int) []byte {
@@ -140,7 +143,7 @@ func TestVersionAfterAnEnd(t *testing.T) {
 	s.during("12:00:02", "12:00:03", "create", uri, 504, role("", "get"), "")
 	s.during("12:00:04", "12:00:05", "delete", uri+"/p", 200, "{}", wentAway)
 	s.during("12:00:08", "12:00:09", "patch", uri+"/p", 201, role("", "get"), "")
-	s.Apply(state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoles, Name: "p", UID: "u2", ResourceVersion: "110", Unknown: true,
+	s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: "p", UID: "u2", ResourceVersion: "110", Unknown: true,
 		NotBefore: clock(t, "12:00:10"), NotAfter: clock(t, "12:00:11")})
 	key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "p"}
 	if v := s.RBAC(clock(t, "12:00:09.5")); v.IsUnknown(key) || v.IsDoubted(key) {

@@ -7,13 +7,15 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // What scripts do not reach: odd URIs, missing and broken bodies.
 func TestFromEvent(t *testing.T) {
-	binding := newFields(t, state.RoleBindings, "a/b", []string{"uid=u1", "rv=10"})
-	account := newFields(t, state.ServiceAccounts, "a/sa", []string{"uid=u1", "rv=10", "created=12:00:00"})
-	held := newFields(t, state.ServiceAccounts, "a/sa", []string{"uid=u1", "rv=11", "deleting=12:00:00", "finalizers=x"})
+	binding := newFields(t, kept.RoleBindings, "a/b", []string{"uid=u1", "rv=10"})
+	account := newFields(t, kept.ServiceAccounts, "a/sa", []string{"uid=u1", "rv=10", "created=12:00:00"})
+	held := newFields(t, kept.ServiceAccounts, "a/sa", []string{"uid=u1", "rv=11", "deleting=12:00:00", "finalizers=x"})
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/a/rolebindings"
 	for _, tc := range []struct {
 		name     string
@@ -106,7 +108,7 @@ func TestFromEvent(t *testing.T) {
 			if tc.code != 0 {
 				e.ResponseStatus = status(t, tc.code, tc.status)
 			}
-			obs, err := state.FromEvent(e)
+			obs, err := observe.FromEvent(e)
 			if (err != nil) != tc.err {
 				t.Errorf("error %v", err)
 			}
@@ -147,7 +149,7 @@ func status(t *testing.T, code int32, raw string) *event.Status {
 }
 
 // shape renders an observation in a few words.
-func shape(o state.Observation) string {
+func shape(o observe.Observation) string {
 	s, _, _ := strings.Cut(o.Resource, ".")
 	switch {
 	case o.AllOf:
@@ -195,7 +197,7 @@ func FuzzFromEvent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, verb, uri string, response, request []byte) {
 		e := &event.Event{Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, RequestObject: request, ResponseObject: response,
 			ResponseStatus: &event.Status{Code: 200, Raw: response}}
-		obs, _ := state.FromEvent(e)
+		obs, _ := observe.FromEvent(e)
 		s := state.New("c")
 		s.Apply(obs...)
 		before := describe(s, future)
@@ -203,7 +205,7 @@ func FuzzFromEvent(f *testing.F) {
 			t.Fatalf("applying twice had effects %+v", effects)
 		}
 		for _, o := range obs {
-			if _, err := state.DecodeObservation(o.Append(nil)); err != nil {
+			if _, err := observe.Decode(o.Append(nil)); err != nil {
 				t.Fatal(err)
 			}
 		}

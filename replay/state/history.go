@@ -3,13 +3,15 @@ package state
 import (
 	"cmp"
 	"slices"
+
+	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // What RBAC objects held before is kept as long as requests may ask for it, but for contents
 // that are large: whoever may write one object writes it as often as he likes. Of a cluster so
 // many bytes of them are kept (as JSON), and of one object a share where more are written.
 const (
-	largeContent = 8 << 10
 	historyBytes = 64 << 20
 	historyShare = historyBytes / 16
 	historyStep  = historyBytes / 4 // is made room for at once
@@ -38,7 +40,7 @@ type pastContent struct {
 func (p *pastContent) forget() {
 	if p.blind {
 		b := &p.obj.blinds[p.i]
-		b.content = b.content.outlined()
+		b.content = b.content.Outlined()
 		return
 	}
 	v := &p.obj.versions[p.i]
@@ -46,19 +48,11 @@ func (p *pastContent) forget() {
 }
 
 // content is what would be forgotten.
-func (p *pastContent) content() *content {
+func (p *pastContent) content() *content.Content {
 	if p.blind {
 		return p.obj.blinds[p.i].content
 	}
 	return p.obj.versions[p.i].content
-}
-
-// bytes is what a content counts for.
-func (c *content) bytes() int {
-	if c == nil || c.size < largeContent {
-		return 0
-	}
-	return int(c.size)
 }
 
 // trimHistory forgets the oldest large contents once they take too much: first of the objects
@@ -75,14 +69,14 @@ func (s *State) trimHistory() {
 	}
 	var all []*written
 	total := 0
-	for res := resNone + 1; res < resCount; res++ {
-		if res.kind() == 0 {
+	for res := kept.ResNone + 1; res < kept.ResCount; res++ {
+		if res.RBACKind() == 0 {
 			continue
 		}
 		for _, obj := range s.objects[res] {
 			w := &written{past: obj.past()}
 			for i := range w.past {
-				w.bytes += w.past[i].content().bytes()
+				w.bytes += w.past[i].content().Bytes()
 			}
 			if w.bytes > 0 {
 				all = append(all, w)
@@ -90,9 +84,9 @@ func (s *State) trimHistory() {
 			}
 		}
 	}
-	var dirty []objectKey
+	var dirty []kept.Key
 	forget := func(p pastContent) (bytes int) {
-		bytes = p.content().bytes()
+		bytes = p.content().Bytes()
 		p.forget()
 		total -= bytes
 		s.history.bytes -= bytes
@@ -102,7 +96,7 @@ func (s *State) trimHistory() {
 	}
 	if total > historyBytes {
 		slices.SortFunc(all, func(a, b *written) int {
-			return cmp.Or(b.bytes-a.bytes, compareObjectKeys(a.past[0].obj.key, b.past[0].obj.key))
+			return cmp.Or(b.bytes-a.bytes, kept.CompareKeys(a.past[0].obj.key, b.past[0].obj.key))
 		})
 		const enough = historyBytes - historyStep
 		var rest []pastContent
@@ -114,7 +108,7 @@ func (s *State) trimHistory() {
 			rest = append(rest, w.past...)
 		}
 		slices.SortFunc(rest, func(a, b pastContent) int {
-			return cmp.Or(cmp.Compare(a.na, b.na), compareObjectKeys(a.obj.key, b.obj.key), cmp.Compare(a.i, b.i))
+			return cmp.Or(cmp.Compare(a.na, b.na), kept.CompareKeys(a.obj.key, b.obj.key), cmp.Compare(a.i, b.i))
 		})
 		for _, p := range rest {
 			if total <= enough {
@@ -149,7 +143,7 @@ func (o *object) over() int {
 // are not in force any more, and those of writes without a version but the last that was done.
 func (o *object) past() (out []pastContent) {
 	for i := range o.over() {
-		if v := &o.versions[i]; v.content.bytes() > 0 {
+		if v := &o.versions[i]; v.content.Bytes() > 0 {
 			out = append(out, pastContent{obj: o, i: i, na: v.seen.na})
 		}
 	}
@@ -158,7 +152,7 @@ func (o *object) past() (out []pastContent) {
 		last--
 	}
 	for i := range o.blinds {
-		if b := &o.blinds[i]; i != last && b.content.bytes() > 0 {
+		if b := &o.blinds[i]; i != last && b.content.Bytes() > 0 {
 			out = append(out, pastContent{obj: o, blind: true, i: i, na: b.na})
 		}
 	}
@@ -180,20 +174,10 @@ func (s *State) recount() {
 func (o *object) contentBytes() int {
 	n := 0
 	for i := range o.versions {
-		n += o.versions[i].content.bytes()
+		n += o.versions[i].content.Bytes()
 	}
 	for i := range o.blinds {
-		n += o.blinds[i].content.bytes()
+		n += o.blinds[i].content.Bytes()
 	}
 	return n
-}
-
-func compareObjectKeys(a, b objectKey) int {
-	switch {
-	case a == b:
-		return 0
-	case a.less(b):
-		return -1
-	}
-	return 1
 }

@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // writtenRole is the n-th write of a role with so many names, no two writes alike.
-func writtenRole(name string, n, names int, at time.Time) Observation {
+func writtenRole(name string, n, names int, at time.Time) observe.Observation {
 	r := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: fmt.Sprint(n + 1)}}
 	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}
@@ -28,7 +30,7 @@ func writtenRole(name string, n, names int, at time.Time) Observation {
 	if err != nil {
 		panic(err)
 	}
-	return Observation{Source: SourceAudit, Resource: ClusterRoles, Name: name, UID: "uid-" + name, ResourceVersion: fmt.Sprint(n + 1), Object: raw, NotBefore: at, NotAfter: at.Add(time.Millisecond)}
+	return observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "uid-" + name, ResourceVersion: fmt.Sprint(n + 1), Object: raw, NotBefore: at, NotAfter: at.Add(time.Millisecond)}
 }
 
 // TestHistoryHasABudget writes a large role again and again, and large roles under ever new
@@ -54,11 +56,11 @@ func TestHistoryHasABudget(t *testing.T) {
 		o := writtenRole(fmt.Sprint("many-", i), n, 5500, at())
 		s.Apply(o)
 		n++
-		s.Apply(Observation{Source: SourceAudit, Resource: ClusterRoles, Name: o.Name, UID: o.UID, Deleted: true, NotBefore: at(), NotAfter: at().Add(time.Millisecond)})
+		s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: o.Name, UID: o.UID, Deleted: true, NotBefore: at(), NotAfter: at().Add(time.Millisecond)})
 		n++
 	}
 	for _, e := range first {
-		if e.From.Before(small) && e.Resource == ClusterRoles && e.Name == "large" {
+		if e.From.Before(small) && e.Resource == kept.ClusterRoles && e.Name == "large" {
 			t.Fatalf("what was forgotten is to be judged again: %+v", e)
 		}
 	}

@@ -2,6 +2,10 @@ package state
 
 import (
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // forgotten is why a State cannot tell what was at a moment before its horizon.
@@ -17,7 +21,7 @@ type past struct {
 // was called with. Zero when nothing was ever forgotten.
 func (s *State) Horizon() time.Time {
 	if p := s.past.Load(); p != nil {
-		return timeOf(p.horizon)
+		return instant.Time(p.horizon)
 	}
 	return time.Time{}
 }
@@ -26,7 +30,7 @@ func (s *State) Horizon() time.Time {
 // moment lies before the horizon, one of the same cluster to which everything is unknown. What
 // is asked of a single moment needs no AsOf; it is for answers that take several questions.
 func (s *State) AsOf(at time.Time) (of *State, kept bool) {
-	if n := s.before(nanos(at)); n != nil {
+	if n := s.before(instant.Of(at)); n != nil {
 		return n, false
 	}
 	return s, true
@@ -60,24 +64,24 @@ func (s *State) forget(horizon int64) bool {
 // was that is kept, and that something ended, takes its place as ever. But whether the rest was
 // over by the horizon, and is forgotten, or is there still, cannot be told: an object is unknown
 // from then on, until it is seen again or a listing does not show it.
-func (s *State) late(o *Observation, res resource) Observation {
+func (s *State) late(o *observe.Observation, res kept.Resource) observe.Observation {
 	out := *o
-	if o.Deleted || o.AllOf || res == resCredential {
+	if o.Deleted || o.AllOf || res == kept.ResCredential {
 		return out
 	}
-	if res == resPod {
+	if res == kept.ResPod {
 		n := podName{o.Namespace, o.Name}
 		if s.pods.uids[o.UID] != nil {
 			return out
 		}
 		// A listing from before the horizon does not show that it is no more, hence the bound.
-		out = Observation{Source: o.Source, Resource: o.Resource, Namespace: o.Namespace, Unknown: true, NotBefore: o.NotBefore, NotAfter: timeOf(s.horizon)}
+		out = observe.Observation{Source: o.Source, Resource: o.Resource, Namespace: o.Namespace, Unknown: true, NotBefore: o.NotBefore, NotAfter: instant.Time(s.horizon)}
 		if out.Name = o.Name; s.pods.names[n] == nil {
 			out.Name, out.AllOf = "", true
 		}
 		return out
 	}
-	if obj := s.objects[res][objectKey{res, o.Namespace, o.Name}]; obj != nil {
+	if obj := s.objects[res][kept.Key{Resource: res, Namespace: o.Namespace, Name: o.Name}]; obj != nil {
 		if i := stepAt(obj.line, s.horizon); i > 0 && obj.line[i-1].phase == phasePresent {
 			return out
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // Whatever is asked of a moment before the horizon, nothing is known of it any more; windows
@@ -72,8 +74,8 @@ func TestBeforeTheHorizon(t *testing.T) {
 			_, known["Secret"] = s.Secret("a", "s", at)
 			_, known["Signer"] = s.Signer("s", at)
 			_, known["Pod"] = s.Pod("a", "x", at)
-			_, known["Version of a role"] = s.Version(state.Roles, "a", "x", at)
-			_, known["Version of a pod"] = s.Version(state.Pods, "a", "x", at)
+			_, known["Version of a role"] = s.Version(kept.Roles, "a", "x", at)
+			_, known["Version of a pod"] = s.Version(kept.Pods, "a", "x", at)
 			for what, k := range known {
 				if k != state.Unknown {
 					fail(what, k)
@@ -96,11 +98,11 @@ func TestLateBehindTheHorizon(t *testing.T) {
 		horizon := clock(t, "12:00:00").Add(time.Duration(20+rnd.IntN(40)) * time.Second)
 		all, late := state.New("c"), state.New("c")
 		all.Apply(obs...)
-		var held []state.Observation
+		var held []observe.Observation
 		listings := map[string]bool{} // a listing is held back as a whole
 		for _, o := range obs {
 			hold := rnd.IntN(4) == 0
-			if o.Source == state.SourceSnapshot {
+			if o.Source == observe.SourceSnapshot {
 				listing := fmt.Sprint(o.Resource, o.NotBefore, o.NotAfter)
 				if was, ok := listings[listing]; ok {
 					hold = was
@@ -130,8 +132,8 @@ func TestLateBehindTheHorizon(t *testing.T) {
 				}
 			}
 			for _, name := range []string{"x", "y"} {
-				a, k := all.Version(state.RoleBindings, "a", name, at)
-				b, l := late.Version(state.RoleBindings, "a", name, at)
+				a, k := all.Version(kept.RoleBindings, "a", name, at)
+				b, l := late.Version(kept.RoleBindings, "a", name, at)
 				compare("binding "+name, k, l, a.UID, b.UID)
 				p, k := all.Pod("a", name, at)
 				q, l := late.Pod("a", name, at)
@@ -149,7 +151,7 @@ func TestLateBehindTheHorizon(t *testing.T) {
 
 // trueHistory returns what is observed of a cluster in which bindings and pods come, change and
 // go, one a second, with listings now and then.
-func trueHistory(t *testing.T, rnd *rand.Rand) []state.Observation {
+func trueHistory(t *testing.T, rnd *rand.Rand) []observe.Observation {
 	t.Helper()
 	day := clock(t, "12:00:00")
 	type life struct {
@@ -157,12 +159,12 @@ func trueHistory(t *testing.T, rnd *rand.Rand) []state.Observation {
 		rv  int
 	}
 	lives := map[[2]string]life{}
-	listing := func(at time.Time) (obs []state.Observation) {
-		snap := state.Snapshot{Began: at, Ended: at, Kinds: []string{state.RoleBindings, state.Pods}}
+	listing := func(at time.Time) (obs []observe.Observation) {
+		snap := observe.Snapshot{Began: at, Ended: at, Kinds: []string{kept.RoleBindings, kept.Pods}}
 		for k, l := range lives {
 			f := newFields(t, k[0], "a/"+k[1], nil)
 			f.opt["uid"], f.opt["rv"] = l.uid, strconv.Itoa(l.rv)
-			snap.Objects = append(snap.Objects, state.Observation{Resource: k[0], Namespace: "a", Name: k[1], UID: l.uid, ResourceVersion: strconv.Itoa(l.rv), Object: historyObject(f, k[0], k[1])})
+			snap.Objects = append(snap.Objects, observe.Observation{Resource: k[0], Namespace: "a", Name: k[1], UID: l.uid, ResourceVersion: strconv.Itoa(l.rv), Object: historyObject(f, k[0], k[1])})
 		}
 		return snap.Observations()
 	}
@@ -173,14 +175,14 @@ func trueHistory(t *testing.T, rnd *rand.Rand) []state.Observation {
 			obs = append(obs, listing(at)...)
 			continue
 		}
-		k := [2]string{[]string{state.RoleBindings, state.Pods}[rnd.IntN(2)], []string{"x", "y", "z"}[rnd.IntN(3)]}
+		k := [2]string{[]string{kept.RoleBindings, kept.Pods}[rnd.IntN(2)], []string{"x", "y", "z"}[rnd.IntN(3)]}
 		l, there := lives[k]
-		o := state.Observation{Source: state.SourceAudit, Resource: k[0], Namespace: "a", Name: k[1], NotBefore: at, NotAfter: at.Add(100 * time.Millisecond)}
+		o := observe.Observation{Source: observe.SourceAudit, Resource: k[0], Namespace: "a", Name: k[1], NotBefore: at, NotAfter: at.Add(100 * time.Millisecond)}
 		switch {
 		case there && rnd.IntN(2) == 0:
 			delete(lives, k)
 			o.Deleted, o.UID = true, l.uid
-		case there && k[0] == state.Pods:
+		case there && k[0] == kept.Pods:
 			continue // only its making and its end are told
 		default:
 			if !there {
@@ -198,7 +200,7 @@ func trueHistory(t *testing.T, rnd *rand.Rand) []state.Observation {
 }
 
 func historyObject(f *fields, resource, name string) []byte {
-	if resource == state.Pods {
+	if resource == kept.Pods {
 		return []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + name + `","namespace":"a"},"spec":{"serviceAccountName":"sa"}}`)
 	}
 	return f.object(true)

@@ -3,6 +3,9 @@ package state
 import (
 	"slices"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
 // incarnation is the life of one uid under a name.
@@ -20,7 +23,7 @@ func (in *incarnation) first() span {
 	if len(in.versions) == 0 {
 		return in.end
 	}
-	steps := in.steps(nil, noTime)
+	steps := in.steps(nil, instant.None)
 	return steps[0].span
 }
 
@@ -31,14 +34,14 @@ func (in *incarnation) follows(end span) bool {
 		return first.na >= end.na
 	}
 	v := &in.versions[0]
-	return v.made && first.na > end.nb || first.na == noTime && v.seen.last.nb >= end.na // it was there later
+	return v.made && first.na > end.nb || first.na == instant.None && v.seen.last.nb >= end.na // it was there later
 }
 
 // creation returns the second in which the object was created, as far as it is known.
 func (in *incarnation) creation() (span, bool) {
 	for i := range in.versions {
-		if c := in.versions[i].content; c != nil && c.created != noTime {
-			return span{c.created, c.created + int64(time.Second)}, true
+		if c := in.versions[i].content; c != nil && c.Created != instant.None {
+			return span{c.Created, c.Created + int64(time.Second)}, true
 		}
 	}
 	return span{}, false
@@ -94,12 +97,12 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 			s.na = max(s.na, s.nb)
 			s.assumed = true
 		}
-		if i == 0 && !produced && s.phase == phasePresent && s.as == carryNothing && v.content.deletion != noTime {
+		if i == 0 && !produced && s.phase == phasePresent && s.as == carryNothing && v.content.Deletion != instant.None {
 			// Seen while it was being deleted, which it was not before that was asked for.
 			before := s
-			before.content = v.content.with(&content{created: v.content.created, deletion: noTime})
+			before.content = v.content.With(&content.Content{Created: v.content.Created, Deletion: instant.None})
 			steps = append(steps, before)
-			s.span = span{max(s.nb, v.content.deletion), max(s.na, min(v.content.deletion+int64(time.Second), v.seen.na))}
+			s.span = span{max(s.nb, v.content.Deletion), max(s.na, min(v.content.Deletion+int64(time.Second), v.seen.na))}
 		}
 		if produced && v.perhaps && in.contested(i, s.span) {
 			s.phase, s.content, s.as, s.ending = phaseUnknown, nil, carryNothing, true

@@ -5,7 +5,11 @@ import (
 	"sort"
 	"time"
 
+	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // Known is a three-valued answer to whether an object was there.
@@ -58,12 +62,12 @@ func inForce(line []step, from, to int64) (steps []step, before bool) {
 
 // unseen tells whether, in the window, there may have been an object of that name that
 // nobody told the State about.
-func (s *State) unseen(k objectKey, from, to int64) bool {
+func (s *State) unseen(k kept.Key, from, to int64) bool {
 	if from < s.horizon || s.mayStandIn(k, from, to) {
 		return true
 	}
-	for _, scope := range []objectKey{{res: k.res}, {res: k.res, namespace: k.namespace}} {
-		obj := s.objects[scope.res][scope]
+	for _, scope := range []kept.Key{{Resource: k.Resource}, {Resource: k.Resource, Namespace: k.Namespace}} {
+		obj := s.objects[scope.Resource][scope]
 		if obj == nil {
 			continue
 		}
@@ -81,7 +85,7 @@ func (s *State) unseen(k objectKey, from, to int64) bool {
 func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	steps, absent, ok := s.during(objectKey{res: resNamespace, name: name}, nanos(from), nanos(to))
+	steps, absent, ok := s.during(kept.Key{Resource: kept.ResNamespace, Name: name}, instant.Of(from), instant.Of(to))
 	if !ok {
 		return NamespaceUnknown
 	}
@@ -90,7 +94,7 @@ func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 	for i := range steps {
 		switch st := &steps[i]; {
 		case st.phase == phaseAbsent:
-		case st.content.deleting:
+		case st.content.Deleting:
 			seen[NamespaceTerminating] = true
 		default:
 			seen[NamespaceActive] = true
@@ -114,7 +118,7 @@ func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 func (s *State) ServiceAccountIn(namespace, name string, from, to time.Time) (known Known, changed bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	steps, absent, ok := s.during(objectKey{resServiceAccount, namespace, name}, nanos(from), nanos(to))
+	steps, absent, ok := s.during(kept.Key{Resource: kept.ResServiceAccount, Namespace: namespace, Name: name}, instant.Of(from), instant.Of(to))
 	if !ok {
 		return Unknown, false
 	}
@@ -133,12 +137,12 @@ func (s *State) ServiceAccountIn(namespace, name string, from, to time.Time) (kn
 
 // during returns the steps of an object that may have been in force between two moments, and whether
 // it was absent for a part; ok is false when it is not known for a part what it was.
-func (s *State) during(k objectKey, from, to int64) (steps []step, absent, ok bool) {
+func (s *State) during(k kept.Key, from, to int64) (steps []step, absent, ok bool) {
 	if from < s.horizon {
 		return nil, false, false
 	}
 	absent = true
-	if obj := s.objects[k.res][k]; obj != nil {
+	if obj := s.objects[k.Resource][k]; obj != nil {
 		steps, absent = inForce(obj.line, from, to)
 	}
 	for i := range steps {
@@ -158,7 +162,7 @@ func (s *State) during(k objectKey, from, to int64) (steps []step, absent, ok bo
 func (s *State) ServiceAccount(namespace, name string, at time.Time) (uid string, known Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	v, known := s.lookup(objectKey{resServiceAccount, namespace, name}, nanos(at))
+	v, known := s.lookup(kept.Key{Resource: kept.ResServiceAccount, Namespace: namespace, Name: name}, instant.Of(at))
 	return v.uid, known
 }
 
@@ -169,25 +173,25 @@ func (s *State) ServiceAccount(namespace, name string, at time.Time) (uid string
 func (s *State) Version(resource, namespace, name string, at time.Time) (Version, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	k := objectKey{resourceOf(resource), namespace, name}
-	if k.res == resNone {
+	k := kept.Key{Resource: kept.ResourceOf(resource), Namespace: namespace, Name: name}
+	if k.Resource == kept.ResNone {
 		return Version{Resource: resource, Namespace: namespace, Name: name, Unknown: true}, Unknown
 	}
-	if k.res == resPod {
-		return s.podVersion(k, nanos(at))
+	if k.Resource == kept.ResPod {
+		return s.podVersion(k, instant.Of(at))
 	}
-	st, known := s.lookup(k, nanos(at))
+	st, known := s.lookup(k, instant.Of(at))
 	return st.version(k), known
 }
 
 // lookup returns the step in force at a moment.
-func (s *State) lookup(k objectKey, at int64) (step, Known) {
-	st := step{span: span{noTime, noTime}}
+func (s *State) lookup(k kept.Key, at int64) (step, Known) {
+	st := step{span: span{instant.None, instant.None}}
 	if at < s.horizon {
 		st.phase = phaseUnknown
 		return st, Unknown
 	}
-	if obj := s.objects[k.res][k]; obj != nil {
+	if obj := s.objects[k.Resource][k]; obj != nil {
 		if i := sort.Search(len(obj.line), func(i int) bool { return obj.line[i].na > at }); i > 0 {
 			st = obj.line[i-1]
 		}
@@ -208,11 +212,11 @@ func (s *State) lookup(k objectKey, at int64) (step, Known) {
 func (s *State) History(resource, namespace, name string) []Version {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	k := objectKey{resourceOf(resource), namespace, name}
-	if k.res == resPod {
+	k := kept.Key{Resource: kept.ResourceOf(resource), Namespace: namespace, Name: name}
+	if k.Resource == kept.ResPod {
 		return s.podVersions(k)
 	}
-	obj := s.objects[k.res][k]
+	obj := s.objects[k.Resource][k]
 	if obj == nil {
 		return nil
 	}
@@ -227,30 +231,30 @@ func (s *State) History(resource, namespace, name string) []Version {
 // wraps ErrOtherCluster when they contradict what is known. The uid of the namespace
 // kube-system decides; without it, objects that have the same name and were created in the
 // same second but have other uids, when they outnumber those that agree.
-func (s *State) CheckCluster(obs ...Observation) error {
+func (s *State) CheckCluster(obs ...observe.Observation) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var agree, differ int
 	var example string
 	for i := range obs {
 		o := &obs[i]
-		k := objectKey{resourceOf(o.Resource), o.Namespace, o.Name}
-		obj := s.objects[k.res][k]
+		k := kept.Key{Resource: kept.ResourceOf(o.Resource), Namespace: o.Namespace, Name: o.Name}
+		obj := s.objects[k.Resource][k]
 		if obj == nil || o.UID == "" || o.Name == "" {
 			continue
 		}
-		same, other := obj.identity(o, k.res == resNamespace && k.name == "kube-system")
+		same, other := obj.identity(o, k.Resource == kept.ResNamespace && k.Name == "kube-system")
 		switch {
-		case same && k.res == resNamespace && k.name == "kube-system":
+		case same && k.Resource == kept.ResNamespace && k.Name == "kube-system":
 			return nil
 		case same:
 			agree++
-		case other != "" && k.res == resNamespace && k.name == "kube-system":
+		case other != "" && k.Resource == kept.ResNamespace && k.Name == "kube-system":
 			return fmt.Errorf("namespace kube-system has uid %s, known here as %s: %w", o.UID, other, ErrOtherCluster)
 		case other != "":
 			differ++
 			if example == "" {
-				example = fmt.Sprintf("%s %s has uid %s, known here as %s", k.res, k, o.UID, other)
+				example = fmt.Sprintf("%s %s has uid %s, known here as %s", k.Resource, k, o.UID, other)
 			}
 		}
 	}
@@ -263,22 +267,22 @@ func (s *State) CheckCluster(obs ...Observation) error {
 // identity tells whether an observation's uid is one the name has had, and if not, the uid
 // that contradicts it: any other for a name that is never made anew, else one created in
 // the same second.
-func (o *object) identity(obs *Observation, permanent bool) (same bool, other string) {
+func (o *object) identity(obs *observe.Observation, permanent bool) (same bool, other string) {
 	for i := range o.versions {
 		if o.versions[i].uid == obs.UID {
 			return true, ""
 		}
 	}
-	created := noTime
+	created := instant.None
 	if len(obs.Object) > 0 {
-		var in interner
-		if c, err := in.parse(o.key.res, o.key, obs.Object); err == nil {
-			created = c.created
+		var in content.Interner
+		if c, err := in.Parse(o.key.Resource, o.key, obs.Object); err == nil {
+			created = c.Created
 		}
 	}
 	for i := range o.versions {
 		v := &o.versions[i]
-		if permanent || created != noTime && v.content != nil && v.content.created == created {
+		if permanent || created != instant.None && v.content != nil && v.content.Created == created {
 			other = v.uid
 		}
 	}

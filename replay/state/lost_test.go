@@ -18,7 +18,10 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/replay/state/forget"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 const rbacURI = "/apis/rbac.authorization.k8s.io/v1/"
@@ -282,7 +285,7 @@ func (m *lossyMoment) holds(t *testing.T, v state.View) (open int) {
 		for _, verb := range []string{"get", "list"} {
 			a := rbacindex.Attributes{User: user, ResourceRequest: true, Verb: verb, Resource: "pods"}
 			truly, said := len(is.Authorize(&a, nil).Grants) > 0, len(v.RBAC.Authorize(&a, nil).Grants) > 0
-			a.Groups = []string{state.GroupAnybody}
+			a.Groups = []string{content.GroupAnybody}
 			unknown := len(v.Unknown) > 0 || v.Most != nil && len(v.Most.Authorize(&a, nil).Grants) > 0
 			if said && !truly || !said && !unknown && truly {
 				t.Errorf("%s: %s %s is said to be %v (open: %v), is %v", m.at.Format(time.TimeOnly), user, verb, said, unknown, truly)
@@ -323,7 +326,7 @@ func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 	t.Helper()
 	for seed := range uint64(3000) {
 		l := &lossy{t: t, cuts: cuts, rnd: rand.New(rand.NewPCG(seed, 1)), at: clock(t, "12:00:00"), is: map[rbacindex.Key]map[string]any{}, late: map[rbacindex.Key]lateWrite{}}
-		empty := state.Snapshot{Began: l.at, Ended: l.at, Since: l.at, Kinds: state.Resources()}
+		empty := observe.Snapshot{Began: l.at, Ended: l.at, Since: l.at, Kinds: kept.Resources()}
 		live, late := state.New("c"), state.New("c")
 		for _, s := range []*state.State{live, late} {
 			if _, err := s.LoadSnapshot(empty); err != nil {
@@ -359,9 +362,9 @@ func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 		l.at = l.at.Add(20 * time.Second) // by when whatever was asked for has been done
 		l.land()
 		last := &lossyMoment{l.at, l.is}
-		listed := state.Snapshot{Began: l.at, Ended: l.at, Kinds: state.Resources()}
+		listed := observe.Snapshot{Began: l.at, Ended: l.at, Kinds: kept.Resources()}
 		for _, o := range last.is {
-			if err := state.ReadObjects(bytes.NewReader(marshal(t, o)), func(o state.RawObject) error {
+			if err := observe.ReadObjects(bytes.NewReader(marshal(t, o)), func(o observe.RawObject) error {
 				listed.Objects = append(listed.Objects, o.Observation())
 				return nil
 			}); err != nil {
@@ -389,7 +392,7 @@ func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 // applyForgetting applies an event as it is read back once old contents were forgotten, whichever.
 func (l *lossy) applyForgetting(s *state.State, e *event.Event) {
 	l.t.Helper()
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -400,7 +403,7 @@ func (l *lossy) applyForgetting(s *state.State, e *event.Event) {
 		}
 		raw, err := forget.Content(o.Append(nil))
 		if err == nil {
-			*o, err = state.DecodeObservation(raw)
+			*o, err = observe.Decode(raw)
 		}
 		if again, _ := forget.Content(raw); err != nil || len(raw) > 1<<11 || !bytes.Equal(again, raw) {
 			l.t.Fatalf("%s: %v, and again %s", raw, err, again)
@@ -411,7 +414,7 @@ func (l *lossy) applyForgetting(s *state.State, e *event.Event) {
 
 func apply(t *testing.T, s *state.State, e *event.Event) {
 	t.Helper()
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil {
 		t.Fatal(err)
 	}

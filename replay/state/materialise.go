@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 const (
@@ -139,7 +141,7 @@ func (m *materialiser) carry(to *slot, c *cell) {
 func (c *cell) advance(tl *timeline, from, to position) (*cell, int) {
 	v := c.views[0]
 	v.Changed = nil
-	var net map[objectKey]*entry
+	var net map[kept.Key]*entry
 	var single *entry
 	for at := from; at != to; {
 		b := tl.block(at.block)
@@ -149,14 +151,14 @@ func (c *cell) advance(tl *timeline, from, to position) (*cell, int) {
 		}
 		for ; at.entry < end; at.entry++ {
 			e := &b.entries[at.entry]
-			if e.na > noTime {
-				v.At = timeOf(e.na)
+			if e.na > instant.None {
+				v.At = instant.Time(e.na)
 			}
 			switch {
 			case single == nil && net == nil:
 				single = e
 			case net == nil:
-				net = map[objectKey]*entry{single.key: single}
+				net = map[kept.Key]*entry{single.key: single}
 				fallthrough
 			default:
 				net[e.key] = e
@@ -178,8 +180,8 @@ func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 	unknown, doubted, parts := make(map[rbacindex.Key]bool), make(map[rbacindex.Key]bool), make(map[rbacindex.Key]bool)
 	var most []rbacindex.Change
 	for e := range entries {
-		key := e.key.rbac()
-		isUnknown := e.phase == phaseUnknown && e.most == nil
+		key := e.key.RBAC()
+		isUnknown := e.phase == phaseUnknown && e.Most == nil
 		if key.Name == "" && key.Namespace == "" {
 			v.UnknownKinds = setKind(v.UnknownKinds, key.Kind, isUnknown)
 			continue
@@ -190,28 +192,28 @@ func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 		if key.Name == "" {
 			continue
 		}
-		isDoubted := e.phase == phaseUnknown && e.most != nil
+		isDoubted := e.phase == phaseUnknown && e.Most != nil
 		_, was := slices.BinarySearchFunc(v.Doubted, key, compareKeys)
 		if was != isDoubted {
 			doubted[key] = isDoubted
 		}
-		isPart := isDoubted && e.most.isPart()
+		isPart := isDoubted && e.Most.IsPart()
 		if _, was := slices.BinarySearchFunc(v.parts, key, compareKeys); was != isPart {
 			parts[key] = isPart
 		}
 		ch := rbacindex.Change{Key: key}
 		if e.phase == phasePresent {
-			ch.Object = e.content.object
-		} else if e.least != nil {
-			ch.Object = e.least.object
+			ch.Object = e.content.Object
+		} else if e.Least != nil {
+			ch.Object = e.Least.Object
 		}
 		changes = append(changes, ch)
 		if isDoubted {
-			ch.Object = e.most.object
+			ch.Object = e.Most.Object
 		}
 		most = append(most, ch)
 		if was || isDoubted {
-			most = append(most, e.most.alternatives(v.Most, key)...)
+			most = append(most, e.Most.Alternatives(v.Most, key)...)
 		}
 	}
 	v.Unknown, v.parts = setKeys(v.Unknown, unknown), setKeys(v.parts, parts)
@@ -288,12 +290,12 @@ func setKeys(list []rbacindex.Key, set map[rbacindex.Key]bool) []rbacindex.Key {
 
 // compareKeys is the order of View.Unknown.
 func compareKeys(a, b rbacindex.Key) int {
-	x := objectKey{resourceOfRBAC(a.Kind), a.Namespace, a.Name}
-	y := objectKey{resourceOfRBAC(b.Kind), b.Namespace, b.Name}
+	x := kept.Key{Resource: kept.ResourceOfRBAC(a.Kind), Namespace: a.Namespace, Name: a.Name}
+	y := kept.Key{Resource: kept.ResourceOfRBAC(b.Kind), Namespace: b.Namespace, Name: b.Name}
 	switch {
 	case x == y:
 		return 0
-	case x.less(y):
+	case x.Less(y):
 		return -1
 	}
 	return 1

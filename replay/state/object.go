@@ -5,71 +5,12 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"time"
 
-	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
-
-// noTime stands for "no lower bound" in unix nanoseconds; it sorts before every time.
-const noTime int64 = math.MinInt64
-
-// earliest and latest are the times between which nanoseconds can tell times apart, with
-// room to add to them. A log may hold any year from 0 to 9999.
-const (
-	earliest = math.MinInt64 + int64(time.Hour)
-	latest   = math.MaxInt64 - int64(time.Hour)
-)
-
-// nanos converts a time; the zero time becomes noTime.
-func nanos(t time.Time) int64 {
-	switch s := t.Unix(); {
-	case t.IsZero():
-		return noTime
-	case s <= earliest/int64(time.Second):
-		return earliest
-	case s >= latest/int64(time.Second):
-		return latest
-	}
-	return t.UnixNano()
-}
-
-// timeOf is the inverse of nanos, as far as there is one.
-func timeOf(n int64) time.Time {
-	if n == noTime {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
-}
-
-// objectKey names an object, or with an empty name all objects of a scope.
-type objectKey struct {
-	res             resource
-	namespace, name string
-}
-
-// String returns namespace/name.
-func (k objectKey) String() string {
-	if k.namespace == "" {
-		return k.name
-	}
-	return k.namespace + "/" + k.name
-}
-
-// rbac is the key in the index.
-func (k objectKey) rbac() rbacindex.Key {
-	return rbacindex.Key{Kind: k.res.kind(), Namespace: k.namespace, Name: k.name}
-}
-
-// less is the fixed order of keys, used to break ties in time.
-func (k objectKey) less(l objectKey) bool {
-	if k.res != l.res {
-		return k.res < l.res
-	}
-	if k.namespace != l.namespace {
-		return k.namespace < l.namespace
-	}
-	return k.name < l.name
-}
 
 // span is a closed stretch of time in unix nanoseconds.
 type span struct{ nb, na int64 }
@@ -91,17 +32,17 @@ type sightings struct {
 const noSight int64 = math.MaxInt64
 
 func newSightings() sightings {
-	return sightings{audit: noSight, watch: noSight, na: noSight, last: span{noTime, noSight}}
+	return sightings{audit: noSight, watch: noSight, na: noSight, last: span{instant.None, noSight}}
 }
 
 // add merges one sighting.
-func (s *sightings) add(src Source, at span) {
+func (s *sightings) add(src observe.Source, at span) {
 	switch src {
-	case SourceAudit:
+	case observe.SourceAudit:
 		s.audit = min(s.audit, at.nb)
-	case SourceWatch:
+	case observe.SourceWatch:
 		s.watch = min(s.watch, at.nb)
-	case SourceSnapshot:
+	case observe.SourceSnapshot:
 		s.snapshot = true
 	}
 	s.na = min(s.na, at.na)
@@ -117,20 +58,20 @@ func (s *sightings) produced() (at span, ok bool) {
 	switch {
 	case s.audit <= s.na && s.audit != noSight:
 		return span{s.audit, s.na}, true
-	case s.watch <= s.na && s.watch != noSight && s.watch != noTime:
+	case s.watch <= s.na && s.watch != noSight && s.watch != instant.None:
 		return span{s.watch, s.na}, true
 	}
-	return span{noTime, s.na}, false
+	return span{instant.None, s.na}, false
 }
 
 // version is one (uid, resourceVersion) of an object.
 type version struct {
 	rv        uint64
 	uid       string
-	content   *content // nil when not recorded
-	unchanged bool     // content is of the metadata alone; what else it holds is as before
-	made      bool     // a write that made the object was answered with it,
-	updated   bool     // and one that did not
+	content   *content.Content // nil when not recorded
+	unchanged bool             // content is of the metadata alone; what else it holds is as before
+	made      bool             // a write that made the object was answered with it,
+	updated   bool             // and one that did not
 	// perhaps says that the answer to a deletion that put on nothing to hold the object back showed it
 	// held: by what another write put on after the object was read, it went all the same.
 	perhaps   bool
@@ -146,7 +87,7 @@ func (v *version) tells() int {
 		return 0
 	case v.content == nil:
 		return 1
-	case v.content.cut:
+	case v.content.Cut:
 		return 2
 	}
 	return 3
@@ -164,14 +105,14 @@ type end struct {
 // blind is a write whose resourceVersion is not known.
 type blind struct {
 	span
-	content   *content // nil when not recorded
-	absent    bool     // the write removed the object, whichever uid it had
-	ending    bool     // the write asked for its deletion; what became of it is not known
-	unchanged bool     // as of a version
-	created   bool     // the write made the object
-	maybe     bool     // the write may not have been done
-	update    bool     // it ended the object if that was being deleted and nothing else held it
-	digest    uint64   // of the content, so that repetitions are recognised
+	content   *content.Content // nil when not recorded
+	absent    bool             // the write removed the object, whichever uid it had
+	ending    bool             // the write asked for its deletion; what became of it is not known
+	unchanged bool             // as of a version
+	created   bool             // the write made the object
+	maybe     bool             // the write may not have been done
+	update    bool             // it ended the object if that was being deleted and nothing else held it
+	digest    uint64           // of the content, so that repetitions are recognised
 }
 
 // form tells the kinds of blinds apart.
@@ -201,7 +142,7 @@ type listing struct {
 
 // object is everything observed under one name, and what follows from it.
 type object struct {
-	key      objectKey
+	key      kept.Key
 	versions []version // by (rv, uid)
 	ends     []end     // by uid
 	blinds   []blind   // by (na, nb, digest)
@@ -217,7 +158,7 @@ func (o *object) size() int {
 }
 
 // addVersion merges a version; false when nothing new was said.
-func (o *object) addVersion(v version, src Source, at span) bool {
+func (o *object) addVersion(v version, src observe.Source, at span) bool {
 	i := sort.Search(len(o.versions), func(i int) bool {
 		w := &o.versions[i]
 		return w.rv > v.rv || w.rv == v.rv && w.uid >= v.uid
@@ -238,14 +179,14 @@ func (o *object) addVersion(v version, src Source, at span) bool {
 	// on which came first.
 	switch a, b := v.tells(), w.tells(); {
 	case w.forgotten:
-	case a > b, a == b && v.content != nil && (w.content == nil || v.content.digest < w.content.digest):
+	case a > b, a == b && v.content != nil && (w.content == nil || v.content.Digest < w.content.Digest):
 		w.content, w.unchanged = v.content, v.unchanged
 	}
 	return *w != before
 }
 
 // addEnd merges a deletion by uid; false when nothing new was said.
-func (o *object) addEnd(uid string, src Source, at span, perhaps bool) bool {
+func (o *object) addEnd(uid string, src observe.Source, at span, perhaps bool) bool {
 	i := sort.Search(len(o.ends), func(i int) bool { return o.ends[i].uid >= uid })
 	if i == len(o.ends) || o.ends[i].uid != uid {
 		o.ends = append(o.ends, end{})

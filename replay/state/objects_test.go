@@ -11,6 +11,8 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 const (
@@ -29,12 +31,12 @@ func TestReadObjects(t *testing.T) {
 		err      string   // part of the error
 	}{
 		{name: "a List", in: `{"apiVersion":"v1","kind":"List","items":[` + objRole + `,` + objSecret + `],"metadata":{"resourceVersion":""}}`,
-			want: []string{"Role a/r " + state.Roles, "Secret a/s " + state.Secrets}},
-		{name: "items before the kind", in: `{"items":[` + objRole + `],"kind":"List"}`, want: []string{"Role a/r " + state.Roles}},
+			want: []string{"Role a/r " + kept.Roles, "Secret a/s " + kept.Secrets}},
+		{name: "items before the kind", in: `{"items":[` + objRole + `],"kind":"List"}`, want: []string{"Role a/r " + kept.Roles}},
 		{name: "several Lists and single objects", in: `{"kind":"List","items":[` + objRole + `]}` + "\n" + objCluster + ` {"kind":"List","items":[]}` + objRole2,
-			want: []string{"Role a/r " + state.Roles, "ClusterRole /c " + state.ClusterRoles, "Role b/r " + state.Roles}},
+			want: []string{"Role a/r " + kept.Roles, "ClusterRole /c " + kept.ClusterRoles, "Role b/r " + kept.Roles}},
 		{name: "typed list, items without kind", in: `{"kind":"NamespaceList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"n"}}]}`,
-			want: []string{"Namespace /n " + state.Namespaces}},
+			want: []string{"Namespace /n " + kept.Namespaces}},
 		{name: "null items", in: `{"kind":"List","items":null}`},
 		{name: "a kind of the same name in another group", in: objOther, want: []string{"Role a/r "}},
 		{name: "empty input", in: "", err: "empty input"},
@@ -42,13 +44,13 @@ func TestReadObjects(t *testing.T) {
 		{name: "cut between items", in: `{"kind":"List","items":[` + objRole + `,`, err: "at byte 211"},
 		{name: "broken item", in: `{"kind":"List","items":[{"a":}]}`, err: "invalid character"},
 		{name: "YAML", in: "kind: List\nitems: []\n", err: "at byte 0: not JSON as kubectl get -o json prints it"},
-		{name: "not objects", in: `[1,2]`, err: state.ErrNotObjects.Error()},
-		{name: "an object of something else", in: `{"a":1}`, err: state.ErrNotObjects.Error()},
-		{name: "items are no array", in: `{"kind":"List","items":{}}`, err: state.ErrNotObjects.Error()},
+		{name: "not objects", in: `[1,2]`, err: observe.ErrNotObjects.Error()},
+		{name: "an object of something else", in: `{"a":1}`, err: observe.ErrNotObjects.Error()},
+		{name: "items are no array", in: `{"kind":"List","items":{}}`, err: observe.ErrNotObjects.Error()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			err := state.ReadObjects(strings.NewReader(tc.in), func(o state.RawObject) error {
+			err := observe.ReadObjects(strings.NewReader(tc.in), func(o observe.RawObject) error {
 				got = append(got, fmt.Sprintf("%s %s/%s %s", o.Kind, o.Namespace, o.Name, o.Resource))
 				if (o.Object != nil) != (o.Resource != "") {
 					t.Errorf("%s: content of %d bytes, resource %q", o.Name, len(o.Object), o.Resource)
@@ -69,7 +71,7 @@ func TestReadObjects(t *testing.T) {
 	}
 	t.Run("the visitor's error ends it", func(t *testing.T) {
 		stop := errors.New("stop")
-		if err := state.ReadObjects(strings.NewReader(objRole+objRole2), func(state.RawObject) error { return stop }); err != stop {
+		if err := observe.ReadObjects(strings.NewReader(objRole+objRole2), func(observe.RawObject) error { return stop }); err != stop {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -80,14 +82,14 @@ func TestReadSnapshotKinds(t *testing.T) {
 		name, in string
 		want     []string
 	}{
-		{"in two namespaces", `{"kind":"List","items":[` + objRole + `,` + objRole2 + `]}`, []string{state.Roles}},
+		{"in two namespaces", `{"kind":"List","items":[` + objRole + `,` + objRole2 + `]}`, []string{kept.Roles}},
 		{"in one namespace only", `{"kind":"List","items":[` + objRole + `]}`, nil},
-		{"cluster-scoped", `{"kind":"List","items":[` + objCluster + `]}`, []string{state.ClusterRoles}},
+		{"cluster-scoped", `{"kind":"List","items":[` + objCluster + `]}`, []string{kept.ClusterRoles}},
 		{"single objects", objCluster + objRole + objRole2, nil},
 		{"a page of a list", `{"kind":"ClusterRoleList","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"continue":"abc"},"items":[` + objCluster + `]}`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			snap, _, err := state.ReadSnapshot(strings.NewReader(tc.in))
+			snap, _, err := observe.ReadSnapshot(strings.NewReader(tc.in))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +99,7 @@ func TestReadSnapshotKinds(t *testing.T) {
 		})
 	}
 	t.Run("what is skipped is counted and not held", func(t *testing.T) {
-		snap, skipped, err := state.ReadSnapshot(strings.NewReader(objMap + objMap + objSecret + objRole))
+		snap, skipped, err := observe.ReadSnapshot(strings.NewReader(objMap + objMap + objSecret + objRole))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +114,8 @@ func TestReadSnapshotKinds(t *testing.T) {
 
 // A state file without times is of the second of the newest creation in it.
 func TestSnapshotWithoutTimes(t *testing.T) {
-	snap := state.Snapshot{Kinds: []string{state.Roles}, Objects: []state.Observation{{
-		Resource: state.Roles, Namespace: "a", Name: "r", UID: "u1", ResourceVersion: "7", Object: []byte(objRole),
+	snap := observe.Snapshot{Kinds: []string{kept.Roles}, Objects: []observe.Observation{{
+		Resource: kept.Roles, Namespace: "a", Name: "r", UID: "u1", ResourceVersion: "7", Object: []byte(objRole),
 	}}}
 	s := state.New("c")
 	if _, err := s.LoadSnapshot(snap); err != nil {
@@ -123,7 +125,7 @@ func TestSnapshotWithoutTimes(t *testing.T) {
 		at   string
 		want state.Known
 	}{{"11:59:59", state.Unknown}, {"12:00:01", state.Present}} {
-		if _, got := s.Version(state.Roles, "a", "r", clock(t, tc.at)); got != tc.want {
+		if _, got := s.Version(kept.Roles, "a", "r", clock(t, tc.at)); got != tc.want {
 			t.Errorf("at %s %s, want %s", tc.at, got, tc.want)
 		}
 	}
@@ -131,7 +133,7 @@ func TestSnapshotWithoutTimes(t *testing.T) {
 		at   string
 		want state.Known
 	}{{"11:59:59", state.Unknown}, {"12:00:01", state.Absent}} {
-		if _, got := s.Version(state.Roles, "a", "none", clock(t, tc.at)); got != tc.want {
+		if _, got := s.Version(kept.Roles, "a", "none", clock(t, tc.at)); got != tc.want {
 			t.Errorf("none at %s %s, want %s", tc.at, got, tc.want)
 		}
 	}
@@ -140,11 +142,11 @@ func TestSnapshotWithoutTimes(t *testing.T) {
 // What is written in the second of a listing, after it, was not there yet: it is not missing
 // from the listing because it had gone.
 func TestWritesInTheSecondOfAListing(t *testing.T) {
-	snap := state.Snapshot{Since: clock(t, "11:00:00"), Kinds: []string{state.Roles}, Objects: []state.Observation{{
-		Resource: state.Roles, Namespace: "a", Name: "r", UID: "u1", ResourceVersion: "7", Object: []byte(objRole),
+	snap := observe.Snapshot{Since: clock(t, "11:00:00"), Kinds: []string{kept.Roles}, Objects: []observe.Observation{{
+		Resource: kept.Roles, Namespace: "a", Name: "r", UID: "u1", ResourceVersion: "7", Object: []byte(objRole),
 	}}}
 	written := clock(t, "12:00:00").Add(700 * time.Millisecond)
-	later := state.Observation{Source: state.SourceAudit, Resource: state.Roles, Namespace: "a", Name: "later", UID: "u2", ResourceVersion: "8",
+	later := observe.Observation{Source: observe.SourceAudit, Resource: kept.Roles, Namespace: "a", Name: "later", UID: "u2", ResourceVersion: "8",
 		NotBefore: written, NotAfter: written.Add(time.Millisecond), Object: []byte(strings.NewReplacer(`"r"`, `"later"`, `"u1"`, `"u2"`, `"7"`, `"8"`).Replace(objRole))}
 	s := state.New("c")
 	s.Apply(later)
@@ -155,7 +157,7 @@ func TestWritesInTheSecondOfAListing(t *testing.T) {
 		at   time.Time
 		want state.Known
 	}{{clock(t, "11:59:00"), state.Absent}, {written.Add(2 * time.Millisecond), state.Present}, {clock(t, "12:00:02"), state.Present}, {clock(t, "13:00:00"), state.Present}} {
-		if _, got := s.Version(state.Roles, "a", "later", tc.at); got != tc.want {
+		if _, got := s.Version(kept.Roles, "a", "later", tc.at); got != tc.want {
 			t.Errorf("at %s %s, want %s", tc.at, got, tc.want)
 		}
 	}
@@ -163,7 +165,7 @@ func TestWritesInTheSecondOfAListing(t *testing.T) {
 
 // Objects written by hand, without anything a server adds, hold at all times.
 func TestSnapshotWithoutMetadata(t *testing.T) {
-	snap, _, err := state.ReadSnapshot(strings.NewReader(`{"kind":"List","items":[
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(`{"kind":"List","items":[
 		{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"c"}},
 		{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}]}`))
 	if err != nil {
@@ -186,30 +188,30 @@ func TestSnapshotWithoutMetadata(t *testing.T) {
 }
 
 func TestOtherCluster(t *testing.T) {
-	ns := func(name, uid, created string) state.Observation {
-		f := newFields(t, state.Namespaces, name, []string{"uid=" + uid, "rv=4", "created=" + created})
-		return state.Observation{Resource: state.Namespaces, Name: name, UID: uid, ResourceVersion: "4", Object: f.object(true)}
+	ns := func(name, uid, created string) observe.Observation {
+		f := newFields(t, kept.Namespaces, name, []string{"uid=" + uid, "rv=4", "created=" + created})
+		return observe.Observation{Resource: kept.Namespaces, Name: name, UID: uid, ResourceVersion: "4", Object: f.object(true)}
 	}
 	for _, tc := range []struct {
 		name string
-		have []state.Observation
-		load []state.Observation
+		have []observe.Observation
+		load []observe.Observation
 		want string // "" is accepted
 	}{
-		{"kube-system agrees", []state.Observation{ns("kube-system", "u1", "11:00:00")}, []state.Observation{ns("kube-system", "u1", "11:00:00")}, ""},
-		{"kube-system differs", []state.Observation{ns("kube-system", "u1", "11:00:00")}, []state.Observation{ns("kube-system", "u2", "10:00:00")}, "namespace kube-system has uid u2, known here as u1"},
-		{"nothing in common", []state.Observation{ns("x", "u1", "11:00:00")}, []state.Observation{ns("y", "u2", "11:00:00")}, ""},
-		{"made anew", []state.Observation{ns("x", "u1", "11:00:00")}, []state.Observation{ns("x", "u2", "11:30:00")}, ""},
-		{"same second, other uid", []state.Observation{ns("x", "u1", "11:00:00")}, []state.Observation{ns("x", "u2", "11:00:00")}, "namespaces x has uid u2, known here as u1"},
-		{"more agree than differ", []state.Observation{ns("x", "u1", "11:00:00"), ns("y", "u3", "11:00:00")}, []state.Observation{ns("x", "u2", "11:00:00"), ns("y", "u3", "11:00:00")}, ""},
+		{"kube-system agrees", []observe.Observation{ns("kube-system", "u1", "11:00:00")}, []observe.Observation{ns("kube-system", "u1", "11:00:00")}, ""},
+		{"kube-system differs", []observe.Observation{ns("kube-system", "u1", "11:00:00")}, []observe.Observation{ns("kube-system", "u2", "10:00:00")}, "namespace kube-system has uid u2, known here as u1"},
+		{"nothing in common", []observe.Observation{ns("x", "u1", "11:00:00")}, []observe.Observation{ns("y", "u2", "11:00:00")}, ""},
+		{"made anew", []observe.Observation{ns("x", "u1", "11:00:00")}, []observe.Observation{ns("x", "u2", "11:30:00")}, ""},
+		{"same second, other uid", []observe.Observation{ns("x", "u1", "11:00:00")}, []observe.Observation{ns("x", "u2", "11:00:00")}, "namespaces x has uid u2, known here as u1"},
+		{"more agree than differ", []observe.Observation{ns("x", "u1", "11:00:00"), ns("y", "u3", "11:00:00")}, []observe.Observation{ns("x", "u2", "11:00:00"), ns("y", "u3", "11:00:00")}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := state.New("c")
-			if _, err := s.LoadSnapshot(state.Snapshot{Began: clock(t, "12:00:00"), Ended: clock(t, "12:00:01"), Objects: tc.have}); err != nil {
+			if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, "12:00:00"), Ended: clock(t, "12:00:01"), Objects: tc.have}); err != nil {
 				t.Fatal(err)
 			}
 			revision := s.Revision()
-			_, err := s.LoadSnapshot(state.Snapshot{Began: clock(t, "12:10:00"), Ended: clock(t, "12:10:01"), Objects: tc.load})
+			_, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, "12:10:00"), Ended: clock(t, "12:10:01"), Objects: tc.load})
 			if tc.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -227,15 +229,15 @@ func TestOtherCluster(t *testing.T) {
 }
 
 func TestObservationCodec(t *testing.T) {
-	o := state.Observation{
-		Source: state.SourceWatch, Resource: state.Roles, Namespace: "a", Name: "r\x00\"", UID: "u", ResourceVersion: "7",
+	o := observe.Observation{
+		Source: observe.SourceWatch, Resource: kept.Roles, Namespace: "a", Name: "r\x00\"", UID: "u", ResourceVersion: "7",
 		Object: []byte(`{"a":1}`), NotBefore: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC), NotAfter: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC),
 	}
 	enc := o.Append([]byte("x"))
 	if enc[0] != 'x' {
 		t.Fatal("Append did not append")
 	}
-	d, err := state.DecodeObservation(enc[1:])
+	d, err := observe.Decode(enc[1:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,14 +257,14 @@ func TestObservationCodec(t *testing.T) {
 		{"not JSON", `{"v":1`, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := state.DecodeObservation([]byte(tc.in))
-			if err == nil || errors.Is(err, state.ErrObservationVersion) != tc.version {
+			_, err := observe.Decode([]byte(tc.in))
+			if err == nil || errors.Is(err, observe.ErrVersion) != tc.version {
 				t.Errorf("error %v", err)
 			}
 		})
 	}
 	t.Run("an object that is no JSON is stored as unknown", func(t *testing.T) {
-		d, err := state.DecodeObservation(state.Observation{Source: state.SourceAudit, Resource: state.Roles, Name: "r", Object: []byte("{")}.Append(nil))
+		d, err := observe.Decode(observe.Observation{Source: observe.SourceAudit, Resource: kept.Roles, Name: "r", Object: []byte("{")}.Append(nil))
 		if err != nil || !d.Unknown || d.Object != nil {
 			t.Errorf("got %+v, %v", d, err)
 		}

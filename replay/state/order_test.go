@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/testfile"
 )
 
 // recorded returns everything observed of a recorded log, its snapshots included, and
 // moments to ask about.
-func recorded(t testing.TB, dir string) (obs []state.Observation, times []time.Time) {
+func recorded(t testing.TB, dir string) (obs []observe.Observation, times []time.Time) {
 	start, end := readSnapshot(t, dir, "state-start.json"), readSnapshot(t, dir, "state-end.json")
 	obs = policyWrites(t, testfile.Read(t, filepath.Join(dir, "audit.jsonl")))
 	for i := 0; i < len(obs); i += 1 + len(obs)/40 {

@@ -1,11 +1,16 @@
 package state
 
+import (
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+)
+
 // end returns when the pod ended: as observed, or as what came after it shows. What found it missing
 // while a deletion was under way shows that it had ended by then.
 func (l *podLife) end() (end span, ended bool) {
 	observed := l.gone
 	if l.contested() {
-		observed = span{noTime, noSight}
+		observed = span{instant.None, noSight}
 	} else if observed.na == noSight {
 		if at, certain := l.went(); certain {
 			observed = at
@@ -32,7 +37,7 @@ func (l *podLife) end() (end span, ended bool) {
 // did not show it, it was looked for in vain. It is noSight when nothing tells.
 func (l *podLife) missedBy(since int64) int64 {
 	by := l.until
-	for _, list := range l.s.listings[resPod] {
+	for _, list := range l.s.listings[kept.ResPod] {
 		if list.began > since && list.began >= l.made.na {
 			by = min(by, list.ended)
 		}
@@ -52,7 +57,7 @@ func (l *podLife) missedBy(since int64) int64 {
 // at once, or with its grace (the registry's Store.Delete reads it once more).
 func (l *podLife) went() (at span, certain bool) {
 	if l.more == nil || l.more.away == nil || l.lastSeen() >= l.more.away.na {
-		return span{noTime, noTime}, false
+		return span{instant.None, instant.None}, false
 	}
 	at = *l.more.away
 	bound, _, isBound := l.binding()
@@ -75,7 +80,7 @@ func (l *podLife) refilled(at span) bool { return l.finals.some || l.loosened(at
 // where it may have come to its end in between; an eviction, if its containers had ended. Its na is
 // noSight when there is none.
 func (l *podLife) doubt() span {
-	first, seen := span{noTime, noSight}, l.lastSeen()
+	first, seen := span{instant.None, noSight}, l.lastSeen()
 	if l.contested() {
 		first = span{l.gone.nb, max(l.gone.na, l.made.na)}
 	}
@@ -88,13 +93,13 @@ func (l *podLife) doubt() span {
 	if l.more != nil {
 		for _, d := range l.more.deletions {
 			for _, at := range [...]span{d.held, d.sudden} {
-				if at.na != noTime {
+				if at.na != instant.None {
 					add(at)
 				}
 			}
 		}
 	}
-	if at, certain := l.went(); at.na != noTime && !certain {
+	if at, certain := l.went(); at.na != instant.None && !certain {
 		add(at)
 	}
 	for i := range l.blinds {
@@ -118,5 +123,5 @@ func (l *podLife) doubt() span {
 
 // collections returns the deletions of which any pod of a namespace may have been: of pods everywhere, and of those there.
 func (s *State) collections(namespace string) [2][]blind {
-	return [2][]blind{s.gone[objectKey{res: resPod}], s.gone[objectKey{res: resPod, namespace: namespace}]}
+	return [2][]blind{s.gone[kept.Key{Resource: kept.ResPod}], s.gone[kept.Key{Resource: kept.ResPod, Namespace: namespace}]}
 }

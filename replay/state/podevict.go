@@ -1,6 +1,10 @@
 package state
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
+)
 
 // finalizersSeen is whether a pod had finalizers when it was seen last, and whether its containers had
 // ended.
@@ -56,7 +60,7 @@ func (l *podLife) lastSeen() int64 {
 // answered alike, whichever ended it: it was there when the later began, and not any more when the
 // first was done.
 func (l *podLife) evicted() (at span, ended bool) {
-	at = span{noTime, noSight}
+	at = span{instant.None, noSight}
 	for i := range l.blinds {
 		if b := &l.blinds[i]; l.concerns(b) && l.freely(b) {
 			at.nb, at.na = max(at.nb, b.nb), min(at.na, b.na)
@@ -64,7 +68,7 @@ func (l *podLife) evicted() (at span, ended bool) {
 	}
 	seen := l.lastSeen()
 	if at.na == noSight || l.alive >= at.na || seen > at.na {
-		return span{noTime, noTime}, false
+		return span{instant.None, instant.None}, false
 	}
 	return span{max(at.nb, seen), at.na}, true
 }
@@ -79,14 +83,14 @@ func (l *podLife) freed() (at span, ended bool) {
 	f, seen := &l.finals, l.lastSeen()
 	for i := range l.more.deletions {
 		d := &l.more.deletions[i]
-		if d.read == 0 || d.over && !f.over || d.sudden.na != noTime || f.rv <= d.read || f.some || f.deleted || seen >= d.held.na {
+		if d.read == 0 || d.over && !f.over || d.sudden.na != instant.None || f.rv <= d.read || f.some || f.deleted || seen >= d.held.na {
 			continue
 		}
 		if !l.loosened(span{f.at, d.held.na}) {
 			return span{max(d.held.nb, seen), d.held.na}, true
 		}
 	}
-	return span{noTime, noTime}, false
+	return span{instant.None, instant.None}, false
 }
 
 // freely tells whether an eviction gave the pod no grace, and no finalizer held the pod back.
@@ -99,7 +103,7 @@ func (l *podLife) freely(b *podBlind) bool {
 	}
 	if l.graceOf(b, l.spec) != 0 {
 		bound, _, isBound := l.binding()
-		if l.unbound == noTime || isBound && bound.nb <= b.na {
+		if l.unbound == instant.None || isBound && bound.nb <= b.na {
 			return false
 		}
 	}

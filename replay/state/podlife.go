@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
 // podLife is one pod with all that bears on how it lived and ended:
@@ -37,7 +39,9 @@ func (l *podLife) before(next *podLife) { l.next, l.after, l.until = next.pod, n
 func (l *podLife) lives(b *podBlind) bool { return b.na >= l.made.nb && b.na < l.until }
 
 // bare tells whether only the pod's end was seen.
-func (p *pod) bare() bool { return p.seen == noSight && p.made == noTime && p.born == noTime }
+func (p *pod) bare() bool {
+	return p.seen == noSight && p.made == instant.None && p.born == instant.None
+}
 
 // onlyEnd appends the steps of a pod of which only the end was seen, after the end of the one
 // before.
@@ -64,9 +68,9 @@ type podChange struct {
 // uid may have ended.
 func (l *podLife) steps(steps []podStep) []podStep {
 	if l.bare() {
-		return l.onlyEnd(steps, noTime)
+		return l.onlyEnd(steps, instant.None)
 	}
-	now := podStep{span: l.made, phase: phasePresent, pod: l.pod, spec: l.spec, created: l.made.na, bound: noTime, deletion: noTime}
+	now := podStep{span: l.made, phase: phasePresent, pod: l.pod, spec: l.spec, created: l.made.na, bound: instant.None, deletion: instant.None}
 	now.open = l.openAtFirst()
 	var room [4]podChange
 	changes := l.bindings(room[:0], &now)
@@ -75,13 +79,13 @@ func (l *podLife) steps(steps []podStep) []podStep {
 	changes = l.nameless(changes, &now)
 	over := l.over()
 	slices.SortStableFunc(changes, func(a, b podChange) int { return cmp.Compare(a.na, b.na) })
-	if _, first, last := l.makers(l.blinds); first != last && l.born == noTime {
+	if _, first, last := l.makers(l.blinds); first != last && l.born == instant.None {
 		before := now // or it was another, which had gone when this one was made
 		before.span, before.phase = first.span, phaseUnknown
 		steps = append(steps, before)
 	}
 	steps = append(steps, now)
-	shown := noTime // since when its deletion was, that was shown last
+	shown := instant.None // since when its deletion was, that was shown last
 	for i := range changes {
 		shown = now.change(&changes[i], shown)
 		now.na = max(now.na, l.made.na)
@@ -99,13 +103,13 @@ func (l *podLife) steps(steps []podStep) []podStep {
 // openAtFirst tells whether the pod may have been being deleted when it was first seen.
 func (l *podLife) openAtFirst() bool {
 	switch {
-	case l.born != noTime:
+	case l.born != instant.None:
 		return false
 	case l.seen == noSight: // only its end was
 		return true
 	}
 	// First seen with a grace that was cut short: it was asked for before, nobody knows when.
-	return l.more != nil && slices.ContainsFunc(l.more.deletions, func(d podDeletion) bool { return d.asked == noTime && d.na <= l.seen })
+	return l.more != nil && slices.ContainsFunc(l.more.deletions, func(d podDeletion) bool { return d.asked == instant.None && d.na <= l.seen })
 }
 
 // bindings appends the pod's binding, which may have been as it was made.
@@ -115,7 +119,7 @@ func (l *podLife) bindings(changes []podChange, now *podStep) []podChange {
 	case ok && bound == l.made:
 		now.bound, now.node = bound.na, node
 	case ok:
-		changes = append(changes, podChange{span: bound, bound: true, node: node, deletion: noTime})
+		changes = append(changes, podChange{span: bound, bound: true, node: node, deletion: instant.None})
 	}
 	return changes
 }
@@ -129,11 +133,11 @@ func (l *podLife) contents(changes []podChange, now *podStep) []podChange {
 	}
 	if at := l.rewritten(now.spec, specs); at != noSight {
 		// What was seen of it, it may have been given later than it was made.
-		changes = append(changes, podChange{span: span{l.made.nb, max(at, l.made.na)}, spec: now.spec, deletion: noTime})
+		changes = append(changes, podChange{span: span{l.made.nb, max(at, l.made.na)}, spec: now.spec, deletion: instant.None})
 		now.spec = &podSpec{account: now.spec.account, grace: now.spec.grace, anyRefs: true}
 	}
 	for i := 1; i < len(specs); i++ {
-		changes = append(changes, podChange{span: span{l.made.nb, max(specs[i].at, l.made.na)}, spec: specs[i].spec, deletion: noTime})
+		changes = append(changes, podChange{span: span{l.made.nb, max(specs[i].at, l.made.na)}, spec: specs[i].spec, deletion: instant.None})
 	}
 	return changes
 }
@@ -160,10 +164,10 @@ func (l *podLife) deletions(changes []podChange) []podChange {
 	if l.more != nil {
 		for _, d := range l.more.deletions {
 			at := d.span
-			if d.asked != noTime {
+			if d.asked != instant.None {
 				asked := span{d.asked, d.asked + int64(time.Second)}
 				if asked.na < d.na {
-					changes = append(changes, podChange{span: asked, deletion: noTime, asked: true}) // what it was then is not known
+					changes = append(changes, podChange{span: asked, deletion: instant.None, asked: true}) // what it was then is not known
 				}
 				if asked.na >= d.nb {
 					at.nb = min(at.nb, d.asked)
@@ -172,13 +176,13 @@ func (l *podLife) deletions(changes []podChange) []podChange {
 			changes = append(changes, podChange{span: at, deletion: d.at, asked: d.estimated})
 		}
 	}
-	if at, certain := l.went(); at.na != noTime && !certain {
-		changes = append(changes, podChange{span: at, deletion: noTime, asked: true})
+	if at, certain := l.went(); at.na != instant.None && !certain {
+		changes = append(changes, podChange{span: at, deletion: instant.None, asked: true})
 	}
 	for _, list := range l.s.collections(l.name.namespace) {
 		for _, g := range list {
 			if g.na >= l.made.nb && g.na < l.until {
-				changes = append(changes, podChange{span: g.span, deletion: noTime, asked: true})
+				changes = append(changes, podChange{span: g.span, deletion: instant.None, asked: true})
 			}
 		}
 	}
@@ -192,7 +196,7 @@ func (l *podLife) nameless(changes []podChange, now *podStep) []podChange {
 		if !l.lives(b) {
 			continue
 		}
-		c := podChange{span: b.span, deletion: noTime}
+		c := podChange{span: b.span, deletion: instant.None}
 		switch {
 		case b.kind == podChanged:
 			c.anyRefs = true
@@ -228,16 +232,16 @@ func (s *podStep) change(c *podChange, shown int64) int64 {
 		s.spec = &spec
 	}
 	// Of two requests at once, one may be answered with what it would have set.
-	atOnce := !c.asked && c.deletion != noTime && c.nb < shown
-	if c.deletion != noTime && (s.deletion == noTime || !c.asked && (!atOnce || c.deletion < s.deletion)) {
+	atOnce := !c.asked && c.deletion != instant.None && c.nb < shown
+	if c.deletion != instant.None && (s.deletion == instant.None || !c.asked && (!atOnce || c.deletion < s.deletion)) {
 		s.deletion = c.deletion
 	}
-	if !c.asked && c.deletion != noTime {
+	if !c.asked && c.deletion != instant.None {
 		shown = max(shown, c.na)
 	}
 	if c.asked || atOnce {
 		s.open = true
-	} else if c.deletion != noTime {
+	} else if c.deletion != instant.None {
 		s.open = false
 	}
 	return shown
@@ -248,7 +252,7 @@ type podOver struct{ doubt, end span }
 
 // over returns the pod's end.
 func (l *podLife) over() podOver {
-	o := podOver{l.doubt(), span{noTime, noSight}}
+	o := podOver{l.doubt(), span{instant.None, noSight}}
 	if end, ended := l.end(); ended {
 		o.end = end
 	}
@@ -309,7 +313,7 @@ func (l *podLife) bindingByUID() (at span, ok bool) {
 		at = span{l.bind.nb, min(l.bind.na, l.bound)}
 	case l.node == "":
 		return span{}, false
-	case l.unbound == noTime:
+	case l.unbound == instant.None:
 		return l.made, true // made with a node, as far as anyone can tell
 	default:
 		at = span{l.unbound, l.bound}

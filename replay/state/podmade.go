@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
 // created returns when the pod came to be: in the second its creationTimestamp tells, by the
@@ -11,13 +13,13 @@ import (
 func (p *pod) created(blinds []podBlind) span {
 	by := p.by()
 	switch {
-	case p.born != noTime && p.made == noTime:
+	case p.born != instant.None && p.made == instant.None:
 		return span{min(p.born, by), by}
-	case p.born != noTime:
+	case p.born != instant.None:
 		return span{p.born, max(by, p.born)}
 	}
 	at, first, last := p.makers(blinds)
-	if last != nil && last.kind == podThere && (first == last || p.made == noTime) {
+	if last != nil && last.kind == podThere && (first == last || p.made == instant.None) {
 		at = span{max(at.nb, last.nb), min(by, last.na)}
 	}
 	return at
@@ -37,7 +39,7 @@ func (p *pod) by() int64 {
 // the last had gone by then, so that it is the last alone where the pod was there still after it.
 func (p *pod) makers(blinds []podBlind) (at span, first, last *podBlind) {
 	by := p.by()
-	if p.made != noTime {
+	if p.made != instant.None {
 		by = min(by, p.made+int64(time.Second)) // as far as anyone can tell: it is stored a little later
 	}
 	at = span{min(p.made, by), by}

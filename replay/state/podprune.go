@@ -78,7 +78,7 @@ func (s *State) prunePods(horizon int64) {
 			delete(ps.unnamed, namespace)
 		}
 	}
-	if n := had - ps.count; n > internLimit/16 && n > ps.count {
+	if n := had - ps.count; n > maxPodSpecs/16 && n > ps.count {
 		ps.compact()
 	}
 	ps.specs = map[podSpec]*podSpec{}

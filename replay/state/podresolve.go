@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // touchPod remembers what is said of a name before its record changes.
@@ -91,10 +93,10 @@ func graphLife(steps []podStep) []graph.Step {
 
 // graph returns what the graph needs of a pod; nil when nothing is known.
 func (s *podStep) graph() *graph.Content {
-	if s.spec == nil && s.bound == noTime {
+	if s.spec == nil && s.bound == instant.None {
 		return nil
 	}
-	c := &graph.Content{Node: s.node, AnyNode: s.bound != noTime && s.node == "", AnyRefs: s.spec == nil}
+	c := &graph.Content{Node: s.node, AnyNode: s.bound != instant.None && s.node == "", AnyRefs: s.spec == nil}
 	if p := s.spec; p != nil {
 		c.Refs, c.Statuses, c.Ephemeral, c.AnyRefs = p.refs, p.statuses, p.ephemeral, p.anyRefs
 	}
@@ -115,16 +117,16 @@ func podEffect(n podName, was, is []podStep) Effect {
 	for tail > 0 && tail < len(is) && is[len(is)-tail].phase != phaseAbsent && is[len(is)-tail].pod == is[len(is)-tail-1].pod {
 		tail--
 	}
-	e := Effect{Resource: Pods, Namespace: n.namespace, Name: n.name}
+	e := Effect{Resource: kept.Pods, Namespace: n.namespace, Name: n.name}
 	from := noSight
 	for _, line := range [][]podStep{was, is} {
 		for i := head; i < len(line); i++ {
 			from = min(from, line[i].nb)
 		}
 	}
-	e.From = timeOf(from)
+	e.From = instant.Time(from)
 	if tail > 0 {
-		e.To = timeOf(is[len(is)-tail].na)
+		e.To = instant.Time(is[len(is)-tail].na)
 	}
 	var g gather
 	g.s.AllNamespaces = true
@@ -134,7 +136,7 @@ func podEffect(n podName, was, is []podStep) Effect {
 			st := &line[i]
 			if st.node != "" {
 				g.s.Users = append(g.s.Users, nodeUser(st.node))
-			} else if st.bound != noTime {
+			} else if st.bound != instant.None {
 				g.s.Groups = append(g.s.Groups, groupNodes)
 			}
 			if st.spec != nil && st.spec.account != "" {

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // Pods are many and come and go: a State keeps one record a pod instead of its versions. What
@@ -148,12 +151,15 @@ func newPods() pods {
 	}
 }
 
+// maxPodSpecs bounds the specs that are shared, and how many pods go before the tables are made anew.
+const maxPodSpecs = 1 << 18
+
 // intern makes equal specs share memory.
 func (ps *pods) intern(spec podSpec) *podSpec {
 	if p := ps.specs[spec]; p != nil {
 		return p
 	}
-	if len(ps.specs) >= internLimit {
+	if len(ps.specs) >= maxPodSpecs {
 		clear(ps.specs)
 	}
 	spec.refs = graph.Refs(strings.Clone(string(spec.refs)))
@@ -180,8 +186,8 @@ func (ps *pods) record(n podName, uid string) *pod {
 	text := n.name + uid
 	n.name, uid = text[:len(n.name)], text[len(n.name):]
 	p := &pod{
-		name: n, uid: uid, made: noTime, born: noTime, seen: noSight, alive: noTime, unbound: noTime, bound: noSight,
-		bind: span{noTime, noSight}, gone: span{noTime, noSight}, older: ps.names[n],
+		name: n, uid: uid, made: instant.None, born: instant.None, seen: noSight, alive: instant.None, unbound: instant.None, bound: noSight,
+		bind: span{instant.None, noSight}, gone: span{instant.None, noSight}, older: ps.names[n],
 	}
 	ps.names[n] = p
 	ps.count++
@@ -193,12 +199,12 @@ func (ps *pods) record(n podName, uid string) *pod {
 }
 
 // takePod records an observation of one pod.
-func (s *State) takePod(o *Observation, at span) {
-	n := podName{s.in.str(o.Namespace), o.Name}
-	r := &reducedObject{Reduced: &facts{Bare: true}}
+func (s *State) takePod(o *observe.Observation, at span) {
+	n := podName{s.in.Str(o.Namespace), o.Name}
+	r := &kept.Object{Reduced: &kept.Facts{Bare: true}}
 	known := len(o.Object) > 0 && !o.Unknown
 	if known {
-		if got, err := readReduced(resPod, o.Object); err == nil {
+		if got, err := kept.ReadObject(kept.ResPod, o.Object); err == nil {
 			r = got
 		} else {
 			known = false // the write happened, whatever it wrote
@@ -213,10 +219,10 @@ func (s *State) takePod(o *Observation, at span) {
 		s.notePod(s.pods.loosened, n, presence{at.nb, at.na})
 		return
 	}
-	if o.UID == "" || r.Kind == kindEviction {
-		b := podBlind{span: at, grace: -1, uid: s.in.str(o.UID), made: o.Created}
+	if o.UID == "" || r.Kind == kept.KindEviction {
+		b := podBlind{span: at, grace: -1, uid: s.in.Str(o.UID), made: o.Created}
 		switch {
-		case r.Kind == kindEviction:
+		case r.Kind == kept.KindEviction:
 			b.kind = podEvicted
 			if r.Reduced.Grace != nil {
 				b.grace = *r.Reduced.Grace
@@ -226,12 +232,12 @@ func (s *State) takePod(o *Observation, at span) {
 			b.kind = podWritten
 		case o.Deleted:
 			b.kind = podGone
-		case r.Kind == kindBinding:
-			b.kind, b.node = podBound, s.in.str(r.Reduced.Target)
+		case r.Kind == kept.KindBinding:
+			b.kind, b.node = podBound, s.in.Str(r.Reduced.Target)
 		case known && r.Reduced.Bare && r.Reduced.AnyRefs:
 			b.kind = podChanged
 		case known:
-			b.kind, b.node, b.spec = podThere, s.in.str(r.Reduced.Node), s.podSpec(r.Reduced)
+			b.kind, b.node, b.spec = podThere, s.in.Str(r.Reduced.Node), s.podSpec(r.Reduced)
 		}
 		s.addPodBlind(n, b)
 		return
@@ -243,7 +249,7 @@ func (s *State) takePod(o *Observation, at span) {
 			p.more = &podMore{}
 		}
 		if p.more.away == nil {
-			p.more.away = &span{noTime, noSight}
+			p.more.away = &span{instant.None, noSight}
 		}
 		p.more.away.nb, p.more.away.na = max(p.more.away.nb, at.nb), min(p.more.away.na, at.na)
 	case o.Deleted:
@@ -261,15 +267,15 @@ func (s *State) takePod(o *Observation, at span) {
 	if o.Created {
 		p.born = max(p.born, at.nb)
 	}
-	if r.Kind == kindBinding {
+	if r.Kind == kept.KindBinding {
 		p.bind = span{max(p.bind.nb, at.nb), min(p.bind.na, at.na)}
-		p.setNode(s.in.str(r.Reduced.Target))
+		p.setNode(s.in.Str(r.Reduced.Target))
 		return
 	}
 	if !known {
 		return
 	}
-	if made := nanos(r.Metadata.created()); made != noTime && (p.made == noTime || made < p.made) {
+	if made := instant.Of(r.Metadata.Created()); made != instant.None && (p.made == instant.None || made < p.made) {
 		p.made = made
 	}
 	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
@@ -286,8 +292,8 @@ func (s *State) takePod(o *Observation, at span) {
 	case some && r.Reduced.Read == 0: // the options of its deletion put them on
 		s.notePod(s.pods.loosened, n, presence{at.nb, at.na})
 	}
-	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
-		n := podDeletion{at: d, span: at, asked: noTime, held: span{noTime, noTime}, estimated: r.Reduced.Estimated, sudden: span{noTime, noTime}}
+	if d := instant.Of(r.Metadata.Deletion()); d != instant.None && !o.Deleted {
+		n := podDeletion{at: d, span: at, asked: instant.None, held: span{instant.None, instant.None}, estimated: r.Reduced.Estimated, sudden: span{instant.None, instant.None}}
 		if r.Reduced.Sudden {
 			n.sudden = at
 		}
@@ -297,7 +303,7 @@ func (s *State) takePod(o *Observation, at span) {
 		}
 		if len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) {
 			n.held, n.read, n.over = at, r.Reduced.Read, r.Reduced.Over
-			if o.Source == SourceSnapshot {
+			if o.Source == observe.SourceSnapshot {
 				n.held.na = at.nb // when it was seen
 			}
 		}
@@ -309,12 +315,12 @@ func (s *State) takePod(o *Observation, at span) {
 	switch f := r.Reduced; {
 	case f.AnyNode:
 	case f.Node != "":
-		p.setNode(s.in.str(f.Node))
+		p.setNode(s.in.Str(f.Node))
 		p.bound = min(p.bound, at.na)
 	case !o.Deleted:
 		p.unbound = max(p.unbound, at.nb)
 	}
-	if f := r.Reduced; o.Source == SourceAudit && (f.Ephemeral > 0 || f.Statuses > 0) {
+	if f := r.Reduced; o.Source == observe.SourceAudit && (f.Ephemeral > 0 || f.Statuses > 0) {
 		if p.more == nil {
 			p.more = &podMore{}
 		}
@@ -326,11 +332,11 @@ func (s *State) takePod(o *Observation, at span) {
 }
 
 // podSpec returns the shared spec of facts; nil for bare ones.
-func (s *State) podSpec(f *facts) *podSpec {
+func (s *State) podSpec(f *kept.Facts) *podSpec {
 	if f.Bare {
 		return nil
 	}
-	spec := podSpec{account: s.in.str(f.Account), refs: graph.Refs(f.Refs), grace: -1, statuses: f.Statuses, ephemeral: f.Ephemeral, anyRefs: f.AnyRefs}
+	spec := podSpec{account: s.in.Str(f.Account), refs: graph.Refs(f.Refs), grace: -1, statuses: f.Statuses, ephemeral: f.Ephemeral, anyRefs: f.AnyRefs}
 	if f.Grace != nil {
 		spec.grace = *f.Grace
 	}
@@ -392,13 +398,13 @@ func (p *pod) addDeletion(d podDeletion) {
 	}
 	w := &list[i]
 	w.estimated = w.estimated && d.estimated
-	if w.asked == noTime || d.asked != noTime && d.asked < w.asked {
+	if w.asked == instant.None || d.asked != instant.None && d.asked < w.asked {
 		w.asked = d.asked
 	}
 	if c := cmp.Or(cmp.Compare(d.held.na, w.held.na), cmp.Compare(d.held.nb, w.held.nb)); c > 0 || c == 0 && d.read < w.read {
 		w.held, w.read, w.over = d.held, d.read, d.over
 	}
-	if w.sudden.na == noTime || d.sudden.na != noTime && (d.sudden.na < w.sudden.na || d.sudden.na == w.sudden.na && d.sudden.nb > w.sudden.nb) {
+	if w.sudden.na == instant.None || d.sudden.na != instant.None && (d.sudden.na < w.sudden.na || d.sudden.na == w.sudden.na && d.sudden.nb > w.sudden.nb) {
 		w.sudden = d.sudden
 	}
 	if d.na < w.na || d.na == w.na && d.nb > w.nb {
@@ -462,7 +468,7 @@ func (s *State) takeUnnamed(namespace string, at span) bool {
 	if ok {
 		is = span{min(was.nb, at.nb), max(was.na, at.na)}
 	}
-	s.pods.unnamed[s.in.str(namespace)] = is
+	s.pods.unnamed[s.in.Str(namespace)] = is
 	return !ok || is != was
 }
 
@@ -472,7 +478,7 @@ func (s *State) maybePod(namespace string, at int64) bool {
 	if !ok || made.nb > at {
 		return false
 	}
-	for _, l := range s.listings[resPod] {
+	for _, l := range s.listings[kept.ResPod] {
 		if l.began >= made.na && l.ended <= at {
 			return false
 		}

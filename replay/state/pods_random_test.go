@@ -8,15 +8,17 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // randomPods makes a history of two pod names from every shape of observation, consistent or
 // not.
-func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
+func randomPods(t *testing.T, rnd *rand.Rand) []observe.Observation {
 	day := clock(t, "12:00:00")
-	var obs []state.Observation
+	var obs []observe.Observation
 	for range 3 + rnd.IntN(18) {
-		o := state.Observation{Source: state.SourceAudit, Resource: state.Pods, Namespace: "a", Name: []string{"x", "y"}[rnd.IntN(2)]}
+		o := observe.Observation{Source: observe.SourceAudit, Resource: kept.Pods, Namespace: "a", Name: []string{"x", "y"}[rnd.IntN(2)]}
 		o.NotBefore = day.Add(time.Duration(rnd.IntN(60)) * time.Second)
 		o.NotAfter = o.NotBefore.Add(time.Duration(rnd.IntN(8)) * time.Second)
 		rv := 1 + rnd.IntN(40)
@@ -45,7 +47,7 @@ func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
 		case 0, 1, 2:
 			o.UID, o.ResourceVersion, o.Object, o.Created = uid, fmt.Sprint(rv), body(), rnd.IntN(4) == 0
 			if rnd.IntN(3) == 0 {
-				o.Source = state.SourceWatch
+				o.Source = observe.SourceWatch
 			}
 		case 3:
 			o.UID, o.Deleted = uid, true
@@ -63,11 +65,11 @@ func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
 				o.Namespace = ""
 			}
 		case 7:
-			snap := state.Snapshot{Began: o.NotBefore, Ended: o.NotAfter, Kinds: []string{state.Pods}}
+			snap := observe.Snapshot{Began: o.NotBefore, Ended: o.NotAfter, Kinds: []string{kept.Pods}}
 			for _, name := range []string{"x", "y"} {
 				if o.Name = name; rnd.IntN(2) == 0 {
-					snap.Objects = append(snap.Objects, state.Observation{
-						Resource: state.Pods, Namespace: "a", Name: name, UID: fmt.Sprintf("%s%d", name, rv/10), ResourceVersion: fmt.Sprint(rv), Object: body(),
+					snap.Objects = append(snap.Objects, observe.Observation{
+						Resource: kept.Pods, Namespace: "a", Name: name, UID: fmt.Sprintf("%s%d", name, rv/10), ResourceVersion: fmt.Sprint(rv), Object: body(),
 					})
 				}
 			}
@@ -132,7 +134,7 @@ func askPods(s *state.State, times []time.Time, whole bool) []string {
 			p, known := s.PodByUID(fmt.Sprintf("%s%d", name, i))
 			out = append(out, fmt.Sprintf("%s%d %s %+v", name, i, known, p))
 		}
-		for i, v := range s.History(state.Pods, "a", name) {
+		for i, v := range s.History(kept.Pods, "a", name) {
 			out = append(out, fmt.Sprintf("%s %d %+v", name, i, v))
 		}
 	}
@@ -152,7 +154,7 @@ func TestAnyOrderOfPods(t *testing.T) {
 		once := state.New("c")
 		once.Apply(obs...)
 		want := askPods(once, times, true)
-		for _, v := range append(once.History(state.Pods, "a", "x"), once.History(state.Pods, "a", "y")...) {
+		for _, v := range append(once.History(kept.Pods, "a", "x"), once.History(kept.Pods, "a", "y")...) {
 			if v.NotBefore.After(v.NotAfter) {
 				t.Fatalf("seed %d: %+v ends before it begins\n%s", seed, v, dump(obs))
 			}
@@ -162,7 +164,7 @@ func TestAnyOrderOfPods(t *testing.T) {
 			s := state.New("c")
 			before := askPods(s, times, false)
 			for _, o := range obs {
-				d, err := state.DecodeObservation(o.Append(nil))
+				d, err := observe.Decode(o.Append(nil))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -174,7 +176,7 @@ func TestAnyOrderOfPods(t *testing.T) {
 						// A window looks two seconds ahead.
 						return !at.Add(2*time.Second).Before(e.From) && (e.To.IsZero() || !at.After(e.To))
 					}) {
-						t.Fatalf("seed %d: late %s\nchanged an answer at %s outside of all effects %+v:\n%s\n%s\n%v\n%s", seed, o.Append(nil), at, effects, before[i], line, s.History(state.Pods, "a", "x"), dump(obs))
+						t.Fatalf("seed %d: late %s\nchanged an answer at %s outside of all effects %+v:\n%s\n%s\n%v\n%s", seed, o.Append(nil), at, effects, before[i], line, s.History(kept.Pods, "a", "x"), dump(obs))
 					}
 				}
 				before = now

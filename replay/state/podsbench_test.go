@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // podObject is a pod as an apiserver answers with it, of a Deployment with some volumes.
@@ -41,9 +42,9 @@ func podWrites(n int, start time.Time) []*event.Event {
 }
 
 // stored returns the observations of events as they come back from where they are stored.
-func stored(tb testing.TB, events []*event.Event) (obs []state.Observation, raw [][]byte) {
+func stored(tb testing.TB, events []*event.Event) (obs []observe.Observation, raw [][]byte) {
 	for _, e := range events {
-		list, err := state.FromEvent(e)
+		list, err := observe.FromEvent(e)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -76,9 +77,9 @@ func BenchmarkPods(b *testing.B) {
 		before := heap()
 		b.StartTimer()
 		s := state.New("c")
-		s.Apply(state.Born()...)
+		s.Apply(observe.Born()...)
 		for _, r := range raw {
-			o, err := state.DecodeObservation(r)
+			o, err := observe.Decode(r)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -98,7 +99,7 @@ func BenchmarkPods(b *testing.B) {
 func BenchmarkPodLookup(b *testing.B) {
 	const n = 100_000
 	s := state.New("c")
-	s.Apply(state.Born()...)
+	s.Apply(observe.Born()...)
 	obs, _ := stored(b, podWrites(n, benchStart))
 	s.Apply(obs...)
 	at := benchStart.Add(n * 20 * time.Millisecond)
@@ -156,7 +157,7 @@ func BenchmarkCredentials(b *testing.B) {
 		before := heap()
 		b.StartTimer()
 		for _, r := range raw {
-			o, err := state.DecodeObservation(r)
+			o, err := observe.Decode(r)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
 // podStep is one change in what is said of a pod's name, as a step is of other objects.
@@ -25,7 +27,7 @@ type podStep struct {
 
 // absent returns the step of a name that nobody has.
 func absent(at span) podStep {
-	return podStep{span: at, phase: phaseAbsent, bound: noTime, deletion: noTime}
+	return podStep{span: at, phase: phaseAbsent, bound: instant.None, deletion: instant.None}
 }
 
 // equal tells whether two steps say the same.
@@ -49,13 +51,13 @@ func (s *State) podSteps(steps []podStep, n podName) []podStep {
 			steps = l.steps(steps)
 			continue
 		}
-		since := noTime
+		since := instant.None
 		if i > 0 {
 			if end, ended := lives[i-1].end(); ended {
 				since = min(end.na, l.gone.na)
 			}
 		}
-		if l.made.nb != noTime { // the write that made it was seen, too
+		if l.made.nb != instant.None { // the write that made it was seen, too
 			since = max(since, l.made.na)
 		}
 		steps = l.onlyEnd(steps, since)
@@ -86,7 +88,7 @@ func (s *State) lives(first *pod, blinds []podBlind) []podLife {
 // changes of a pod between its making, its binding, which none that is being deleted gets, and its end
 // either of two may have come first.
 func tightenPods(steps []podStep) []podStep {
-	least, nb := noTime, noTime // of the step that came before the changes, and of all
+	least, nb := instant.None, instant.None // of the step that came before the changes, and of all
 	for i := range steps {
 		s := &steps[i]
 		if i == 0 || s.pod == nil || s.pod != steps[i-1].pod || s.bound != steps[i-1].bound || s.phase != phasePresent {

@@ -1,6 +1,11 @@
 package state
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+)
 
 // strangers follows the writes of a name that concern none of the pods known by uid: pods of which
 // little more than the name was recorded.
@@ -25,7 +30,7 @@ func (s *State) podStrangers(n podName, lives []podLife, blinds []podBlind) []po
 	if len(blinds) > all {
 		slices.SortFunc(blinds, comparePodBlinds)
 	}
-	w := strangers{s: s, lives: lives, now: absent(span{noTime, noTime}), vacant: noTime, perhaps: noTime}
+	w := strangers{s: s, lives: lives, now: absent(span{instant.None, instant.None}), vacant: instant.None, perhaps: instant.None}
 	for i := range blinds {
 		b := &blinds[i]
 		w.closeBy(b.na)
@@ -37,7 +42,7 @@ func (s *State) podStrangers(n podName, lives []podLife, blinds []podBlind) []po
 		switch {
 		case is:
 			continue
-		case !w.there && over != noTime:
+		case !w.there && over != instant.None:
 			w.now = absent(span{b.nb, max(b.na, over)})
 			w.now.phase, w.now.open, w.there = phaseUnknown, true, true
 			w.steps = append(w.steps, w.now)
@@ -63,7 +68,7 @@ func (s *State) podStrangers(n podName, lives []podLife, blinds []podBlind) []po
 // known tells whether a pod known by uid was there, or came to be, when b was written. over, if not
 // noTime, says that b may have made another after the end of such a pod, which was over then.
 func (w *strangers) known(b *podBlind) (is bool, over int64) {
-	over = noTime
+	over = instant.None
 	if b.kind == podCollected {
 		return false, over
 	}
@@ -77,7 +82,7 @@ func (w *strangers) known(b *podBlind) (is bool, over int64) {
 		case b.made && ended && b.na > end.nb:
 			over = end.na
 		case !ended || b.na <= end.na || b.nb < end.na:
-			return true, noTime
+			return true, instant.None
 		}
 	}
 	return false, over
@@ -91,7 +96,7 @@ func (w *strangers) closeBy(at int64) {
 			pod = min(pod, c.na)
 		}
 	}
-	for _, l := range w.s.listings[resPod] {
+	for _, l := range w.s.listings[kept.ResPod] {
 		if l.began >= w.now.na {
 			list = min(list, l.ended)
 		}
@@ -127,11 +132,11 @@ func (w *strangers) write(b *podBlind) bool {
 	switch b.kind {
 	case podThere:
 		was := *now
-		*now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: noTime, node: b.node, deletion: noTime}
+		*now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: instant.None, node: b.node, deletion: instant.None}
 		switch {
 		case b.node != "":
 			now.bound = b.na
-		case was.bound != noTime && b.nb < was.na: // bound before the one who made it was answered
+		case was.bound != instant.None && b.nb < was.na: // bound before the one who made it was answered
 			now.bound, now.node = b.na, was.node
 		}
 	case podBound: // none is that is being deleted

@@ -3,6 +3,9 @@ package state
 import (
 	"slices"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // Prune forgets what was over before a moment: versions that were replaced by then,
@@ -21,7 +24,7 @@ import (
 func (s *State) Prune(before time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	horizon, had := nanos(before), s.size()
+	horizon, had := instant.Of(before), s.size()
 	if !s.forget(horizon) {
 		return 0
 	}
@@ -29,7 +32,7 @@ func (s *State) Prune(before time.Time) int {
 	s.pruneCredentials(horizon)
 	for _, objects := range s.objects {
 		for k, obj := range objects {
-			if k.name == "" {
+			if k.Name == "" {
 				continue
 			}
 			cut := *obj
@@ -38,10 +41,10 @@ func (s *State) Prune(before time.Time) int {
 			}
 		}
 	}
-	for res := resNone + 1; res < resCount; res++ {
+	for res := kept.ResNone + 1; res < kept.ResCount; res++ {
 		s.pruneScopes(res, horizon)
 	}
-	var dirty []objectKey
+	var dirty []kept.Key
 	s.versions = 0
 	for _, objects := range s.objects {
 		for k, obj := range objects {
@@ -63,7 +66,7 @@ func (s *State) Prune(before time.Time) int {
 	s.resolve(dirty)
 	for _, objects := range s.objects {
 		for k, obj := range objects {
-			if obj.size() == 0 && (k.name != "" || k.namespace != "") {
+			if obj.size() == 0 && (k.Name != "" || k.Namespace != "") {
 				delete(objects, k)
 				s.dropStandIn(k)
 			}
@@ -79,7 +82,7 @@ func (s *State) Prune(before time.Time) int {
 	}
 	for role, bindings := range s.refs {
 		for b := range bindings {
-			if s.objects[b.res][b] == nil {
+			if s.objects[b.Resource][b] == nil {
 				delete(bindings, b)
 			}
 		}
@@ -89,13 +92,13 @@ func (s *State) Prune(before time.Time) int {
 	}
 	s.recount()
 	s.graph.Prune(before)
-	s.in.table = nil // names of what is gone; those in use are interned anew as they come
+	s.in.Forget() // names of what is gone; those in use are interned anew as they come
 	return had - s.size()
 }
 
 // pruneScopes drops the listings, gaps and unlisted deletions of a resource that no answer
 // since the horizon depends on: all but the last listing before it, and what that outdates.
-func (s *State) pruneScopes(res resource, horizon int64) {
+func (s *State) pruneScopes(res kept.Resource, horizon int64) {
 	listings := s.listings[res]
 	i := len(listings) - 1
 	for i >= 0 && listings[i].ended > horizon {
@@ -106,7 +109,7 @@ func (s *State) pruneScopes(res resource, horizon int64) {
 	}
 	outdated := func(b blind) bool { return b.na <= listings[i].began }
 	var pods map[podName][]podStep
-	if res == resPod {
+	if res == kept.ResPod {
 		pods = s.podLines()
 	}
 	type saved struct {
@@ -115,9 +118,9 @@ func (s *State) pruneScopes(res resource, horizon int64) {
 		present []presence
 	}
 	var undo []saved
-	gone := map[objectKey][]blind{}
+	gone := map[kept.Key][]blind{}
 	for k, list := range s.gone {
-		if k.res == res {
+		if k.Resource == res {
 			gone[k] = list
 			s.gone[k] = slices.DeleteFunc(slices.Clone(list), outdated)
 		}
@@ -125,7 +128,7 @@ func (s *State) pruneScopes(res resource, horizon int64) {
 	s.listings[res] = slices.Clone(listings[i:])
 	for k, obj := range s.objects[res] {
 		undo = append(undo, saved{obj, obj.blinds, obj.present})
-		if k.name == "" {
+		if k.Name == "" {
 			obj.blinds = slices.DeleteFunc(slices.Clone(obj.blinds), outdated)
 		}
 		obj.present = slices.DeleteFunc(slices.Clone(obj.present), func(p presence) bool {

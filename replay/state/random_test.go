@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // randomObservations makes a history of a few names from every shape of observation,
 // consistent or not: contradictions must not make the order matter either.
-func randomObservations(t *testing.T, rnd *rand.Rand) []state.Observation {
+func randomObservations(t *testing.T, rnd *rand.Rand) []observe.Observation {
 	day := clock(t, "12:00:00")
-	var obs []state.Observation
-	bounds := func(o *state.Observation) {
+	var obs []observe.Observation
+	bounds := func(o *observe.Observation) {
 		o.NotBefore = day.Add(time.Duration(rnd.IntN(60)) * time.Second)
 		o.NotAfter = o.NotBefore.Add(time.Duration(rnd.IntN(8)) * time.Second)
 	}
 	named := func() (string, *fields) {
-		res := []string{state.RoleBindings, state.Roles, state.ServiceAccounts}[rnd.IntN(3)]
+		res := []string{kept.RoleBindings, kept.Roles, kept.ServiceAccounts}[rnd.IntN(3)]
 		f := newFields(t, res, "a/"+[]string{"x", "y"}[rnd.IntN(2)], nil)
 		rv := 1 + rnd.IntN(40)
 		// A uid lives through a stretch of resourceVersions; the content belongs to the version.
@@ -34,13 +36,13 @@ func randomObservations(t *testing.T, rnd *rand.Rand) []state.Observation {
 	}
 	for range 4 + rnd.IntN(25) {
 		res, f := named()
-		o := state.Observation{Source: state.SourceAudit, Resource: res, Namespace: f.namespace, Name: f.name}
+		o := observe.Observation{Source: observe.SourceAudit, Resource: res, Namespace: f.namespace, Name: f.name}
 		bounds(&o)
 		switch rnd.IntN(11) {
 		case 0, 1, 2:
 			o.UID, o.ResourceVersion, o.Object = f.opt["uid"], f.opt["rv"], f.object(true)
 			if rnd.IntN(3) == 0 {
-				o.Source = state.SourceWatch
+				o.Source = observe.SourceWatch
 			}
 		case 3:
 			o.UID, o.Deleted = f.opt["uid"], true
@@ -57,13 +59,13 @@ func randomObservations(t *testing.T, rnd *rand.Rand) []state.Observation {
 				o.Namespace = ""
 			}
 		case 7:
-			snap := state.Snapshot{Began: o.NotBefore, Ended: o.NotAfter, Kinds: []string{res}}
+			snap := observe.Snapshot{Began: o.NotBefore, Ended: o.NotAfter, Kinds: []string{res}}
 			for _, name := range []string{"x", "y"} {
 				if rnd.IntN(2) == 0 {
 					continue
 				}
 				_, g := named()
-				snap.Objects = append(snap.Objects, state.Observation{
+				snap.Objects = append(snap.Objects, observe.Observation{
 					Resource: res, Namespace: "a", Name: name, UID: g.opt["uid"], ResourceVersion: g.opt["rv"],
 					Object: (&fields{resource: res, namespace: "a", name: name, opt: g.opt}).object(true),
 				})
@@ -103,7 +105,7 @@ func TestAnyOrderOfAnything(t *testing.T) {
 	}
 	answers := func(s *state.State) []string {
 		out := ask(s, times)
-		for _, res := range []string{state.RoleBindings, state.Roles, state.ServiceAccounts} {
+		for _, res := range []string{kept.RoleBindings, kept.Roles, kept.ServiceAccounts} {
 			for _, name := range []string{"x", "y"} {
 				for i, v := range s.History(res, "a", name) {
 					out = append(out, fmt.Sprintf("%s %s %d %+v", res, name, i, v))
@@ -135,7 +137,7 @@ func TestAnyOrderOfAnything(t *testing.T) {
 			// A stored and reread history is the same history.
 			again := state.New("c")
 			for _, o := range obs {
-				d, err := state.DecodeObservation(o.Append(nil))
+				d, err := observe.Decode(o.Append(nil))
 				if err != nil {
 					t.Fatal(err)
 				}

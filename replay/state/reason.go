@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // LostAnswer is what Reason and Doubt say of an object of which a write may have been done.
@@ -17,13 +19,13 @@ const LostAnswer = "the answer to a write of it was lost"
 func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	t := nanos(at)
+	t := instant.Of(at)
 	if t < s.horizon {
 		return forgotten
 	}
-	key := objectKey{resourceOfRBAC(k.Kind), k.Namespace, k.Name}
-	if key.name != "" {
-		if obj := s.objects[key.res][key]; obj != nil {
+	key := kept.Key{Resource: kept.ResourceOfRBAC(k.Kind), Namespace: k.Namespace, Name: k.Name}
+	if key.Name != "" {
+		if obj := s.objects[key.Resource][key]; obj != nil {
 			if i := stepAt(obj.line, t); i > 0 {
 				switch st := &obj.line[i-1]; st.phase {
 				case phasePresent:
@@ -34,8 +36,8 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 			}
 		}
 	}
-	for _, scope := range []objectKey{{res: key.res}, {res: key.res, namespace: key.namespace}} {
-		obj := s.objects[scope.res][scope]
+	for _, scope := range []kept.Key{{Resource: key.Resource}, {Resource: key.Resource, Namespace: key.Namespace}} {
+		obj := s.objects[scope.Resource][scope]
 		if obj == nil {
 			continue
 		}
@@ -50,15 +52,15 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 func (o *object) reason(st *step) string {
 	when := when(st.na)
 	switch {
-	case st.least != nil && st.least.cut && o.wasCut(st):
+	case st.Least != nil && st.Least.Cut && o.wasCut(st):
 		return "its event of " + when + " was too large to be kept whole: it holds more than is known"
-	case st.na == noTime && len(o.versions)+len(o.blinds) > 0:
+	case st.na == instant.None && len(o.versions)+len(o.blinds) > 0:
 		return "it was there before the first write of it that was recorded, and what it held was not"
 	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.maybe && b.span == st.span }):
 		return LostAnswer + " by " + when + ": it may have been done"
-	case st.na == noTime:
+	case st.na == instant.None:
 		return "only its deletion was seen: what it held before was not recorded"
-	case st.most != nil && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.content.patch() != nil }):
+	case st.Most != nil && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.content.Patch() != nil }):
 		return "it was patched by " + when + ", and what the patch made of it is not known"
 	case st.ending && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.ending }):
 		return "its deletion was asked for by " + when + ", and whether it has gone was not recorded"
@@ -80,14 +82,14 @@ func (o *object) reason(st *step) string {
 
 // wasCut tells whether a step is of a write of which a part was cut out.
 func (o *object) wasCut(st *step) bool {
-	return slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && v.content != nil && v.content.cut }) ||
-		slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.content != nil && b.content.cut })
+	return slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && v.content != nil && v.content.Cut }) ||
+		slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.content != nil && b.content.Cut })
 }
 
 // scopeReason says why a scope is unknown at step i-1 of its line.
-func scopeReason(scope objectKey, line []step, i int) string {
+func scopeReason(scope kept.Key, line []step, i int) string {
 	st := &line[i-1]
-	kind := scope.res.kind().String()
+	kind := scope.Resource.RBACKind().String()
 	until := ""
 	for _, later := range line[i:] {
 		if later.phase == phaseAbsent {
@@ -96,11 +98,11 @@ func scopeReason(scope objectKey, line []step, i int) string {
 		}
 	}
 	switch {
-	case scope.namespace != "":
-		return kind + "s in " + scope.namespace + " whose names were not recorded changed by " + when(st.na)
-	case st.na == noTime && until == "":
+	case scope.Namespace != "":
+		return kind + "s in " + scope.Namespace + " whose names were not recorded changed by " + when(st.na)
+	case st.na == instant.None && until == "":
 		return "no complete listing of " + kind + "s was ever taken"
-	case st.na == noTime:
+	case st.na == instant.None:
 		return "nothing tells what " + kind + "s there were before the first complete listing, by " + until
 	case until == "":
 		return "changes of " + kind + "s were not followed from " + when(st.na) + " on"
@@ -108,4 +110,4 @@ func scopeReason(scope objectKey, line []step, i int) string {
 	return "changes of " + kind + "s were not followed from " + when(st.na) + " until the listing by " + until
 }
 
-func when(t int64) string { return timeOf(t).Format(time.RFC3339Nano) }
+func when(t int64) string { return instant.Time(t).Format(time.RFC3339Nano) }

@@ -9,45 +9,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
-
-// Apiservers is no resource of Kubernetes: the versions apiservers had, as their own requests
-// show ([event.Sighting]).
-const Apiservers = "apiservers"
-
-// apiserverName is the name of the observations of an apiserver, which events carry as their
-// Server; "" is where that says nothing.
-func apiserverName(server string) string {
-	if server == "" {
-		return "kube-apiserver"
-	}
-	return "kube-apiserver/" + server
-}
-
-// sighted is what is stored of a sighting.
-type sighted struct {
-	Kind    string `json:"kind"`
-	Version string `json:"version"`
-	Minor   int    `json:"minor"`
-}
-
-// sighting returns what a request of an apiserver itself says of its version. Its time is that
-// of the span in which it says the same as every other.
-func sighting(e *event.Event) (Observation, bool) {
-	version, minor, ok := event.Sighting(e)
-	if !ok {
-		return Observation{}, false
-	}
-	object, err := json.Marshal(sighted{Kind: "APIServer", Version: version, Minor: minor})
-	if err != nil {
-		return Observation{}, false
-	}
-	from := e.RequestReceivedTimestamp.Truncate(event.SightingEvery)
-	return Observation{
-		Source: SourceAudit, Resource: Apiservers, Name: apiserverName(e.Server), Object: object,
-		NotBefore: from, NotAfter: from.Add(event.SightingEvery),
-	}, true
-}
 
 // Release is a minor version an apiserver was seen with, 36 for 1.36, and the first and the last
 // time it was, to ten minutes.
@@ -71,8 +35,8 @@ type release struct {
 }
 
 // takeSighting records that an apiserver was seen with a version.
-func (s *State) takeSighting(o *Observation, at span) []Effect {
-	var seen sighted
+func (s *State) takeSighting(o *observe.Observation, at span) []Effect {
+	var seen observe.Sighted
 	if json.Unmarshal(o.Object, &seen) != nil || seen.Minor < 1 || !strings.HasPrefix(o.Name, "kube-apiserver") {
 		return nil
 	}
@@ -117,9 +81,9 @@ func (r releases) effect(name string, is releases) []Effect {
 	if first < 0 {
 		return nil
 	}
-	e := Effect{Resource: Apiservers, Name: name, From: timeOf(points[first]), subjects: Subjects{All: true, AllNamespaces: true}}
+	e := Effect{Resource: observe.Apiservers, Name: name, From: instant.Time(points[first]), subjects: Subjects{All: true, AllNamespaces: true}}
 	if last+1 < len(points) {
-		e.To = timeOf(points[last+1])
+		e.To = instant.Time(points[last+1])
 	}
 	return []Effect{e}
 }
@@ -139,8 +103,8 @@ func (s *State) Releases(server string, at time.Time, dst []int) []int {
 	if len(all) == 0 {
 		return dst
 	}
-	t := nanos(at)
-	if own := all[apiserverName(server)]; len(own) > 0 {
+	t := instant.Of(at)
+	if own := all[observe.ServerName(server)]; len(own) > 0 {
 		return own.at(t, dst)
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -195,7 +159,7 @@ func (s *State) Servers() map[string][]Release {
 	for name, list := range s.apiservers() {
 		_, server, _ := strings.Cut(name, "/")
 		for _, r := range list {
-			out[server] = append(out[server], Release{r.minor, timeOf(r.first), timeOf(r.last)})
+			out[server] = append(out[server], Release{r.minor, instant.Time(r.first), instant.Time(r.last)})
 		}
 		slices.SortFunc(out[server], func(a, b Release) int { return a.First.Compare(b.First) })
 	}

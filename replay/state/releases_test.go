@@ -9,12 +9,13 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // seen is a request of an apiserver itself.
-func seen(t *testing.T, at string, server string, minor int) []state.Observation {
+func seen(t *testing.T, at string, server string, minor int) []observe.Observation {
 	t.Helper()
-	obs, err := state.FromEvent(&event.Event{
+	obs, err := observe.FromEvent(&event.Event{
 		Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/api/v1/nodes", RequestReceivedTimestamp: clock(t, at), Server: server,
 		User: event.User{Username: "system:apiserver"}, SourceIPs: []string{"::1"}, UserAgent: fmt.Sprintf("kube-apiserver/v1.%d.1 (linux/amd64) kubernetes/abc", minor),
 	})
@@ -26,7 +27,7 @@ func seen(t *testing.T, at string, server string, minor int) []state.Observation
 
 func TestReleases(t *testing.T) {
 	s := state.New("c")
-	for _, o := range [][]state.Observation{
+	for _, o := range [][]observe.Observation{
 		seen(t, "12:03:00", "", 36), seen(t, "13:00:00", "", 36), // and then it was updated
 		seen(t, "13:25:00", "", 37), seen(t, "15:00:00", "", 37),
 		seen(t, "12:00:00", "other", 28),
@@ -66,7 +67,7 @@ func TestReleasesInAnyOrder(t *testing.T) {
 	ask := func(s *state.State, at time.Time) string { return fmt.Sprint(s.Releases("", at, nil)) }
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
-		var obs []state.Observation
+		var obs []observe.Observation
 		for range 1 + rnd.IntN(8) {
 			at := fmt.Sprintf("%02d:%02d:00", 8+rnd.IntN(8), rnd.IntN(60))
 			obs = append(obs, seen(t, at, "", 36+rnd.IntN(3))...)
@@ -80,7 +81,7 @@ func TestReleasesInAnyOrder(t *testing.T) {
 			for _, at := range times {
 				before[at] = ask(s, at)
 			}
-			decoded, err := state.DecodeObservation(o.Append(nil))
+			decoded, err := observe.Decode(o.Append(nil))
 			if err != nil {
 				t.Fatal(err)
 			}

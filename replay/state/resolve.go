@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
 // phase is what a step says of an object.
@@ -19,23 +22,23 @@ const (
 // in this phase. Steps of an object are in order; the spans' ends never decrease.
 type step struct {
 	span
-	phase   phase
-	assumed bool     // not bracketed by an observed write
-	rv      uint64   // 0 when not known
-	uid     string   // "" when not known
-	content *content // phasePresent only
-	bounds           // phaseUnknown only: an object between two contents that are known
-	mayEnd  bool     // a write that nobody knows the outcome of may end it
-	ending  bool     // its deletion has been asked for, or may have been
-	as      carry
+	phase          phase
+	assumed        bool             // not bracketed by an observed write
+	rv             uint64           // 0 when not known
+	uid            string           // "" when not known
+	content        *content.Content // phasePresent only
+	content.Bounds                  // phaseUnknown only: an object between two contents that are known
+	mayEnd         bool             // a write that nobody knows the outcome of may end it
+	ending         bool             // its deletion has been asked for, or may have been
+	as             carry
 }
 
 // same tells whether two steps cannot be told apart by any view.
 func (s *step) same(t *step) bool {
-	if s.phase != t.phase || !s.least.sameMeaning(t.least) || !s.most.sameMeaning(t.most) {
+	if s.phase != t.phase || !s.Least.SameMeaning(t.Least) || !s.Most.SameMeaning(t.Most) {
 		return false
 	}
-	return s.phase != phasePresent || s.uid == t.uid && s.content.sameMeaning(t.content)
+	return s.phase != phasePresent || s.uid == t.uid && s.content.SameMeaning(t.content)
 }
 
 // equal tells whether two steps are the same step: it must hold for every field, or a
@@ -58,7 +61,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 	steps := make([]step, 0, len(o.versions)+len(o.ends)+1)
 	for i := range incs {
 		inc := &incs[i]
-		since := noTime
+		since := instant.None
 		if len(steps) > 0 {
 			since = steps[len(steps)-1].na
 		}
@@ -217,7 +220,7 @@ func (o *object) heldBefore(steps []step, listings []*listing) []step {
 			found = b
 		}
 	}
-	if len(steps) == 0 || steps[0].nb == noTime || !lost || found == nil || !found.follows() ||
+	if len(steps) == 0 || steps[0].nb == instant.None || !lost || found == nil || !found.follows() ||
 		slices.ContainsFunc(o.versions, func(v version) bool { return v.seen.na <= found.na }) {
 		return steps
 	}
@@ -225,7 +228,7 @@ func (o *object) heldBefore(steps []step, listings []*listing) []step {
 	if slices.ContainsFunc(o.missing, vacant) || slices.ContainsFunc(listings, func(l *listing) bool { return vacant(l.presence) && !o.presentIn(l) }) {
 		return steps
 	}
-	return slices.Insert(steps, 0, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true, ending: true})
+	return slices.Insert(steps, 0, step{span: span{instant.None, instant.None}, phase: phaseUnknown, assumed: true, ending: true})
 }
 
 // watched tells whether a watch saw what the write did: the first version or end that only
@@ -270,7 +273,7 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	}
 	if creates && at == 0 && !clash && b.follows() && !b.maybe {
 		// It was there before, with content nobody recorded, perhaps being deleted.
-		steps = slices.Insert(steps, 0, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true, ending: true})
+		steps = slices.Insert(steps, 0, step{span: span{instant.None, instant.None}, phase: phaseUnknown, assumed: true, ending: true})
 		at = 1
 	}
 	// before is the step in force when the write was made.
@@ -278,10 +281,10 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	if absent && !clash && (!creates || b.absent || b.maybe && b.ending) {
 		return steps
 	}
-	if clash && steps[at-1].phase == phaseAbsent && !steps[at-1].assumed && b.unchanged && (o.key.res.kind() == 0 || b.content != nil && b.content.deleting) {
+	if clash && steps[at-1].phase == phaseAbsent && !steps[at-1].assumed && b.unchanged && (o.key.Resource.RBACKind() == 0 || b.content != nil && b.content.Deleting) {
 		return steps // it had ended when both were done: none of the two can make an object
 	}
-	ending := b.unchanged && b.content != nil && b.content.deleting // it, or what it overlaps or follows, may be its deletion
+	ending := b.unchanged && b.content != nil && b.content.Deleting // it, or what it overlaps or follows, may be its deletion
 	for i := range steps[:at] {
 		ending = ending || (i == at-1 || steps[i].overlaps(b.span)) && (steps[i].isEnding() || steps[i].phase == phaseAbsent)
 	}
@@ -301,7 +304,7 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	if b.created && (b.content == nil || b.maybe || clash) {
 		o.unnamed(steps[:at], b)
 	}
-	if o.key.res.kind() != 0 && !clash && !b.absent && (b.ending || b.maybe) {
+	if o.key.Resource.RBACKind() != 0 && !clash && !b.absent && (b.ending || b.maybe) {
 		s.as |= carryLost
 		if s.content = b.content; b.created {
 			s.as |= carryMade
@@ -327,7 +330,7 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 		if b.update {
 			s.as |= carryLife
 		}
-		if b.content.patch() != nil {
+		if b.content.Patch() != nil {
 			s.as |= carryPatched
 		}
 	}
@@ -427,7 +430,7 @@ func tighten(steps []step) {
 	for i := len(steps) - 2; i >= 0; i-- {
 		steps[i].na = min(steps[i].na, steps[i+1].na)
 	}
-	nb := noTime
+	nb := instant.None
 	for i := range steps {
 		nb = max(nb, steps[i].nb)
 		steps[i].nb = min(nb, steps[i].na)

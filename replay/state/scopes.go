@@ -3,6 +3,8 @@ package state
 import (
 	"cmp"
 	"slices"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
 // certainty orders the steps of a scope at one moment: a listing makes known what never was, and
@@ -25,7 +27,7 @@ func (s *step) certainty() int {
 func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 	var steps []step
 	if whole {
-		steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+		steps = append(steps, step{span: span{instant.None, instant.None}, phase: phaseUnknown, assumed: true})
 	}
 	for _, g := range gaps {
 		at := g.span
@@ -36,7 +38,7 @@ func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 	}
 	for _, l := range listings {
 		at := l.ended
-		if l.since != noTime && l.since < at {
+		if l.since != instant.None && l.since < at {
 			back := l.since
 			for _, g := range gone {
 				if g.na > back && g.nb <= l.ended {
@@ -44,7 +46,7 @@ func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 				}
 			}
 			if !whole && back > l.since {
-				steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+				steps = append(steps, step{span: span{instant.None, instant.None}, phase: phaseUnknown, assumed: true})
 			}
 			if !slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
 				at = back

@@ -17,6 +17,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 var update = flag.Bool("update", false, "rewrite the expectations of testdata/scripts")
@@ -89,7 +91,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-func dump(obs []state.Observation) string {
+func dump(obs []observe.Observation) string {
 	var sb strings.Builder
 	for _, o := range obs {
 		sb.Write(o.Append(nil))
@@ -101,12 +103,12 @@ func dump(obs []state.Observation) string {
 // script is a parsed script: what was observed, and the lines to answer.
 type script struct {
 	lines        []string
-	observations []state.Observation
+	observations []observe.Observation
 }
 
 func parseScript(t *testing.T, text string) *script {
 	sc := &script{}
-	var pending []state.Observation
+	var pending []observe.Observation
 	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if strings.HasPrefix(line, ">") {
 			continue
@@ -119,13 +121,13 @@ func parseScript(t *testing.T, text string) *script {
 		switch f[0] {
 		case "object":
 			o := newFields(t, f[1], f[2], f[3:])
-			pending = append(pending, state.Observation{
+			pending = append(pending, observe.Observation{
 				Resource: f[1], Namespace: o.namespace, Name: o.name, UID: o.opt["uid"],
 				ResourceVersion: o.opt["rv"], Object: o.object(true),
 			})
 		case "state":
 			o := newFields(t, "", "", f[3:])
-			snap := state.Snapshot{Began: clock(t, f[1]), Ended: clock(t, f[2]), Kinds: state.Resources(), Objects: pending}
+			snap := observe.Snapshot{Began: clock(t, f[1]), Ended: clock(t, f[2]), Kinds: kept.Resources(), Objects: pending}
 			if k := o.opt["kinds"]; k != "" {
 				snap.Kinds = strings.Split(k, ",")
 			}
@@ -142,8 +144,8 @@ func parseScript(t *testing.T, text string) *script {
 			sc.observations = append(sc.observations, auditWrite(t, f[1], f[2], f[3], f[4], name, rest)...)
 		case "watch":
 			o := newFields(t, f[3], f[4], f[5:])
-			w := state.Observation{
-				Source: state.SourceWatch, Resource: f[3], Namespace: o.namespace, Name: o.name,
+			w := observe.Observation{
+				Source: observe.SourceWatch, Resource: f[3], Namespace: o.namespace, Name: o.name,
 				UID: o.opt["uid"], ResourceVersion: o.opt["rv"], NotBefore: clock(t, f[1]), NotAfter: clock(t, f[2]),
 			}
 			if _, w.Deleted = o.opt["deleted"]; !w.Deleted {
@@ -151,8 +153,8 @@ func parseScript(t *testing.T, text string) *script {
 			}
 			sc.observations = append(sc.observations, w)
 		case "gap":
-			sc.observations = append(sc.observations, state.Observation{
-				Source: state.SourceWatch, Resource: f[2], AllOf: true, Unknown: true,
+			sc.observations = append(sc.observations, observe.Observation{
+				Source: observe.SourceWatch, Resource: f[2], AllOf: true, Unknown: true,
 				NotBefore: clock(t, f[1]), NotAfter: clock(t, f[1]),
 			})
 		case "at", "window", "namespace", "account", "account-in", "history":
@@ -265,12 +267,12 @@ func newFields(t *testing.T, resource, name string, words []string) *fields {
 }
 
 var kinds = map[string][2]string{
-	state.Roles:               {"rbac.authorization.k8s.io/v1", "Role"},
-	state.ClusterRoles:        {"rbac.authorization.k8s.io/v1", "ClusterRole"},
-	state.RoleBindings:        {"rbac.authorization.k8s.io/v1", "RoleBinding"},
-	state.ClusterRoleBindings: {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"},
-	state.Namespaces:          {"v1", "Namespace"},
-	state.ServiceAccounts:     {"v1", "ServiceAccount"},
+	kept.Roles:               {"rbac.authorization.k8s.io/v1", "Role"},
+	kept.ClusterRoles:        {"rbac.authorization.k8s.io/v1", "ClusterRole"},
+	kept.RoleBindings:        {"rbac.authorization.k8s.io/v1", "RoleBinding"},
+	kept.ClusterRoleBindings: {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"},
+	kept.Namespaces:          {"v1", "Namespace"},
+	kept.ServiceAccounts:     {"v1", "ServiceAccount"},
 }
 
 // object renders the object as JSON; stored tells whether it carries what the server adds.
@@ -296,20 +298,20 @@ func (o *fields) object(stored bool) []byte {
 	}
 	obj := map[string]any{"apiVersion": kinds[o.resource][0], "kind": kinds[o.resource][1], "metadata": md}
 	switch o.resource {
-	case state.Roles, state.ClusterRoles:
+	case kept.Roles, kept.ClusterRoles:
 		verb := o.opt["verbs"]
 		if verb == "" {
 			verb = "get"
 		}
 		obj["rules"] = []any{map[string]any{"apiGroups": []string{""}, "resources": []string{"pods"}, "verbs": strings.Split(verb, ",")}}
-	case state.RoleBindings, state.ClusterRoleBindings:
+	case kept.RoleBindings, kept.ClusterRoleBindings:
 		user := o.opt["user"]
 		if user == "" {
 			user = "alice"
 		}
 		obj["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
 		obj["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
-	case state.Namespaces:
+	case kept.Namespaces:
 		if _, ok := o.opt["emptied"]; ok {
 			obj["spec"] = map[string]any{}
 		} else {
@@ -325,9 +327,9 @@ func (o *fields) object(stored bool) []byte {
 }
 
 // auditWrite makes the audit event of a write and reads it.
-func auditWrite(t *testing.T, received, done, verb, resource, name string, words []string) []state.Observation {
+func auditWrite(t *testing.T, received, done, verb, resource, name string, words []string) []observe.Observation {
 	t.Helper()
-	obs, err := state.FromEvent(auditEvent(t, received, done, verb, resource, name, words))
+	obs, err := observe.FromEvent(auditEvent(t, received, done, verb, resource, name, words))
 	if err != nil {
 		t.Fatal(err)
 	}

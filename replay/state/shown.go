@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/state/content"
 )
 
 // settleAfter is how long what was asked for may go on when its answer is lost, as long as nothing
@@ -23,34 +23,6 @@ func (b *blind) lingers() int64 {
 // settledBy tells whether nothing comes any more of the writes that left the object in doubt.
 func (s *step) settledBy(at int64) bool {
 	return s.as&carryLate == 0 || at >= s.na+settleAfter
-}
-
-// shown translates a request that found a role or binding: what it holds, where the answer was
-// recorded, else that it is there.
-func shown(e *event.Event) ([]Observation, error) {
-	t, ok := parseTarget(e.RequestURI)
-	if !ok {
-		return nil, nil
-	}
-	w := write{event: e, target: t, base: Observation{
-		Source: SourceRead, Resource: t.res.String(), Namespace: t.namespace, Name: t.name,
-		NotBefore: e.RequestReceivedTimestamp, NotAfter: e.StageTimestamp,
-	}}
-	there := w.base
-	there.Unchanged = true
-	if there.Name == "" {
-		there.Name = e.ObjectRef.Name
-	}
-	if e.Verb != "get" {
-		return []Observation{there}, nil
-	}
-	a, err := w.answer(e.ResponseObject)
-	if err != nil || a.raw == nil || a.head.Metadata.ResourceVersion == "" {
-		return []Observation{there}, err
-	}
-	o := w.observe(&a)
-	o.ResourceVersion, o.Object = a.head.Metadata.ResourceVersion, a.raw
-	return []Observation{o, there}, nil
 }
 
 // insertShown places requests that found the object where no change of it was under way. They tell
@@ -77,11 +49,11 @@ func (s *step) found(before *step) {
 	at, as := s.span, s.as
 	*s = *before
 	s.span, s.as = at, as
-	if before.phase != phaseUnknown || before.least != nil || before.there == nil || before.mayEnd && at.nb < before.na+settleAfter {
+	if before.phase != phaseUnknown || before.Least != nil || before.There == nil || before.mayEnd && at.nb < before.na+settleAfter {
 		return
 	}
-	if s.as, s.least, s.mayEnd = carryNothing, s.there, false; s.most.sameMeaning(s.least) {
-		s.phase, s.content, s.bounds = phasePresent, s.most, bounds{}
+	if s.as, s.Least, s.mayEnd = carryNothing, s.There, false; s.Most.SameMeaning(s.Least) {
+		s.phase, s.content, s.Bounds = phasePresent, s.Most, content.Bounds{}
 	}
 }
 
@@ -192,6 +164,6 @@ func (b *blind) mayMake() bool {
 	if !b.maybe || b.content == nil {
 		return false
 	}
-	p := b.content.patch()
-	return p == nil || p.made != nil || p.blind
+	p := b.content.Patch()
+	return p == nil || p.Made != nil || p.Blind
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // TestReadsSettleLostAnswers: a request that finds a binding there, or missing, settles what a lost
@@ -45,9 +47,9 @@ func TestReadsSettleLostAnswers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := state.New("c")
 			at := clock(t, "12:00:00")
-			snap := state.Snapshot{Began: at, Ended: at, Since: at, Kinds: state.Resources()}
+			snap := observe.Snapshot{Began: at, Ended: at, Since: at, Kinds: kept.Resources()}
 			if c.before != "" {
-				snap.Objects = []state.Observation{{Resource: state.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "7", Object: []byte(c.before)}}
+				snap.Objects = []observe.Observation{{Resource: kept.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "7", Object: []byte(c.before)}}
 			}
 			if _, err := s.LoadSnapshot(snap); err != nil {
 				t.Fatal(err)

@@ -1,6 +1,11 @@
 package state
 
-import "time"
+import (
+	"time"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+)
 
 // Signer returns the signer that a certificate signing request named at a moment. It never
 // changes while the request is there. Known is Unknown too when the request is there and its
@@ -8,11 +13,11 @@ import "time"
 func (s *State) Signer(name string, at time.Time) (signer string, known Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st, known := s.lookup(objectKey{res: resSigning, name: name}, nanos(at))
+	st, known := s.lookup(kept.Key{Resource: kept.ResSigning, Name: name}, instant.Of(at))
 	if known != Present {
 		return "", known
 	}
-	if f := st.content.signing(); f != nil && f.Signer != "" {
+	if f := st.content.Signing(); f != nil && f.Signer != "" {
 		return f.Signer, Present
 	}
 	return "", Unknown

@@ -4,17 +4,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 func TestSigner(t *testing.T) {
-	snap, _, err := ReadSnapshot(strings.NewReader(`{"apiVersion":"v1","kind":"List","items":[
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(`{"apiVersion":"v1","kind":"List","items":[
 		{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"c","uid":"u","resourceVersion":"7","creationTimestamp":"2026-01-01T00:00:00Z"},
 		 "spec":{"signerName":"example.com/s","request":"","usages":[]}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	listed := time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC)
-	snap.Kinds, snap.Began, snap.Ended = Resources(), listed, listed
+	snap.Kinds, snap.Began, snap.Ended = kept.Resources(), listed, listed
 	s := New("c")
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)

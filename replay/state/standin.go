@@ -5,14 +5,11 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// The apiserver makes a name of what a request asks for (names.SimpleNameGenerator): its first 58 bytes
-// and five characters of its own.
-const (
-	maxGenerated   = 58
-	generatedBytes = 5
-)
+// generatedBytes is how many characters of its own the apiserver ends a name with that it makes (names.SimpleNameGenerator).
+const generatedBytes = 5
 
 // standsFor returns how the names of stand-ins begin that may be an object of a name; "" for none.
 func standsFor(name string) string {
@@ -23,45 +20,45 @@ func standsFor(name string) string {
 }
 
 // beginningOf returns the key under which a stand-in is found; ok is false for any other object.
-func beginningOf(k objectKey) (beginning objectKey, ok bool) {
-	i := strings.IndexByte(k.name, '/')
-	if k.res.kind() == 0 || i < 0 {
-		return objectKey{}, false
+func beginningOf(k kept.Key) (beginning kept.Key, ok bool) {
+	i := strings.IndexByte(k.Name, '/')
+	if k.Resource.RBACKind() == 0 || i < 0 {
+		return kept.Key{}, false
 	}
-	return objectKey{k.res, k.namespace, k.name[:i+1]}, true
+	return kept.Key{Resource: k.Resource, Namespace: k.Namespace, Name: k.Name[:i+1]}, true
 }
 
 // noteStandIn remembers a stand-in by how its name begins.
-func (s *State) noteStandIn(k objectKey) {
+func (s *State) noteStandIn(k kept.Key) {
 	beginning, ok := beginningOf(k)
 	if !ok {
 		return
 	}
 	if s.standIns == nil {
-		s.standIns = map[objectKey][]string{}
+		s.standIns = map[kept.Key][]string{}
 	}
-	s.standIns[beginning] = append(s.standIns[beginning], k.name)
+	s.standIns[beginning] = append(s.standIns[beginning], k.Name)
 }
 
 // dropStandIn forgets a stand-in that is not held any more: clients choose how many there are.
-func (s *State) dropStandIn(k objectKey) {
+func (s *State) dropStandIn(k kept.Key) {
 	beginning, ok := beginningOf(k)
 	if !ok {
 		return
 	}
-	left := slices.DeleteFunc(s.standIns[beginning], func(name string) bool { return name == k.name })
+	left := slices.DeleteFunc(s.standIns[beginning], func(name string) bool { return name == k.Name })
 	if s.standIns[beginning] = left; len(left) == 0 {
 		delete(s.standIns, beginning)
 	}
 }
 
 // mayStandIn tells whether, in a window, an object whose name nobody knows may have had this one.
-func (s *State) mayStandIn(k objectKey, from, to int64) bool {
+func (s *State) mayStandIn(k kept.Key, from, to int64) bool {
 	if len(s.standIns) == 0 {
 		return false
 	}
-	for _, name := range s.standIns[objectKey{k.res, k.namespace, standsFor(k.name)}] {
-		steps, _ := inForce(s.objects[k.res][objectKey{k.res, k.namespace, name}].line, from, to)
+	for _, name := range s.standIns[kept.Key{Resource: k.Resource, Namespace: k.Namespace, Name: standsFor(k.Name)}] {
+		steps, _ := inForce(s.objects[k.Resource][kept.Key{Resource: k.Resource, Namespace: k.Namespace, Name: name}].line, from, to)
 		if slices.ContainsFunc(steps, func(st step) bool { return st.phase != phaseAbsent }) {
 			return true
 		}

@@ -10,7 +10,11 @@ import (
 	"sync/atomic"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // ErrOtherCluster is returned for a snapshot that contradicts what is known of the
@@ -25,16 +29,16 @@ type State struct {
 	timeline atomic.Pointer[timeline]
 	views    materialiser
 
-	mu       sync.RWMutex                    // guards what follows against the readers of single objects
-	objects  [resCount]map[objectKey]*object // and scopes; of pods and credentials scopes only
-	listings [resCount][]*listing            // by (ended, began)
-	gone     map[objectKey][]blind           // collections deleted without a list, by scope
-	standIns map[objectKey][]string          // names of stand-ins, by how they begin
-	refs     map[objectKey]map[objectKey]struct{}
+	mu       sync.RWMutex                        // guards what follows against the readers of single objects
+	objects  [kept.ResCount]map[kept.Key]*object // and scopes; of pods and credentials scopes only
+	listings [kept.ResCount][]*listing           // by (ended, began)
+	gone     map[kept.Key][]blind                // collections deleted without a list, by scope
+	standIns map[kept.Key][]string               // names of stand-ins, by how they begin
+	refs     map[kept.Key]map[kept.Key]struct{}
 	versions int
 	// lookedFor is how many objects were first heard of by being looked for in vain.
 	lookedFor int
-	in        interner
+	in        content.Interner
 	history   history
 
 	pods        pods
@@ -50,17 +54,17 @@ type State struct {
 // New returns the empty State of a cluster: everything is unknown.
 func New(cluster string) *State {
 	s := &State{
-		cluster: cluster, gone: map[objectKey][]blind{},
-		refs: map[objectKey]map[objectKey]struct{}{},
-		pods: newPods(), credentials: map[string]*credential{}, horizon: noTime, graph: graph.New(),
+		cluster: cluster, gone: map[kept.Key][]blind{},
+		refs: map[kept.Key]map[kept.Key]struct{}{},
+		pods: newPods(), credentials: map[string]*credential{}, horizon: instant.None, graph: graph.New(),
 	}
 	s.views.root = &cell{views: [1]View{{RBAC: rbacindex.Empty()}}}
 	s.timeline.Store(&timeline{})
-	var dirty []objectKey
-	for res := resNone + 1; res < resCount; res++ {
-		k := objectKey{res: res}
-		s.objects[res] = map[objectKey]*object{}
-		s.objects[k.res][k] = &object{key: k}
+	var dirty []kept.Key
+	for res := kept.ResNone + 1; res < kept.ResCount; res++ {
+		k := kept.Key{Resource: res}
+		s.objects[res] = map[kept.Key]*object{}
+		s.objects[k.Resource][k] = &object{key: k}
 		dirty = append(dirty, k)
 	}
 	s.resolve(dirty)
@@ -93,7 +97,7 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := Stats{Versions: s.size(), Strings: len(s.in.table), Pods: s.pods.count, Credentials: len(s.credentials),
+	st := Stats{Versions: s.size(), Strings: s.in.Size(), Pods: s.pods.count, Credentials: len(s.credentials),
 		HistoryBytes: s.history.bytes, Forgotten: s.history.lost}
 	for _, objects := range s.objects {
 		st.Objects += len(objects)
@@ -111,10 +115,10 @@ func (s *State) size() int { return s.versions + s.pods.count + len(s.credential
 // changed of the past and the present: nothing when they were known. Observations that
 // name no kept resource, or no object, are ignored. The observations' buffers are not
 // kept.
-func (s *State) Apply(obs ...Observation) []Effect {
+func (s *State) Apply(obs ...observe.Observation) []Effect {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var dirty []objectKey
+	var dirty []kept.Key
 	var effects []Effect
 	before := s.whole()
 	for i := range obs {
@@ -134,60 +138,60 @@ func (s *State) Apply(obs ...Observation) []Effect {
 
 // take records one observation and appends the keys that must be resolved anew. The effects of
 // what needs no resolving are appended at once.
-func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []objectKey {
-	at := span{nanos(o.NotBefore), nanos(o.NotAfter)}
+func (s *State) take(o *observe.Observation, dirty []kept.Key, effects *[]Effect) []kept.Key {
+	at := span{instant.Of(o.NotBefore), instant.Of(o.NotAfter)}
 	if at.na < at.nb {
 		at.na = at.nb // clocks were set back between the two readings
 	}
-	res := resourceOf(o.Resource)
-	if res == resNone {
-		if o.Resource == Apiservers {
+	res := kept.ResourceOf(o.Resource)
+	if res == kept.ResNone {
+		if o.Resource == observe.Apiservers {
 			*effects = append(*effects, s.takeSighting(o, at)...)
 		}
 		return dirty
 	}
-	if s.horizon != noTime && at.na < s.horizon {
+	if s.horizon != instant.None && at.na < s.horizon {
 		said := s.late(o, res)
-		o, at.na = &said, nanos(said.NotAfter)
+		o, at.na = &said, instant.Of(said.NotAfter)
 	}
-	if res == resPod && o.AllOf && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" && len(o.Object) > 0 {
+	if res == kept.ResPod && o.AllOf && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" && len(o.Object) > 0 {
 		if s.takeUnnamed(o.Namespace, at) {
-			*effects = append(*effects, Effect{Resource: Pods, Namespace: o.Namespace, From: timeOf(at.nb)})
+			*effects = append(*effects, Effect{Resource: kept.Pods, Namespace: o.Namespace, From: instant.Time(at.nb)})
 		}
 		return dirty
 	}
 	if o.AllOf {
 		n := len(dirty)
-		dirty = s.takeScope(o, objectKey{res: res, namespace: o.Namespace}, at, dirty)
-		if res == resPod && len(dirty) > n && len(s.pods.unnamed) > 0 {
-			*effects = append(*effects, Effect{Resource: Pods, From: timeOf(at.nb)}) // names are told again
+		dirty = s.takeScope(o, kept.Key{Resource: res, Namespace: o.Namespace}, at, dirty)
+		if res == kept.ResPod && len(dirty) > n && len(s.pods.unnamed) > 0 {
+			*effects = append(*effects, Effect{Resource: kept.Pods, From: instant.Time(at.nb)}) // names are told again
 		}
 		return dirty
 	}
-	if res == resCredential {
+	if res == kept.ResCredential {
 		if s.takeIssue(o) {
 			*effects = append(*effects, credentialEffect(o.Name))
 		}
 		return dirty
 	}
-	if o.Name == "" || res.namespaced() != (o.Namespace != "") {
+	if o.Name == "" || res.Namespaced() != (o.Namespace != "") {
 		return dirty
 	}
-	if res == resPod {
+	if res == kept.ResPod {
 		s.takePod(o, at)
 		return dirty
 	}
-	k := objectKey{res, s.in.str(o.Namespace), s.in.str(o.Name)}
-	obj := s.objects[k.res][k]
+	k := kept.Key{Resource: res, Namespace: s.in.Str(o.Namespace), Name: s.in.Str(o.Name)}
+	obj := s.objects[k.Resource][k]
 	if obj == nil {
-		if o.Deleted && o.Complete || o.Source == SourceRead && o.UID == "" {
+		if o.Deleted && o.Complete || o.Source == observe.SourceRead && o.UID == "" {
 			if s.lookedFor >= maxLookedFor {
 				return dirty
 			}
 			s.lookedFor++
 		}
 		obj = &object{key: k}
-		s.objects[k.res][k] = obj
+		s.objects[k.Resource][k] = obj
 		s.noteStandIn(k)
 	}
 	size := obj.size()
@@ -200,34 +204,34 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 }
 
 // takeObject records an observation of one object; false when it says nothing new.
-func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effect) bool {
+func (s *State) takeObject(o *observe.Observation, obj *object, at span, effects *[]Effect) bool {
 	switch {
 	case o.Deleted && o.Complete:
 		return obj.addMissing(presence{at.nb, at.na})
-	case o.Source == SourceRead && o.UID == "":
+	case o.Source == observe.SourceRead && o.UID == "":
 		return obj.addShown(presence{at.nb, at.na})
 	case o.Deleted && o.Unknown:
-		return obj.addBlind(blind{span: at, ending: true, maybe: o.Unchanged && obj.key.res.kind() != 0})
+		return obj.addBlind(blind{span: at, ending: true, maybe: o.Unchanged && obj.key.Resource.RBACKind() != 0})
 	case o.Deleted && o.UID == "":
 		return obj.addBlind(blind{span: at, absent: true})
 	case o.Deleted:
-		return obj.addEnd(s.in.str(o.UID), o.Source, at, o.Update)
+		return obj.addEnd(s.in.Str(o.UID), o.Source, at, o.Update)
 	}
-	listed := o.Source == SourceSnapshot && obj.addPresence(presence{at.nb, at.na})
-	var c *content
-	patched := o.Patch && obj.key.res.kind() != 0
-	maybe := o.Unknown && obj.key.res.kind() != 0 && (len(o.Object) > 0 || patched)
+	listed := o.Source == observe.SourceSnapshot && obj.addPresence(presence{at.nb, at.na})
+	var c *content.Content
+	patched := o.Patch && obj.key.Resource.RBACKind() != 0
+	maybe := o.Unknown && obj.key.Resource.RBACKind() != 0 && (len(o.Object) > 0 || patched)
 	switch {
 	case patched:
-		c = s.in.patch(obj.key.res, obj.key, o.Object)
-		s.refer(obj.key, c.patch().made)
+		c = s.in.Patch(obj.key.Resource, obj.key, o.Object)
+		s.refer(obj.key, c.Patch().Made)
 	case len(o.Object) > 0 && (!o.Unknown || maybe):
 		// Content that cannot be read is unknown content: the write happened.
-		c, _ = s.in.parse(obj.key.res, obj.key, o.Object)
+		c, _ = s.in.Parse(obj.key.Resource, obj.key, o.Object)
 	}
 	s.refer(obj.key, c)
-	if f := c.signing(); f != nil && f.Certificate != nil && s.takeCredential(f.Certificate.ID, "", &facts{
-		Signer: f.Signer, By: f.By, Certificate: f.Certificate, Issued: &credentialFacts{CSR: obj.key.name},
+	if f := c.Signing(); f != nil && f.Certificate != nil && s.takeCredential(f.Certificate.ID, "", &kept.Facts{
+		Signer: f.Signer, By: f.By, Certificate: f.Certificate, Issued: &kept.Issue{CSR: obj.key.Name},
 	}) {
 		*effects = append(*effects, credentialEffect(f.Certificate.ID))
 	}
@@ -235,47 +239,47 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 	if err != nil || rv == 0 || o.UID == "" || maybe {
 		b := blind{span: at, content: c, unchanged: o.Unchanged, created: o.Created, update: o.Update, maybe: maybe && c != nil}
 		if c != nil {
-			b.digest = c.digest
+			b.digest = c.Digest
 		}
 		if !obj.addBlind(b) {
 			return listed
 		}
-		s.history.bytes += c.bytes()
+		s.history.bytes += c.Bytes()
 		return true
 	}
-	v := version{rv: rv, uid: s.in.str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created, updated: o.Source == SourceAudit && !o.Created, perhaps: o.Update}
+	v := version{rv: rv, uid: s.in.Str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created, updated: o.Source == observe.SourceAudit && !o.Created, perhaps: o.Update}
 	if !obj.addVersion(v, o.Source, at) {
 		return listed
 	}
-	s.history.bytes += c.bytes()
+	s.history.bytes += c.Bytes()
 	return true
 }
 
 // takeScope records an observation of all objects of a scope.
-func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKey) []objectKey {
-	if k.res == resPod {
-		s.touchPods(k.namespace)
+func (s *State) takeScope(o *observe.Observation, k kept.Key, at span, dirty []kept.Key) []kept.Key {
+	if k.Resource == kept.ResPod {
+		s.touchPods(k.Namespace)
 	}
 	switch {
 	case o.Complete:
-		l := &listing{presence: presence{at.nb, at.na}, since: nanos(o.Since)}
-		if l.began == noTime {
+		l := &listing{presence: presence{at.nb, at.na}, since: instant.Of(o.Since)}
+		if l.began == instant.None {
 			l.began = l.ended
 		}
-		list := s.listings[k.res]
+		list := s.listings[k.Resource]
 		i := sort.Search(len(list), func(i int) bool {
 			return list[i].ended > l.ended || list[i].ended == l.ended && list[i].began >= l.began
 		})
 		if i < len(list) && list[i].presence == l.presence {
 			// The same listing; what reaches back further says more.
-			if l.since == noTime || list[i].since != noTime && list[i].since <= l.since {
+			if l.since == instant.None || list[i].since != instant.None && list[i].since <= l.since {
 				return dirty
 			}
 			list[i].since = l.since
-			return append(dirty, objectKey{res: k.res})
+			return append(dirty, kept.Key{Resource: k.Resource})
 		}
-		s.listings[k.res] = slices.Insert(list, i, l)
-		return s.all(objectKey{res: k.res}, true, dirty)
+		s.listings[k.Resource] = slices.Insert(list, i, l)
+		return s.all(kept.Key{Resource: k.Resource}, true, dirty)
 	case o.Deleted:
 		list, ok := insertBlind(s.gone[k], blind{span: at, ending: true})
 		if !ok {
@@ -283,15 +287,15 @@ func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKe
 		}
 		s.gone[k] = list
 		s.versions++
-		if s.objects[k.res][k] == nil {
-			s.objects[k.res][k] = &object{key: k}
+		if s.objects[k.Resource][k] == nil {
+			s.objects[k.Resource][k] = &object{key: k}
 		}
 		return append(s.all(k, false, dirty), k)
 	case o.Unknown:
-		obj := s.objects[k.res][k]
+		obj := s.objects[k.Resource][k]
 		if obj == nil {
 			obj = &object{key: k}
-			s.objects[k.res][k] = obj
+			s.objects[k.Resource][k] = obj
 		}
 		if !obj.addBlind(blind{span: at}) {
 			return dirty
@@ -303,9 +307,9 @@ func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKe
 }
 
 // all appends the keys of a scope's objects, with the scopes themselves when asked.
-func (s *State) all(scope objectKey, scopes bool, dirty []objectKey) []objectKey {
-	for k := range s.objects[scope.res] {
-		if (scope.namespace == "" || k.namespace == scope.namespace) && (scopes || k.name != "") {
+func (s *State) all(scope kept.Key, scopes bool, dirty []kept.Key) []kept.Key {
+	for k := range s.objects[scope.Resource] {
+		if (scope.Namespace == "" || k.Namespace == scope.Namespace) && (scopes || k.Name != "") {
 			dirty = append(dirty, k)
 		}
 	}
@@ -313,18 +317,18 @@ func (s *State) all(scope objectKey, scopes bool, dirty []objectKey) []objectKey
 }
 
 // refer remembers which roles a binding has ever named.
-func (s *State) refer(binding objectKey, c *content) {
-	_, ref, ok := c.binding()
+func (s *State) refer(binding kept.Key, c *content.Content) {
+	_, ref, ok := c.Binding()
 	if !ok {
 		return
 	}
-	role := objectKey{res: resClusterRole, name: ref.Name}
+	role := kept.Key{Resource: kept.ResClusterRole, Name: ref.Name}
 	if ref.Kind == "Role" {
-		role = objectKey{resRole, binding.namespace, ref.Name}
+		role = kept.Key{Resource: kept.ResRole, Namespace: binding.Namespace, Name: ref.Name}
 	}
 	set := s.refs[role]
 	if set == nil {
-		set = map[objectKey]struct{}{}
+		set = map[kept.Key]struct{}{}
 		s.refs[role] = set
 	}
 	set[binding] = struct{}{}
@@ -332,12 +336,12 @@ func (s *State) refer(binding objectKey, c *content) {
 
 // resolve works out the lines of the keys anew, brings the timeline up to date, and
 // returns what changed.
-func (s *State) resolve(dirty []objectKey) []Effect {
-	slices.SortFunc(dirty, func(a, b objectKey) int {
+func (s *State) resolve(dirty []kept.Key) []Effect {
+	slices.SortFunc(dirty, func(a, b kept.Key) int {
 		switch {
 		case a == b:
 			return 0
-		case a.less(b):
+		case a.Less(b):
 			return -1
 		}
 		return 1
@@ -346,24 +350,24 @@ func (s *State) resolve(dirty []objectKey) []Effect {
 	var removed, added []entry
 	var effects []Effect
 	for _, k := range dirty {
-		obj := s.objects[k.res][k]
+		obj := s.objects[k.Resource][k]
 		old := obj.line
 		obj.line = s.line(obj)
 		i, j, ok := difference(old, obj.line)
 		if !ok {
 			continue
 		}
-		if k.res.kind() != 0 {
+		if k.Resource.RBACKind() != 0 {
 			removed = appendEntries(removed, k, old, i)
 			added = appendEntries(added, k, obj.line, i)
 		}
 		s.relate(obj)
-		if k.res.reduces() && k.name == "" && sameDoubt(old, obj.line) {
+		if k.Resource.Reduces() && k.Name == "" && sameDoubt(old, obj.line) {
 			continue
 		}
 		e := s.effect(obj, old, i, j)
-		if effects = append(effects, e); k.res == resServiceAccount && k.name != "" {
-			e.subjects = Subjects{All: true, Namespaces: []string{k.namespace}} // who may make pods that run as it
+		if effects = append(effects, e); k.Resource == kept.ResServiceAccount && k.Name != "" {
+			e.subjects = Subjects{All: true, Namespaces: []string{k.Namespace}} // who may make pods that run as it
 			effects = append(effects, e)
 		}
 	}
@@ -377,13 +381,13 @@ func (s *State) resolve(dirty []objectKey) []Effect {
 // line resolves one object or scope.
 func (s *State) line(obj *object) []step {
 	k := obj.key
-	listings := s.listings[k.res]
-	if k.name == "" {
-		return unknowns(k.namespace == "", obj.blinds, s.gone[k], listings)
+	listings := s.listings[k.Resource]
+	if k.Name == "" {
+		return unknowns(k.Namespace == "", obj.blinds, s.gone[k], listings)
 	}
-	scope := s.gone[objectKey{res: k.res}]
-	if k.namespace != "" {
-		if more := s.gone[objectKey{res: k.res, namespace: k.namespace}]; len(more) > 0 {
+	scope := s.gone[kept.Key{Resource: k.Resource}]
+	if k.Namespace != "" {
+		if more := s.gone[kept.Key{Resource: k.Resource, Namespace: k.Namespace}]; len(more) > 0 {
 			scope = slices.Concat(scope, more)
 			slices.SortFunc(scope, func(a, b blind) int {
 				switch {
@@ -416,7 +420,7 @@ func difference(a, b []step) (head, tail int, ok bool) {
 }
 
 // appendEntries appends a line's entries from a step on: the steps that some view shows.
-func appendEntries(list []entry, k objectKey, line []step, from int) []entry {
+func appendEntries(list []entry, k kept.Key, line []step, from int) []entry {
 	for i := from; i < len(line); i++ {
 		if i == 0 {
 			if line[0].phase == phaseAbsent {
@@ -464,28 +468,9 @@ func cancel(removed, added []entry) (r, a []entry) {
 
 // LoadSnapshot applies a complete listing. It refuses one of another cluster, with
 // ErrOtherCluster, before anything is changed.
-func (s *State) LoadSnapshot(snap Snapshot) ([]Effect, error) {
+func (s *State) LoadSnapshot(snap observe.Snapshot) ([]Effect, error) {
 	if err := s.CheckCluster(snap.Objects...); err != nil {
 		return nil, fmt.Errorf("load snapshot into cluster %s: %w", s.cluster, err)
 	}
 	return s.Apply(snap.Observations()...), nil
-}
-
-// Observations returns the snapshot as observations to apply, store or send: its objects,
-// then for each kind one that says the listing is complete. Their order does not matter.
-func (s *Snapshot) Observations() []Observation {
-	began, ended := s.bounds()
-	out := make([]Observation, 0, len(s.Objects)+len(s.Kinds))
-	for _, o := range s.Objects {
-		o.Source = SourceSnapshot
-		o.NotBefore, o.NotAfter = timeOf(began), timeOf(ended)
-		out = append(out, o)
-	}
-	for _, kind := range s.Kinds {
-		out = append(out, Observation{
-			Source: SourceSnapshot, Resource: kind, AllOf: true, Complete: true,
-			NotBefore: timeOf(began), NotAfter: timeOf(ended), Since: s.Since,
-		})
-	}
-	return out
 }

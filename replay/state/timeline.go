@@ -4,13 +4,15 @@ import (
 	"slices"
 	"sort"
 	"sync/atomic"
+
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // entry is one change of what the RBAC view shows: a step of one object, or of a scope.
 type entry struct {
 	step       // a copy: a pointer would keep every line there ever was
 	seq  int32 // index of the step in the object's line
-	key  objectKey
+	key  kept.Key
 }
 
 // entryLess is the order in which changes are taken to have become effective at the
@@ -20,7 +22,7 @@ func entryLess(a, b *entry) bool {
 		return a.na < b.na
 	}
 	if a.key != b.key {
-		return a.key.less(b.key)
+		return a.key.Less(b.key)
 	}
 	return a.seq < b.seq
 }

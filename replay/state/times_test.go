@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // A log may hold any year from 0 to 9999; nanoseconds since 1970 hold three centuries on
@@ -12,8 +14,8 @@ import (
 func TestTimesBeyondNanoseconds(t *testing.T) {
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	far := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-	written := func(name string, at time.Time) state.Observation {
-		return state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoles, Name: name, UID: name, ResourceVersion: "7",
+	written := func(name string, at time.Time) observe.Observation {
+		return observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: name, ResourceVersion: "7",
 			NotBefore: at, NotAfter: at.Add(time.Millisecond),
 			Object: []byte(`{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `","creationTimestamp":"` + at.Format(time.RFC3339) + `"}}`)}
 	}
@@ -32,7 +34,7 @@ func TestTimesBeyondNanoseconds(t *testing.T) {
 		{name: "after everything", object: "later", at: far.Add(time.Hour), there: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, known := s.Version(state.ClusterRoles, "", tc.object, tc.at)
+			_, known := s.Version(kept.ClusterRoles, "", tc.object, tc.at)
 			if (known == state.Present) != tc.there {
 				t.Errorf("%s is %s", tc.object, known)
 			}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // View is the cluster's RBAC state as of a time. It is immutable; the slices are shared
@@ -180,11 +182,11 @@ func (v Version) String() string {
 }
 
 // version describes a step.
-func (s *step) version(k objectKey) Version {
+func (s *step) version(k kept.Key) Version {
 	v := Version{
-		Resource: k.res.String(), Namespace: k.namespace, Name: k.name, UID: s.uid,
+		Resource: k.Resource.String(), Namespace: k.Namespace, Name: k.Name, UID: s.uid,
 		Deleted: s.phase == phaseAbsent, Unknown: s.phase == phaseUnknown, Assumed: s.assumed,
-		NotBefore: timeOf(s.nb), NotAfter: timeOf(s.na),
+		NotBefore: instant.Time(s.nb), NotAfter: instant.Time(s.na),
 	}
 	if s.rv != 0 {
 		v.ResourceVersion = strconv.FormatUint(s.rv, 10)
@@ -195,10 +197,10 @@ func (s *step) version(k objectKey) Version {
 // RBAC returns the view at a moment: every write that was done by then.
 func (s *State) RBAC(at time.Time) View {
 	tl := s.timeline.Load()
-	if n := s.before(nanos(at)); n != nil {
+	if n := s.before(instant.Of(at)); n != nil {
 		return n.RBAC(at)
 	}
-	return s.views.cell(tl, tl.at(nanos(at))).views[0]
+	return s.views.cell(tl, tl.at(instant.Of(at))).views[0]
 }
 
 // Prepare works out the newest view, after much was told: whoever asks next is spared what a
@@ -221,12 +223,12 @@ func (s *State) Prepare() {
 // may be shared and must not be modified.
 func (s *State) RBACWindow(from, to time.Time) []View {
 	tl := s.timeline.Load()
-	if n := s.before(nanos(from)); n != nil {
+	if n := s.before(instant.Of(from)); n != nil {
 		return s.windowFromNothing(n, from, to)
 	}
-	p := tl.at(nanos(from))
+	p := tl.at(instant.Of(from))
 	base := s.views.cell(tl, p)
-	end := nanos(to)
+	end := instant.Of(to)
 	if tl.quiet(p, end) {
 		return base.views[:1:1]
 	}

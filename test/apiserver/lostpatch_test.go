@@ -23,6 +23,9 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
 )
 
@@ -355,7 +358,7 @@ func (l *lostWrites) compare(began time.Time, events []*event.Event) {
 func (l *lostWrites) replica(began time.Time) *state.State {
 	l.t.Helper()
 	s := state.New("c")
-	if _, err := s.LoadSnapshot(state.Snapshot{Began: began, Ended: began, Kinds: state.Resources()}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: began, Ended: began, Kinds: kept.Resources()}); err != nil {
 		l.t.Fatal(err)
 	}
 	return s
@@ -363,7 +366,7 @@ func (l *lostWrites) replica(began time.Time) *state.State {
 
 func (l *lostWrites) apply(s *state.State, e *event.Event) {
 	l.t.Helper()
-	obs, err := state.FromEvent(e)
+	obs, err := observe.FromEvent(e)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -401,7 +404,7 @@ func misses(v *state.View, k rbacindex.Key, is any) string {
 	var most [][]string
 	within := false
 	v.Most.All(func(at rbacindex.Key, object any) bool {
-		if state.ObjectOf(at) == k {
+		if content.ObjectOf(at) == k {
 			parts := partsOf(object)
 			most = append(most, parts)
 			within = within || v.IsPart(k) || !slices.ContainsFunc(all, func(part string) bool { return !slices.Contains(parts, part) })

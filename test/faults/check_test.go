@@ -18,6 +18,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -255,7 +256,7 @@ func (w *world) checkVerdicts(ctx context.Context, _ driver.Conn, store *storage
 		return states[cluster]
 	}
 	if _, err := store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
-		o, err := state.DecodeObservation(v.Observation)
+		o, err := observe.Decode(v.Observation)
 		if err == nil {
 			of(v.Cluster).Apply(o)
 		}
@@ -273,7 +274,7 @@ func (w *world) checkVerdicts(ctx context.Context, _ driver.Conn, store *storage
 				if err != nil {
 					continue
 				}
-				if obs, err := state.FromEvent(e); err == nil {
+				if obs, err := observe.FromEvent(e); err == nil {
 					of(w.owner[b]).Apply(obs...)
 				}
 			}

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/workload"
 )
 
@@ -86,8 +87,8 @@ func binding(rng *rand.Rand, cluster, name string, rv int, gone bool) item {
 }
 
 // listing is what a cluster holds before its log begins: three roles.
-func listing() *state.Snapshot {
-	snap := &state.Snapshot{Began: base.Add(-time.Hour), Ended: base.Add(-time.Hour + time.Second), Kinds: state.Resources()}
+func listing() *observe.Snapshot {
+	snap := &observe.Snapshot{Began: base.Add(-time.Hour), Ended: base.Add(-time.Hour + time.Second), Kinds: kept.Resources()}
 	for i := range 3 {
 		snap.Objects = append(snap.Objects, workload.PodRole(fmt.Sprint("role", i), 1001+i))
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/sample"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // policy is objects as JSON.
@@ -21,9 +22,9 @@ func (p *policy) add(format string, args ...any) {
 // Snapshot returns the cluster's policy: Kubernetes' own, as the bundled sample has it, and
 // what lets the actors of a Generator with this Config do what they do. It does not change
 // while events are made.
-func Snapshot(cfg Config) (state.Snapshot, error) {
+func Snapshot(cfg Config) (observe.Snapshot, error) {
 	g := New(cfg)
-	own, _, err := state.ReadSnapshot(strings.NewReader(g.policy()))
+	own, _, err := observe.ReadSnapshot(strings.NewReader(g.policy()))
 	if err != nil {
 		return own, fmt.Errorf("read the made policy: %w", err)
 	}
@@ -32,13 +33,13 @@ func Snapshot(cfg Config) (state.Snapshot, error) {
 		return own, fmt.Errorf("open the sample's policy: %w", err)
 	}
 	defer r.Close()
-	snap, _, err := state.ReadSnapshot(r)
+	snap, _, err := observe.ReadSnapshot(r)
 	if err != nil {
 		return own, fmt.Errorf("read the sample's policy: %w", err)
 	}
 	// Only these are listed completely: what depends on pods and secrets stays open.
-	snap.Kinds = []string{state.ClusterRoles, state.ClusterRoleBindings, state.Roles, state.RoleBindings, state.Namespaces, state.ServiceAccounts}
-	theirs := slices.DeleteFunc(snap.Objects, func(o state.Observation) bool { return o.Resource == state.ServiceAccounts })
+	snap.Kinds = []string{kept.ClusterRoles, kept.ClusterRoleBindings, kept.Roles, kept.RoleBindings, kept.Namespaces, kept.ServiceAccounts}
+	theirs := slices.DeleteFunc(snap.Objects, func(o observe.Observation) bool { return o.Resource == kept.ServiceAccounts })
 	snap.Objects = append(theirs, own.Objects...)
 	snap.Since = g.cfg.Start.Add(-time.Hour)
 	snap.Began, snap.Ended = snap.Since, snap.Since

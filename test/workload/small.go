@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // The smallest cluster, for tests that decide themselves what happens and when: users user0,
@@ -77,7 +78,7 @@ func BindRole(name string, rv, role, user int, at time.Time, gone bool) *event.E
 }
 
 // PodRole returns a listed ClusterRole that lets get pods, all or those named.
-func PodRole(name string, rv int, pods ...string) state.Observation {
+func PodRole(name string, rv int, pods ...string) observe.Observation {
 	names := ""
 	for i, pod := range pods {
 		names += []string{`,"resourceNames":[`, ","}[min(i, 1)] + strconv.Quote(pod)
@@ -86,6 +87,6 @@ func PodRole(name string, rv int, pods ...string) state.Observation {
 		names += "]"
 	}
 	object := fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":%q,"uid":"uid-%d","resourceVersion":"%d","creationTimestamp":"2026-02-01T00:00:00Z"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]%s}]}`, name, rv, rv, names)
-	return state.Observation{Source: state.SourceSnapshot, Resource: state.ClusterRoles, Name: name, UID: fmt.Sprintf("uid-%d", rv),
+	return observe.Observation{Source: observe.SourceSnapshot, Resource: kept.ClusterRoles, Name: name, UID: fmt.Sprintf("uid-%d", rv),
 		ResourceVersion: strconv.Itoa(rv), Object: object}
 }

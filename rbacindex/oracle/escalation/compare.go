@@ -22,6 +22,8 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -223,11 +225,11 @@ func stateOf(objects []any, since []*event.Event) (*state.State, error) {
 		m["apiVersion"], m["kind"] = "rbac.authorization.k8s.io/v1", k.Kind.String()
 		items = append(items, m)
 	}
-	snap, _, err := state.ReadSnapshot(strings.NewReader(string(encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}))))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(string(encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}))))
 	if err != nil {
 		return nil, err
 	}
-	snap.Kinds = state.Resources()
+	snap.Kinds = kept.Resources()
 	snap.Began = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	snap.Ended = snap.Began
 	s := state.New("c")
@@ -235,7 +237,7 @@ func stateOf(objects []any, since []*event.Event) (*state.State, error) {
 		return nil, err
 	}
 	for _, e := range since {
-		obs, err := state.FromEvent(e)
+		obs, err := observe.FromEvent(e)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,8 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -126,11 +128,11 @@ func stateOf(p *compare.Policy) (*state.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	snap, _, err := state.ReadSnapshot(strings.NewReader(string(raw)))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(string(raw)))
 	if err != nil {
 		return nil, err
 	}
-	snap.Kinds = state.Resources()
+	snap.Kinds = kept.Resources()
 	snap.Began = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	snap.Ended = snap.Began
 	s := state.New("c")

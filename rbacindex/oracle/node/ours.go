@@ -15,6 +15,8 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -145,10 +147,10 @@ func momentOf(n int64) time.Time {
 // newState returns the state of a cluster that was listed before anything was in it.
 func newState() *state.State {
 	s := state.New("oracle")
-	var obs []state.Observation
-	for _, kind := range state.Resources() {
-		obs = append(obs, state.Observation{
-			Source: state.SourceSnapshot, Resource: kind, AllOf: true, Complete: true, NotBefore: momentOf(-1), NotAfter: momentOf(-1),
+	var obs []observe.Observation
+	for _, kind := range kept.Resources() {
+		obs = append(obs, observe.Observation{
+			Source: observe.SourceSnapshot, Resource: kind, AllOf: true, Complete: true, NotBefore: momentOf(-1), NotAfter: momentOf(-1),
 		})
 	}
 	s.Apply(obs...)
@@ -157,20 +159,20 @@ func newState() *state.State {
 
 // observe tells the state what became of an object.
 func (r *replica) observe(at int64, o graph.Object, uid string, after any) error {
-	obs := state.Observation{
-		Source: state.SourceAudit, Namespace: o.Namespace, Name: o.Name, UID: uid, Deleted: after == nil, NotBefore: momentOf(at), NotAfter: momentOf(at),
+	obs := observe.Observation{
+		Source: observe.SourceAudit, Namespace: o.Namespace, Name: o.Name, UID: uid, Deleted: after == nil, NotBefore: momentOf(at), NotAfter: momentOf(at),
 	}
 	switch o.Kind {
 	case graph.Pod:
-		obs.Resource = state.Pods
+		obs.Resource = kept.Pods
 	case graph.Volume:
-		obs.Resource = state.PersistentVolumes
+		obs.Resource = kept.PersistentVolumes
 	case graph.Attachment:
-		obs.Resource = state.VolumeAttachments
+		obs.Resource = kept.VolumeAttachments
 	case graph.Slice:
-		obs.Resource = state.ResourceSlices
+		obs.Resource = kept.ResourceSlices
 	case graph.CertificateRequest:
-		obs.Resource = state.PodCertificates
+		obs.Resource = kept.PodCertificates
 	}
 	if after != nil {
 		raw, err := json.Marshal(after)

@@ -7,7 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // maxForgotten bounds an observation whose object is an outline. Larger ones have no object at all.
@@ -30,13 +30,13 @@ type outline struct {
 // stays, so that it concerns no more than the object could decide; of what a read showed, that the
 // object was there.
 func Content(observation []byte) ([]byte, error) {
-	o, err := state.DecodeObservation(observation)
+	o, err := observe.Decode(observation)
 	switch {
 	case err != nil:
 		return nil, err
 	case o.Object == nil:
 		return o.Append(nil), nil
-	case o.Source == state.SourceRead:
+	case o.Source == observe.SourceRead:
 		o.ResourceVersion, o.UID, o.Unchanged = "", "", true
 	case !o.Deleted && (o.Unknown || o.Patch):
 		full := o

@@ -15,6 +15,9 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // disagreement is one answer of the state that is not what the registry held.
@@ -50,11 +53,11 @@ type judge struct {
 	counts  map[string]counts // by resource
 	decoded map[string]any
 	// hook changes what is observed; nil changes nothing.
-	hook func([]state.Observation) []state.Observation
+	hook func([]observe.Observation) []observe.Observation
 }
 
 // compare plays what was learnt to a state and compares.
-func compare(h *history, seq sequence, hook func([]state.Observation) []state.Observation) *judge {
+func compare(h *history, seq sequence, hook func([]observe.Observation) []observe.Observation) *judge {
 	j := &judge{history: h, counts: map[string]counts{}, decoded: map[string]any{}, hook: hook}
 	names := map[string]bool{}
 	for i := range seq.Steps {
@@ -189,18 +192,18 @@ func (j *judge) ask(st *state.State, m *moment, live bool) {
 		parts := strings.Split(full, "/")
 		q := question{judge: j, st: st, m: m, live: live, full: full, resource: parts[0], ns: parts[1], name: parts[2]}
 		switch q.resource {
-		case state.Pods:
+		case kept.Pods:
 			q.pod()
-		case state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings:
+		case kept.Roles, kept.ClusterRoles, kept.RoleBindings, kept.ClusterRoleBindings:
 			if view.RBAC == nil {
 				view = st.RBAC(m.at)
 			}
 			q.rbac(&view)
-		case state.Namespaces:
+		case kept.Namespaces:
 			q.namespace()
-		case state.Secrets:
+		case kept.Secrets:
 			q.secret()
-		case state.CertificateSigning:
+		case kept.CertificateSigning:
 			q.signing()
 		default:
 			q.other()
@@ -245,17 +248,17 @@ func (q *question) rbac(view *state.View) {
 	var meta *metav1.ObjectMeta
 	key := rbacindex.Key{Namespace: q.ns, Name: q.name}
 	switch q.resource {
-	case state.Roles:
+	case kept.Roles:
 		key.Kind = rbacindex.KindRole
 		if o := object[rbacv1.Role](q.judge, q.m, q.full); o != nil {
 			is, meta = rulesOf(o.Rules, nil), &o.ObjectMeta
 		}
-	case state.ClusterRoles:
+	case kept.ClusterRoles:
 		key.Kind = rbacindex.KindClusterRole
 		if o := object[rbacv1.ClusterRole](q.judge, q.m, q.full); o != nil {
 			is, meta = rulesOf(o.Rules, o.AggregationRule), &o.ObjectMeta
 		}
-	case state.RoleBindings:
+	case kept.RoleBindings:
 		key.Kind = rbacindex.KindRoleBinding
 		if o := object[rbacv1.RoleBinding](q.judge, q.m, q.full); o != nil {
 			is, meta = bindingOf(o.RoleRef, o.Subjects), &o.ObjectMeta
@@ -304,7 +307,7 @@ func (q *question) bounded(view *state.View, key rbacindex.Key, is any) {
 	}
 	var at [][]string
 	view.Most.All(func(k rbacindex.Key, most any) bool {
-		if state.ObjectOf(k) == key {
+		if content.ObjectOf(k) == key {
 			if unbounded(most) {
 				all = nil
 			}
@@ -323,7 +326,7 @@ func (q *question) bounded(view *state.View, key rbacindex.Key, is any) {
 // unbounded tells whether an object may hold any subjects, or any rules.
 func unbounded(object any) bool {
 	anybody := func(subjects []rbacv1.Subject) bool {
-		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == state.GroupAnybody })
+		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == content.GroupAnybody })
 	}
 	anything := func(rules []rbacv1.PolicyRule) bool {
 		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {

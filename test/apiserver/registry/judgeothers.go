@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // namespace asks about a namespace.
@@ -71,15 +72,15 @@ func (q *question) signing() {
 func (q *question) other() {
 	var is *metav1.ObjectMeta
 	switch q.resource {
-	case state.ServiceAccounts:
+	case kept.ServiceAccounts:
 		is = meta(object[corev1.ServiceAccount](q.judge, q.m, q.full))
-	case state.Nodes:
+	case kept.Nodes:
 		is = meta(object[corev1.Node](q.judge, q.m, q.full))
-	case state.PersistentVolumes:
+	case kept.PersistentVolumes:
 		is = meta(object[corev1.PersistentVolume](q.judge, q.m, q.full))
-	case state.VolumeAttachments:
+	case kept.VolumeAttachments:
 		is = meta(object[storagev1.VolumeAttachment](q.judge, q.m, q.full))
-	case state.ResourceSlices:
+	case kept.ResourceSlices:
 		is = meta(object[resourcev1.ResourceSlice](q.judge, q.m, q.full))
 	}
 	q.life(is != nil, is)
@@ -115,7 +116,7 @@ func (j *judge) relations(m *moment) map[relation]bool {
 	for _, full := range j.objects {
 		parts := strings.Split(full, "/")
 		switch parts[0] {
-		case state.Pods:
+		case kept.Pods:
 			p := object[corev1.Pod](j, m, full)
 			if p == nil || p.Spec.NodeName == "" {
 				continue
@@ -152,18 +153,18 @@ func (j *judge) relations(m *moment) map[relation]bool {
 					claims[[3]string{p.Namespace, v.PersistentVolumeClaim.ClaimName, p.Spec.NodeName}] = true
 				}
 			}
-		case state.VolumeAttachments:
+		case kept.VolumeAttachments:
 			if a := object[storagev1.VolumeAttachment](j, m, full); a != nil {
 				out[relation{a.Spec.NodeName, "storage.k8s.io", "volumeattachments", "", a.Name}] = true
 			}
-		case state.ResourceSlices:
+		case kept.ResourceSlices:
 			if s := object[resourcev1.ResourceSlice](j, m, full); s != nil && s.Spec.NodeName != nil {
 				out[relation{*s.Spec.NodeName, "resource.k8s.io", "resourceslices", "", s.Name}] = true
 			}
 		}
 	}
 	for _, full := range j.objects {
-		if !strings.HasPrefix(full, state.PersistentVolumes+"/") {
+		if !strings.HasPrefix(full, kept.PersistentVolumes+"/") {
 			continue
 		}
 		v := object[corev1.PersistentVolume](j, m, full)
@@ -190,14 +191,14 @@ func (j *judge) related(st *state.State, m *moment, live bool) {
 		parts := strings.Split(full, "/")
 		for _, node := range []string{"m1", "m2"} {
 			switch parts[0] {
-			case state.Pods:
+			case kept.Pods:
 				ask = append(ask, relation{node, "", "pods", parts[1], parts[2]})
 				concerned = true
-			case state.PersistentVolumes:
+			case kept.PersistentVolumes:
 				ask = append(ask, relation{node, "", "persistentvolumes", "", parts[2]})
-			case state.VolumeAttachments:
+			case kept.VolumeAttachments:
 				ask = append(ask, relation{node, "storage.k8s.io", "volumeattachments", "", parts[2]})
-			case state.ResourceSlices:
+			case kept.ResourceSlices:
 				ask = append(ask, relation{node, "resource.k8s.io", "resourceslices", "", parts[2]})
 			}
 		}

@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // played is a sequence with what came of it.
@@ -36,36 +37,36 @@ func playAll(t *testing.T, seed uint64, n int) []played {
 }
 
 // mistakes are ways to misread what was observed; false drops the observation.
-var mistakes = map[string]func(o *state.Observation) bool{
-	"ends are not seen":                      func(o *state.Observation) bool { return !o.Deleted || o.Unknown || o.Complete || o.AllOf },
-	"what may have gone is there still":      func(o *state.Observation) bool { return !o.Deleted || !o.Unknown },
-	"what may have gone has gone":            func(o *state.Observation) bool { o.Unknown = o.Unknown && !o.Deleted; return true },
-	"collections are deleted without effect": func(o *state.Observation) bool { return !o.AllOf || !o.Deleted },
-	"writes without content change nothing":  func(o *state.Observation) bool { return !o.Unknown || o.Deleted || o.AllOf },
-	"objects without a name are not there":   func(o *state.Observation) bool { return !o.Unknown || !o.AllOf },
-	"updates end nothing":                    func(o *state.Observation) bool { o.Update = false; return true },
-	"pods are not bound":                     func(o *state.Observation) bool { return !bytes.Contains(o.Object, []byte(`"Binding"`)) },
-	"pods keep their finalizers":             func(o *state.Observation) bool { return o.Resource != state.Pods || !o.Unchanged || o.UID != "" },
-	"pods are not evicted":                   func(o *state.Observation) bool { return !bytes.Contains(o.Object, []byte(`"Eviction"`)) },
+var mistakes = map[string]func(o *observe.Observation) bool{
+	"ends are not seen":                      func(o *observe.Observation) bool { return !o.Deleted || o.Unknown || o.Complete || o.AllOf },
+	"what may have gone is there still":      func(o *observe.Observation) bool { return !o.Deleted || !o.Unknown },
+	"what may have gone has gone":            func(o *observe.Observation) bool { o.Unknown = o.Unknown && !o.Deleted; return true },
+	"collections are deleted without effect": func(o *observe.Observation) bool { return !o.AllOf || !o.Deleted },
+	"writes without content change nothing":  func(o *observe.Observation) bool { return !o.Unknown || o.Deleted || o.AllOf },
+	"objects without a name are not there":   func(o *observe.Observation) bool { return !o.Unknown || !o.AllOf },
+	"updates end nothing":                    func(o *observe.Observation) bool { o.Update = false; return true },
+	"pods are not bound":                     func(o *observe.Observation) bool { return !bytes.Contains(o.Object, []byte(`"Binding"`)) },
+	"pods keep their finalizers":             func(o *observe.Observation) bool { return o.Resource != kept.Pods || !o.Unchanged || o.UID != "" },
+	"pods are not evicted":                   func(o *observe.Observation) bool { return !bytes.Contains(o.Object, []byte(`"Eviction"`)) },
 	"nodes are mistaken":                     replace(`"m1"`, `"m2"`),
 	"accounts are mistaken":                  replace(`"account":"s1"`, `"account":"s2"`),
 	"rules are mistaken":                     replace(`"secrets"`, `"services"`),
 	"subjects are mistaken":                  replace(`"jane"`, `"joan"`),
 	"deletions are not asked for":            replace(`"deletionTimestamp"`, `"deletedAt"`),
-	"uids are mistaken": func(o *state.Observation) bool {
+	"uids are mistaken": func(o *observe.Observation) bool {
 		if o.UID != "" {
 			o.UID = "u"
 		}
 		return true
 	},
-	"writes were done before they were": func(o *state.Observation) bool {
-		if o.Source == state.SourceAudit && !o.NotAfter.IsZero() {
+	"writes were done before they were": func(o *observe.Observation) bool {
+		if o.Source == observe.SourceAudit && !o.NotAfter.IsZero() {
 			o.NotBefore, o.NotAfter = o.NotBefore.Add(-3*time.Second), o.NotAfter.Add(-3*time.Second)
 		}
 		return true
 	},
-	"listings are complete before they end": func(o *state.Observation) bool {
-		if o.Source == state.SourceSnapshot {
+	"listings are complete before they end": func(o *observe.Observation) bool {
+		if o.Source == observe.SourceSnapshot {
 			o.NotAfter = o.NotBefore
 		}
 		return true
@@ -73,8 +74,8 @@ var mistakes = map[string]func(o *state.Observation) bool{
 }
 
 // replace misreads a text of an object.
-func replace(from, to string) func(o *state.Observation) bool {
-	return func(o *state.Observation) bool {
+func replace(from, to string) func(o *observe.Observation) bool {
+	return func(o *observe.Observation) bool {
 		o.Object = bytes.ReplaceAll(o.Object, []byte(from), []byte(to))
 		return true
 	}
@@ -111,7 +112,7 @@ func TestMistakes(t *testing.T) {
 		all := append(playAll(t, 1, 400), playText(t, heldBack))
 		for name, mistake := range mistakes {
 			found := slices.IndexFunc(all, func(p played) bool {
-				return len(compare(p.history, p.sequence, func(obs []state.Observation) []state.Observation {
+				return len(compare(p.history, p.sequence, func(obs []observe.Observation) []observe.Observation {
 					out := obs[:0]
 					for i := range obs {
 						if mistake(&obs[i]) {

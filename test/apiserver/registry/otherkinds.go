@@ -13,27 +13,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // init adds the kinds whose life is most of what is kept of them.
 func init() {
 	kinds = append(kinds,
-		&kind{resource: state.Namespaces, kind: "Namespace", names: []string{"n1", "n2"}, content: empty, change: nothing,
+		&kind{resource: kept.Namespaces, kind: "Namespace", names: []string{"n1", "n2"}, content: empty, change: nothing,
 			operation: `{"op":"remove","path":"/spec/finalizers"}`, special: []func(*generator, *step, string){finalize, finalize, namespaceStatus}},
-		&kind{resource: state.ServiceAccounts, kind: "ServiceAccount", namespaced: true, names: []string{"a", "b"}, content: empty, change: automount,
+		&kind{resource: kept.ServiceAccounts, kind: "ServiceAccount", namespaced: true, names: []string{"a", "b"}, content: empty, change: automount,
 			operation: `{"op":"add","path":"/automountServiceAccountToken","value":true}`},
-		&kind{resource: state.Secrets, kind: "Secret", namespaced: true, names: []string{"a", "b", "bootstrap-token-abcdef"}, namespaces: []string{"n1", "kube-system"},
+		&kind{resource: kept.Secrets, kind: "Secret", namespaced: true, names: []string{"a", "b", "bootstrap-token-abcdef"}, namespaces: []string{"n1", "kube-system"},
 			content: secret, change: secretData, operation: `{"op":"add","path":"/data","value":{}}`},
-		&kind{resource: state.Nodes, kind: "Node", names: []string{"m1", "m2"}, content: empty, change: unschedulable,
+		&kind{resource: kept.Nodes, kind: "Node", names: []string{"m1", "m2"}, content: empty, change: unschedulable,
 			operation: `{"op":"add","path":"/spec/unschedulable","value":true}`, special: []func(*generator, *step, string){nodeStatus}},
-		&kind{resource: state.PersistentVolumes, kind: "PersistentVolume", names: []string{"v1", "v2"}, content: volume, change: claim,
+		&kind{resource: kept.PersistentVolumes, kind: "PersistentVolume", names: []string{"v1", "v2"}, content: volume, change: claim,
 			operation: `{"op":"remove","path":"/spec/claimRef"}`, special: []func(*generator, *step, string){volumeStatus}},
-		&kind{resource: state.VolumeAttachments, kind: "VolumeAttachment", names: []string{"a", "b"}, content: attachment, change: nothing,
+		&kind{resource: kept.VolumeAttachments, kind: "VolumeAttachment", names: []string{"a", "b"}, content: attachment, change: nothing,
 			operation: `{"op":"add","path":"/metadata/annotations","value":{"b":"1"}}`},
-		&kind{resource: state.ResourceSlices, kind: "ResourceSlice", names: []string{"a", "b"}, content: slice, change: nothing,
+		&kind{resource: kept.ResourceSlices, kind: "ResourceSlice", names: []string{"a", "b"}, content: slice, change: nothing,
 			operation: `{"op":"add","path":"/metadata/annotations","value":{"b":"1"}}`},
-		&kind{resource: state.CertificateSigning, kind: "CertificateSigningRequest", names: []string{"a", "b"}, content: signing, change: nothing,
+		&kind{resource: kept.CertificateSigning, kind: "CertificateSigningRequest", names: []string{"a", "b"}, content: signing, change: nothing,
 			operation: `{"op":"add","path":"/metadata/annotations","value":{"b":"1"}}`, special: []func(*generator, *step, string){approve, sign}},
 	)
 }

@@ -15,7 +15,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/redact"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
+	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // moment is a time at which no request was under way, and what the registry held.
@@ -30,7 +31,7 @@ type news struct {
 	moment  int // the first moment by which it was there to be told
 	late    int
 	partial bool // an event without bodies
-	obs     []state.Observation
+	obs     []observe.Observation
 }
 
 // history is a sequence that was played.
@@ -55,7 +56,7 @@ type openListing struct {
 	step  int
 	began time.Time
 	left  int
-	taken map[string][]state.Observation
+	taken map[string][]observe.Observation
 }
 
 // play plays a sequence on an empty registry.
@@ -65,7 +66,7 @@ func (s *server) play(seq sequence) (*history, error) {
 	s.etcd.clear()
 	s.audit.begin(seq.Level)
 	if seq.Born {
-		p.history.news = append(p.history.news, news{step: -1, obs: state.Born()})
+		p.history.news = append(p.history.news, news{step: -1, obs: observe.Born()})
 	}
 	for i := range seq.Steps {
 		st := &seq.Steps[i]
@@ -101,7 +102,7 @@ func (p *player) step(i int, st *step) error {
 		}
 		p.history.news, p.history.moments, p.listings = kept, nil, nil
 	case listing:
-		p.listings = append(p.listings, openListing{i, time.Now(), st.Span, map[string][]state.Observation{}})
+		p.listings = append(p.listings, openListing{i, time.Now(), st.Span, map[string][]observe.Observation{}})
 	default:
 		r, err := p.request(i, st)
 		if err != nil {
@@ -137,11 +138,11 @@ func (p *player) rest() error {
 
 // list takes what of a listing is taken now: one kind of several, or at its end all that are left.
 func (p *player) list(l *openListing, m *moment) error {
-	for i, resource := range state.Resources() {
+	for i, resource := range kept.Resources() {
 		if _, done := l.taken[resource]; done || l.left > 0 && i%(l.left+1) != 0 {
 			continue
 		}
-		l.taken[resource] = []state.Observation{}
+		l.taken[resource] = []observe.Observation{}
 		for key, kv := range m.pairs {
 			if !strings.HasPrefix(key, "/registry/"+resource+"/") {
 				continue
@@ -150,7 +151,7 @@ func (p *player) list(l *openListing, m *moment) error {
 			if err != nil {
 				return err
 			}
-			if err := state.ReadObjects(strings.NewReader(string(raw)), func(o state.RawObject) error {
+			if err := observe.ReadObjects(strings.NewReader(string(raw)), func(o observe.RawObject) error {
 				l.taken[resource] = append(l.taken[resource], o.Observation())
 				return nil
 			}); err != nil {
@@ -161,7 +162,7 @@ func (p *player) list(l *openListing, m *moment) error {
 	if l.left > 0 {
 		return nil
 	}
-	snap := state.Snapshot{Began: l.began, Ended: m.at, Kinds: state.Resources()}
+	snap := observe.Snapshot{Began: l.began, Ended: m.at, Kinds: kept.Resources()}
 	if p.sequence.Steps[l.step].Since {
 		snap.Since = p.begun
 	}
@@ -279,12 +280,12 @@ func (p *player) read(post []byte) error {
 			return fmt.Errorf("read event %d back: %w", i, err)
 		}
 		if keeps {
-			obs, err := state.FromEvent(e)
+			obs, err := observe.FromEvent(e)
 			if err != nil {
 				return fmt.Errorf("read event %d: %w", i, err)
 			}
 			for _, o := range obs {
-				if o, err = state.DecodeObservation(o.Append(nil)); err != nil {
+				if o, err = observe.Decode(o.Append(nil)); err != nil {
 					return fmt.Errorf("read an observation of event %d back: %w", i, err)
 				}
 				n.obs = append(n.obs, o)

@@ -1,4 +1,4 @@
-package state
+package observe
 
 import (
 	"bytes"
@@ -30,8 +30,8 @@ func (o *Observation) version() int {
 	return observationFirst
 }
 
-// ErrObservationVersion is returned for an observation written by a newer release.
-var ErrObservationVersion = errors.New("unknown observation version")
+// ErrVersion is returned for an observation written by a newer release.
+var ErrVersion = errors.New("unknown observation version")
 
 // observationJSON is the stored form of an Observation.
 type observationJSON struct {
@@ -198,8 +198,8 @@ func (j *observationJSON) readPlainly(p *jsontext.Plain) bool {
 	}) && p.Done()
 }
 
-// DecodeObservation decodes what Append wrote. The result does not alias b.
-func DecodeObservation(b []byte) (Observation, error) {
+// Decode decodes what Append wrote. The result does not alias b.
+func Decode(b []byte) (Observation, error) {
 	var j observationJSON
 	if p := jsontext.NewPlain(b); j.readPlainly(&p) {
 		j.Object = bytes.Clone(j.Object)
@@ -210,7 +210,7 @@ func DecodeObservation(b []byte) (Observation, error) {
 		}
 	}
 	if j.Version < observationFirst || j.Version > observationVersion {
-		return Observation{}, fmt.Errorf("decode observation: version %d: %w", j.Version, ErrObservationVersion)
+		return Observation{}, fmt.Errorf("decode observation: version %d: %w", j.Version, ErrVersion)
 	}
 	o := Observation{
 		Resource: j.Resource, Namespace: j.Namespace, Name: j.Name, UID: j.UID,

@@ -1,4 +1,4 @@
-package state
+package kept
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// meta is the part of an object's metadata the store works with.
-type meta struct {
+// Meta is the part of an object's metadata the store works with.
+type Meta struct {
 	Name              string   `json:"name,omitempty"`
 	GenerateName      string   `json:"generateName,omitempty"`
 	Namespace         string   `json:"namespace,omitempty"`
@@ -21,9 +21,9 @@ type meta struct {
 	Finalizers        []string `json:"finalizers,omitempty"`
 }
 
-// created returns the creation time, which the apiserver cuts to whole seconds, or the
+// Created returns the creation time, which the apiserver cuts to whole seconds, or the
 // zero time when there is none.
-func (m *meta) created() time.Time {
+func (m *Meta) Created() time.Time {
 	t, err := time.Parse(time.RFC3339, m.CreationTimestamp)
 	if err != nil {
 		return time.Time{}
@@ -31,8 +31,8 @@ func (m *meta) created() time.Time {
 	return t
 }
 
-// deletion returns the deletionTimestamp, or the zero time when there is none.
-func (m *meta) deletion() time.Time {
+// Deletion returns the deletionTimestamp, or the zero time when there is none.
+func (m *Meta) Deletion() time.Time {
 	t, err := time.Parse(time.RFC3339, m.DeletionTimestamp)
 	if err != nil {
 		return time.Time{}
@@ -40,33 +40,33 @@ func (m *meta) deletion() time.Time {
 	return t
 }
 
-// head is what must be read of any object before its kind matters.
-type head struct {
+// Head is what must be read of any object before its kind matters.
+type Head struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
-	Metadata   meta   `json:"metadata"`
+	Metadata   Meta   `json:"metadata"`
 	Spec       struct {
 		Finalizers []string `json:"finalizers"`
 	} `json:"spec"`
 }
 
-// group returns the API group of the object's apiVersion.
-func (h *head) group() string {
+// Group returns the API group of the object's apiVersion.
+func (h *Head) Group() string {
 	if i := strings.IndexByte(h.APIVersion, '/'); i >= 0 {
 		return h.APIVersion[:i]
 	}
 	return ""
 }
 
-// gone tells whether a write that left the object in this form ended it: deletion had
+// Gone tells whether a write that left the object in this form ended it: deletion had
 // been asked for and nothing holds it back any more, so the storage layer removes it
 // instead of writing it.
-func (h *head) gone(res resource) bool {
+func (h *Head) Gone(res Resource) bool {
 	m := &h.Metadata
 	if m.DeletionTimestamp == "" || len(m.Finalizers) > 0 || (m.GracePeriod != nil && *m.GracePeriod > 0) {
 		return false
 	}
-	return res != resNamespace || len(h.Spec.Finalizers) == 0
+	return res != ResNamespace || len(h.Spec.Finalizers) == 0
 }
 
 // Members of objects, as readPlainly and readTimes know them.
@@ -77,13 +77,13 @@ var (
 		"deletionGracePeriodSeconds"}
 )
 
-// readTimesAlone reads an object of which only the metadata counts.
-func readTimesAlone(p *jsontext.Plain, m *meta) bool {
+// ReadTimesAlone reads an object of which only the metadata counts.
+func ReadTimesAlone(p *jsontext.Plain, m *Meta) bool {
 	var ignored []string
 	return p.Object(headMembers, func(i int) bool {
 		switch i {
 		case 0:
-			return readTimes(p, m)
+			return ReadTimes(p, m)
 		case 1:
 			return p.Object(specMembers, func(int) bool { return p.Texts(&ignored) })
 		}
@@ -93,7 +93,7 @@ func readTimesAlone(p *jsontext.Plain, m *meta) bool {
 }
 
 // readPlainly reads an object as far as every kind has the same.
-func (h *head) readPlainly(p *jsontext.Plain) bool {
+func (h *Head) readPlainly(p *jsontext.Plain) bool {
 	return p.Object(headMembers, func(i int) bool {
 		switch i {
 		case 0:
@@ -108,7 +108,7 @@ func (h *head) readPlainly(p *jsontext.Plain) bool {
 }
 
 // readPlainly reads all of the metadata.
-func (m *meta) readPlainly(p *jsontext.Plain) bool {
+func (m *Meta) readPlainly(p *jsontext.Plain) bool {
 	texts := [...]*string{&m.CreationTimestamp, &m.DeletionTimestamp, &m.Name, &m.Namespace, &m.UID, &m.ResourceVersion, &m.GenerateName}
 	return p.Object(metaMembers, func(i int) bool {
 		switch {
@@ -122,18 +122,18 @@ func (m *meta) readPlainly(p *jsontext.Plain) bool {
 	})
 }
 
-// readHead reads the head of an object.
-func readHead(raw []byte) (h head, err error) {
+// ReadHead reads the head of an object.
+func ReadHead(raw []byte) (h Head, err error) {
 	if p := jsontext.NewPlain(raw); h.readPlainly(&p) {
 		return h, nil
 	}
-	h = head{}
+	h = Head{}
 	err = json.Unmarshal(raw, &h)
 	return h, err
 }
 
-// readTimes reads the times, and makes sure that the rest is of the right types.
-func readTimes(p *jsontext.Plain, m *meta) bool {
+// ReadTimes reads the times, and makes sure that the rest is of the right types.
+func ReadTimes(p *jsontext.Plain, m *Meta) bool {
 	return p.Object(metaMembers, func(i int) bool {
 		switch i {
 		case 0, 1:

@@ -1,4 +1,4 @@
-package state
+package observe
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // Finalizers that the options of a deletion put on an object, and take away.
@@ -70,7 +72,7 @@ func (o *deleteOptions) finalizers(had []string) []string {
 // frees tells whether the options take away all that held an object back. It has gone then, and
 // what was answered is how it last stood: of a namespace, too, whose first deletion is answered with
 // the finalizers that these options leave.
-func (o *deleteOptions) frees(m *meta) bool {
+func (o *deleteOptions) frees(m *kept.Meta) bool {
 	return len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) && len(o.finalizers(m.Finalizers)) == 0
 }
 
@@ -93,25 +95,25 @@ func (w *write) delete() ([]Observation, error) {
 	case a.ended != "":
 		o.UID, o.Deleted = a.ended, true
 		return []Observation{o}, nil
-	case !a.tells() && w.target.res.endsWithStatus() && len(e.ResponseObject) == 0 && e.ResponseStatus != nil:
-		return []Observation{w.lingers(&meta{})}, nil // or a Status would say so
+	case !a.tells() && endsWithStatus(w.target.res) && len(e.ResponseObject) == 0 && e.ResponseStatus != nil:
+		return []Observation{w.lingers(&kept.Meta{})}, nil // or a Status would say so
 	case !a.tells():
 		return w.asked(), nil
-	case w.target.res == resNamespace && !a.partial && (a.head.gone(resNamespace) || options.frees(m) && options.OrphanDependents != nil && len(a.head.Spec.Finalizers) == 0) && !m.deletion().Before(e.RequestReceivedTimestamp.Truncate(time.Second)):
+	case w.target.res == kept.ResNamespace && !a.partial && (a.head.Gone(kept.ResNamespace) || options.frees(m) && options.OrphanDependents != nil && len(a.head.Spec.Finalizers) == 0) && !m.Deletion().Before(e.RequestReceivedTimestamp.Truncate(time.Second)):
 		// The first deletion marks it, the next one ends it; in one second they look alike. (For the
 		// first one, orphanDependents=false is to delete them in the foreground.)
 		o := w.observe(&a)
 		o.Deleted, o.Unknown, o.UID = true, true, ""
 		return []Observation{o}, nil
-	case a.partial && w.target.res == resNamespace && m.DeletionTimestamp != "" && options.frees(m):
+	case a.partial && w.target.res == kept.ResNamespace && m.DeletionTimestamp != "" && options.frees(m):
 		return w.asked(), nil // it has gone, unless its spec has finalizers
-	case a.partial && w.target.res == resNamespace, m.DeletionTimestamp != "" && !a.head.gone(w.target.res) && (len(a.head.Spec.Finalizers) > 0 || !options.frees(m)):
+	case a.partial && w.target.res == kept.ResNamespace, m.DeletionTimestamp != "" && !a.head.Gone(w.target.res) && (len(a.head.Spec.Finalizers) > 0 || !options.frees(m)):
 		answered := w.version
 		if a.partial {
 			answered = w.partial
 		}
 		obs, err := answered(&a)
-		if w.target.res != resPod && obs[0].ResourceVersion != "" {
+		if w.target.res != kept.ResPod && obs[0].ResourceVersion != "" {
 			obs[0].Update = len(options.finalizers(nil)) == 0 // perhaps it was read before, without what holds it back
 		}
 		return obs, err
@@ -131,12 +133,12 @@ func (w *write) asked() []Observation {
 
 // endsWithStatus tells whether the deletion of an object that goes at once is answered with a
 // Status; other kinds are answered with the object (ReturnDeletedObject of its Store).
-func (r resource) endsWithStatus() bool {
-	return r.kind() != 0 || r == resSecret || r == resNode || r == resSigning || r == resPodCertificate
+func endsWithStatus(res kept.Resource) bool {
+	return res.RBACKind() != 0 || res == kept.ResSecret || res == kept.ResNode || res == kept.ResSigning || res == kept.ResPodCertificate
 }
 
 // lingers returns the observation that the named object is being deleted and held back.
-func (w *write) lingers(m *meta) Observation {
+func (w *write) lingers(m *kept.Meta) Observation {
 	o := w.base
 	if o.Unchanged = true; m.DeletionTimestamp == "" {
 		m.DeletionTimestamp = w.event.StageTimestamp.UTC().Truncate(time.Second).Format(time.RFC3339)
@@ -173,7 +175,7 @@ func (w *write) deleteCollection() ([]Observation, error) {
 	out := make([]Observation, 0, len(items))
 	for _, raw := range items {
 		var o Observation
-		if w.target.res == resPod {
+		if w.target.res == kept.ResPod {
 			o, err = w.deletedPod(raw, options)
 		} else {
 			o, err = w.deletedItem(raw, &options)
@@ -201,7 +203,7 @@ func (w *write) items(body []byte) ([]json.RawMessage, error) {
 	out := make([]json.RawMessage, 0, len(list.Items)+len(list.Rows))
 	switch {
 	case list.Kind == kindTable || list.Kind == kindPartial+"List":
-		if w.target.res == resPod {
+		if w.target.res == kept.ResPod {
 			return nil, nil // what became of each depends on more than metadata
 		}
 		for _, row := range list.Rows {
@@ -220,7 +222,7 @@ func (w *write) items(body []byte) ([]json.RawMessage, error) {
 // deletedItem tells what became of an object whose kind knows no grace: it goes at once unless
 // a finalizer holds it back.
 func (w *write) deletedItem(raw []byte, options *deleteOptions) (Observation, error) {
-	h, err := readHead(raw)
+	h, err := kept.ReadHead(raw)
 	if err != nil {
 		return Observation{}, err
 	}
@@ -250,14 +252,14 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 			Grace    *int64 `json:"terminationGracePeriodSeconds"`
 		} `json:"spec"`
 	}
-	h, err := readHead(raw)
+	h, err := kept.ReadHead(raw)
 	if err != nil {
 		return Observation{}, err
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return Observation{}, err
 	}
-	f, err := factsOf(resPod, raw, false)
+	f, err := kept.FactsOf(kept.ResPod, raw, false)
 	if err != nil {
 		return Observation{}, err
 	}
@@ -269,7 +271,7 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 	}
 	pending := m.DeletionTimestamp != "" && m.GracePeriod != nil && *m.GracePeriod > 0
 	if pending && (options.GracePeriod == nil || positive(*options.GracePeriod) >= *m.GracePeriod) {
-		o.Object, err = encodeReduced(&h, f) // nothing became of it: its deletion is pending
+		o.Object, err = kept.Encode(&h, f) // nothing became of it: its deletion is pending
 		return o, err
 	}
 	now := w.event.StageTimestamp.UTC().Truncate(time.Second)
@@ -285,7 +287,7 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 	switch {
 	case pending: // its grace is shortened
 		grace = asked
-		until := m.deletion().Add(time.Duration(grace-*m.GracePeriod) * time.Second)
+		until := m.Deletion().Add(time.Duration(grace-*m.GracePeriod) * time.Second)
 		if until.Before(now) {
 			until, grace, f.Estimated = now, min(grace, 1), moved
 		}
@@ -305,7 +307,7 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 	m.GracePeriod = &grace
 	o.Deleted = grace == 0 && len(m.Finalizers) == 0
 	o.Update = o.Deleted
-	o.Object, err = encodeReduced(&h, f)
+	o.Object, err = kept.Encode(&h, f)
 	return o, err
 }
 

@@ -1,15 +1,16 @@
-package state
+package content
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // reader reads what jsontext.Plain reads, strings as an interner keeps them.
 type reader struct {
 	jsontext.Plain
-	in *interner // of the strings returned
+	in *Interner // of the strings returned
 }
 
 func (r *reader) str(into *string) bool {
@@ -42,11 +43,11 @@ var (
 )
 
 // rbac reads an object of a kept resource into what parse needs of it.
-func (r *reader) rbac(o *kept) bool {
+func (r *reader) rbac(o *rbacObject) bool {
 	return r.Object(objectMembers, func(i int) bool {
 		switch i {
 		case 0:
-			return readTimes(&r.Plain, &o.Metadata)
+			return kept.ReadTimes(&r.Plain, &o.Metadata)
 		case 1:
 			o.Rules = []rbacv1.PolicyRule{}
 			return r.Array(func() bool { return r.rule(&o.Rules) })

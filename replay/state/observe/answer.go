@@ -1,7 +1,9 @@
-package state
+package observe
 
 import (
 	"encoding/json"
+
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // Kinds in which an apiserver may answer instead of the object's own: what a client asks for by
@@ -15,7 +17,7 @@ const (
 // answer is what the apiserver answered a write of one object with. The zero answer says nothing
 // about the object.
 type answer struct {
-	head head
+	head kept.Head
 	raw  []byte // the object; nil when only its metadata was answered, or nothing
 	read []byte // what is read of it
 	// partial says that head holds the object's metadata and nothing else.
@@ -33,7 +35,7 @@ func (w *write) answer(body []byte) (answer, error) {
 		return answer{}, nil
 	}
 	read := w.read(body)
-	h, err := readHead(read)
+	h, err := kept.ReadHead(read)
 	if err != nil {
 		return answer{}, err
 	}
@@ -52,7 +54,7 @@ func (w *write) answer(body []byte) (answer, error) {
 		}
 		body = table.Rows[0].Object
 		read = w.read(body)
-		if h, err = readHead(read); err != nil {
+		if h, err = kept.ReadHead(read); err != nil {
 			return answer{}, err
 		}
 	case kindStatus, "": // the status of an event has no kind
@@ -71,7 +73,7 @@ func (w *write) answer(body []byte) (answer, error) {
 	switch {
 	case h.Kind == kindPartial:
 		return answer{head: h, partial: true}, nil
-	case resourceOfKind(h.group(), h.Kind) == w.target.res:
+	case kept.ResourceOfKind(h.Group(), h.Kind) == w.target.res:
 		return answer{head: h, raw: body, read: read}, nil
 	}
 	return answer{}, nil
@@ -81,18 +83,18 @@ func (w *write) answer(body []byte) (answer, error) {
 func (w *write) observe(a *answer) Observation {
 	o := w.base
 	o.Name, o.UID = a.head.Metadata.Name, a.head.Metadata.UID
-	if w.target.res.namespaced() && a.head.Metadata.Namespace != "" {
+	if w.target.res.Namespaced() && a.head.Metadata.Namespace != "" {
 		o.Namespace = a.head.Metadata.Namespace
 	}
 	return o
 }
 
 // metadata returns the stored form of an object of which no more than its metadata is told.
-func (w *write) metadata(m *meta) ([]byte, error) {
-	if w.target.res.reduces() {
-		return encodeReduced(&head{Kind: resources[w.target.res].kind, Metadata: *m}, &facts{Bare: true})
+func (w *write) metadata(m *kept.Meta) ([]byte, error) {
+	if w.target.res.Reduces() {
+		return kept.Encode(&kept.Head{Kind: w.target.res.ObjectKind(), Metadata: *m}, &kept.Facts{Bare: true})
 	}
 	return json.Marshal(struct {
-		Metadata meta `json:"metadata"`
-	}{meta{CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, GracePeriod: m.GracePeriod, Finalizers: m.Finalizers}})
+		Metadata kept.Meta `json:"metadata"`
+	}{kept.Meta{CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, GracePeriod: m.GracePeriod, Finalizers: m.Finalizers}})
 }

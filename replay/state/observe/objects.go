@@ -1,4 +1,4 @@
-package state
+package observe
 
 import (
 	"bytes"
@@ -9,6 +9,9 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // RawObject is one object of a state file.
@@ -155,7 +158,7 @@ func readTop(dec *json.Decoder, visit func(RawObject) error) error {
 
 // rawObject reads an object's head. Items of typed lists have no kind of their own.
 func rawObject(raw []byte, kind, version string) (RawObject, error) {
-	h, err := readHead(raw)
+	h, err := kept.ReadHead(raw)
 	if err != nil {
 		return RawObject{}, err
 	}
@@ -167,11 +170,11 @@ func rawObject(raw []byte, kind, version string) (RawObject, error) {
 	}
 	o := RawObject{
 		APIVersion: h.APIVersion, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name,
-		UID: h.Metadata.UID, ResourceVersion: h.Metadata.ResourceVersion, Created: h.Metadata.created(),
+		UID: h.Metadata.UID, ResourceVersion: h.Metadata.ResourceVersion, Created: h.Metadata.Created(),
 	}
-	if res := resourceOfKind(h.group(), h.Kind); res != resNone {
+	if res := kept.ResourceOfKind(h.Group(), h.Kind); res != kept.ResNone {
 		o.Resource = res.String()
-		object, err := reduce(res, bytes.TrimSpace(raw), false)
+		object, err := kept.Reduce(res, bytes.TrimSpace(raw), false)
 		if err != nil {
 			return RawObject{}, err
 		}
@@ -207,10 +210,10 @@ func ReadSnapshot(r io.Reader) (snap Snapshot, skipped map[string]int, err error
 		several         bool
 		count           int
 	}
-	var kinds [resCount]seen
+	var kinds [kept.ResCount]seen
 	err = ReadObjects(r, func(o RawObject) error {
-		res := resourceOf(o.Resource)
-		if res == resNone {
+		res := kept.ResourceOf(o.Resource)
+		if res == kept.ResNone {
 			skipped[o.Kind]++
 			return nil
 		}
@@ -231,8 +234,8 @@ func ReadSnapshot(r io.Reader) (snap Snapshot, skipped map[string]int, err error
 		return Snapshot{}, skipped, err
 	}
 	for res, k := range kinds {
-		if k.listed && !k.partial && (k.several || !resource(res).namespaced()) {
-			snap.Kinds = append(snap.Kinds, resource(res).String())
+		if k.listed && !k.partial && (k.several || !kept.Resource(res).Namespaced()) {
+			snap.Kinds = append(snap.Kinds, kept.Resource(res).String())
 		}
 	}
 	sort.Strings(snap.Kinds)
@@ -250,27 +253,46 @@ func (o RawObject) Observation() Observation {
 // bounds returns the snapshot's times, estimated when it has none.
 func (s *Snapshot) bounds() (began, ended int64) {
 	if !s.Began.IsZero() || !s.Ended.IsZero() {
-		b, e := nanos(s.Began), nanos(s.Ended)
-		if e == noTime {
+		b, e := instant.Of(s.Began), instant.Of(s.Ended)
+		if e == instant.None {
 			e = b
 		}
-		if b == noTime || b > e {
+		if b == instant.None || b > e {
 			b = e
 		}
 		return b, e
 	}
-	newest := noTime
+	newest := instant.None
 	for i := range s.Objects {
-		h, err := readHead(s.Objects[i].Object)
+		h, err := kept.ReadHead(s.Objects[i].Object)
 		if err != nil {
 			continue
 		}
-		newest = max(newest, nanos(h.Metadata.created()))
+		newest = max(newest, instant.Of(h.Metadata.Created()))
 	}
-	if newest == noTime {
-		return noTime, noTime
+	if newest == instant.None {
+		return instant.None, instant.None
 	}
 	// Creation times are cut to seconds: the object may have come at the end of it, and
 	// others, which the listing does not show, in the same second after it.
 	return newest, newest + int64(time.Second)
+}
+
+// Observations returns the snapshot as observations to apply, store or send: its objects,
+// then for each kind one that says the listing is complete. Their order does not matter.
+func (s *Snapshot) Observations() []Observation {
+	began, ended := s.bounds()
+	out := make([]Observation, 0, len(s.Objects)+len(s.Kinds))
+	for _, o := range s.Objects {
+		o.Source = SourceSnapshot
+		o.NotBefore, o.NotAfter = instant.Time(began), instant.Time(ended)
+		out = append(out, o)
+	}
+	for _, kind := range s.Kinds {
+		out = append(out, Observation{
+			Source: SourceSnapshot, Resource: kind, AllOf: true, Complete: true,
+			NotBefore: instant.Time(began), NotAfter: instant.Time(ended), Since: s.Since,
+		})
+	}
+	return out
 }

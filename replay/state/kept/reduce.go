@@ -1,4 +1,4 @@
-package state
+package kept
 
 import (
 	"encoding/base64"
@@ -8,18 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
-// Objects of the kinds that are many or hold what is nobody's business are reduced on the way
-// in: to the metadata the store works with and the facts that somebody asks for. What is
-// stored of them is a small object of the same kind with a member "reduced". No field of a
-// Secret's data ever gets there but the public ones of bootstrap tokens.
-
-// facts are what is kept of an object of a reduced kind.
-type facts struct {
+// Facts are what is kept of an object of a reduced kind.
+type Facts struct {
 	// Bare says that only the object's being there is known.
 	Bare bool `json:"bare,omitempty"`
 
@@ -59,10 +52,10 @@ type facts struct {
 	Bootstrap    *bootstrapFacts `json:"bootstrap,omitempty"`
 
 	// Of a certificate signing request and of a credential.
-	Signer      string           `json:"signer,omitempty"`
-	By          string           `json:"by,omitempty"`
-	Issued      *credentialFacts `json:"issued,omitempty"`
-	Certificate *certificate     `json:"certificate,omitempty"`
+	Signer      string       `json:"signer,omitempty"`
+	By          string       `json:"by,omitempty"`
+	Issued      *Issue       `json:"issued,omitempty"`
+	Certificate *certificate `json:"certificate,omitempty"`
 }
 
 // bootstrapFacts are the public fields of a bootstrap token's Secret, as they are there.
@@ -73,22 +66,22 @@ type bootstrapFacts struct {
 	Groups         string `json:"groups,omitempty"`
 }
 
-// reducedObject is the stored form of an object of a reduced kind.
-type reducedObject struct {
+// Object is the stored form of an object of a reduced kind.
+type Object struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
-	Metadata   meta   `json:"metadata"`
-	Reduced    *facts `json:"reduced,omitempty"`
+	Metadata   Meta   `json:"metadata"`
+	Reduced    *Facts `json:"reduced,omitempty"`
 }
 
 // Kinds of the bodies of requests that bind and evict pods, reduced as their pods are.
 const (
-	kindBinding  = "Binding"
-	kindEviction = "Eviction"
+	KindBinding  = "Binding"
+	KindEviction = "Eviction"
 )
 
-// reduces tells whether objects of the resource are reduced.
-func (r resource) reduces() bool { return r >= resNode }
+// Reduces tells whether objects of the resource are reduced.
+func (r Resource) Reduces() bool { return r >= ResNode }
 
 // rawFacts is what is read of an unreduced object, of whichever of the reduced kinds.
 type rawFacts struct {
@@ -130,55 +123,55 @@ const (
 	labelInvalidSince    = "kubernetes.io/legacy-token-invalid-since"
 
 	typeBootstrap = "bootstrap.kubernetes.io/token"
-	prefixToken   = "bootstrap-token-"
+	PrefixToken   = "bootstrap-token-"
 )
 
-// reduce returns the stored form of an object of a reduced kind; request says that it is the
+// Reduce returns the stored form of an object of a reduced kind; request says that it is the
 // body of a request, which admission may have added to. Objects of other kinds are returned
 // as they are.
-func reduce(res resource, raw []byte, request bool) ([]byte, error) {
-	if !res.reduces() {
+func Reduce(res Resource, raw []byte, request bool) ([]byte, error) {
+	if !res.Reduces() {
 		return raw, nil
 	}
-	h, err := readHead(raw)
+	h, err := ReadHead(raw)
 	if err != nil {
 		return nil, fmt.Errorf("reduce %s: %w", res, err)
 	}
-	return reduceHead(res, &h, raw, request)
+	return ReduceHead(res, &h, raw, request)
 }
 
-// reduceHead reduces an object of a reduced kind whose head has been read.
-func reduceHead(res resource, h *head, raw []byte, request bool) ([]byte, error) {
-	f, err := factsOf(res, raw, request)
+// ReduceHead reduces an object of a reduced kind whose head has been read.
+func ReduceHead(res Resource, h *Head, raw []byte, request bool) ([]byte, error) {
+	f, err := FactsOf(res, raw, request)
 	if err != nil {
 		return nil, fmt.Errorf("reduce %s: %w", res, err)
 	}
-	return encodeReduced(h, f)
+	return Encode(h, f)
 }
 
-// encodeReduced returns the stored form of an object with these facts. Names and versions are
+// Encode returns the stored form of an object with these facts. Names and versions are
 // told beside it.
-func encodeReduced(h *head, f *facts) ([]byte, error) {
+func Encode(h *Head, f *Facts) ([]byte, error) {
 	m := &h.Metadata
-	return json.Marshal(reducedObject{APIVersion: h.APIVersion, Kind: h.Kind, Reduced: f, Metadata: meta{
+	return json.Marshal(Object{APIVersion: h.APIVersion, Kind: h.Kind, Reduced: f, Metadata: Meta{
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, GracePeriod: m.GracePeriod, Finalizers: m.Finalizers,
 	}})
 }
 
-// bare returns the stored form of an object of which only its being there is known.
-func bare(res resource) []byte {
-	b, err := json.Marshal(reducedObject{Kind: resources[res].kind, Reduced: &facts{Bare: true}})
+// Bare returns the stored form of an object of which only its being there is known.
+func Bare(res Resource) []byte {
+	b, err := json.Marshal(Object{Kind: res.ObjectKind(), Reduced: &Facts{Bare: true}})
 	if err != nil {
 		return nil // cannot be: it is all text
 	}
 	return b
 }
 
-// factsOf reads the facts of an unreduced object.
-func factsOf(res resource, raw []byte, request bool) (*facts, error) {
-	f := &facts{}
+// FactsOf reads the facts of an unreduced object.
+func FactsOf(res Resource, raw []byte, request bool) (*Facts, error) {
+	f := &Facts{}
 	var in rawFacts
-	if res == resPod || res == resSecret || res == resSigning {
+	if res == ResPod || res == ResSecret || res == ResSigning {
 		if err := json.Unmarshal(raw, &in); err != nil {
 			return nil, err
 		}
@@ -186,8 +179,8 @@ func factsOf(res resource, raw []byte, request bool) (*facts, error) {
 	var c graph.Content
 	var err error
 	switch res {
-	case resPod:
-		if in.Kind == kindBinding || in.Kind == kindEviction {
+	case ResPod:
+		if in.Kind == KindBinding || in.Kind == KindEviction {
 			f.Target = in.Target.Name
 			if in.DeleteOptions != nil {
 				f.Grace = in.DeleteOptions.Grace
@@ -198,13 +191,13 @@ func factsOf(res resource, raw []byte, request bool) (*facts, error) {
 		f.Over = in.Status.Phase == "Succeeded" || in.Status.Phase == "Failed"
 		c, err = graph.PodContent(raw)
 		c.AnyRefs = c.AnyRefs || request
-	case resVolume:
+	case ResVolume:
 		c, err = graph.VolumeContent(raw)
-	case resAttachment, resSlice, resPodCertificate:
+	case ResAttachment, ResSlice, ResPodCertificate:
 		c, err = graph.NodeContent(raw)
-	case resSecret:
+	case ResSecret:
 		in.secret(f)
-	case resSigning:
+	case ResSigning:
 		f.Signer, f.By = in.Spec.SignerName, in.Spec.Username
 		f.Certificate = readCertificate(in.Status.Certificate)
 	}
@@ -216,7 +209,7 @@ func factsOf(res resource, raw []byte, request bool) (*facts, error) {
 }
 
 // secret reads what is public of a Secret.
-func (in *rawFacts) secret(f *facts) {
+func (in *rawFacts) secret(f *Facts) {
 	f.Type = in.Type
 	f.Account, f.AccountUID = in.Metadata.Annotations[annotationAccount], in.Metadata.Annotations[annotationAccountUID]
 	f.LastUsed, f.InvalidSince = in.Metadata.Labels[labelLastUsed], in.Metadata.Labels[labelInvalidSince]
@@ -241,9 +234,9 @@ func (in *rawFacts) secret(f *facts) {
 	f.Bootstrap = b
 }
 
-// token reads the fields as the bootstrap authenticator does; nil when the Secret is none it
+// Token reads the fields as the bootstrap authenticator does; nil when the Secret is none it
 // accepts.
-func (b *bootstrapFacts) token() *BootstrapToken {
+func (b *bootstrapFacts) Token() *BootstrapToken {
 	if b == nil {
 		return nil
 	}
@@ -265,63 +258,27 @@ func (b *bootstrapFacts) token() *BootstrapToken {
 	return t
 }
 
-// graph returns the facts as the graph takes them.
-func (f *facts) graph() *graph.Content {
+// Graph returns the facts as the graph takes them.
+func (f *Facts) Graph() *graph.Content {
 	if f.Bare {
 		return nil
 	}
 	return &graph.Content{Node: f.Node, Refs: graph.Refs(f.Refs), Statuses: f.Statuses, Ephemeral: f.Ephemeral, AnyNode: f.AnyNode, AnyRefs: f.AnyRefs}
 }
 
-// readReduced reads an object of a reduced kind, reducing it first when that was not done.
-func readReduced(res resource, raw []byte) (*reducedObject, error) {
-	o := &reducedObject{}
+// ReadObject reads an object of a reduced kind, reducing it first when that was not done.
+func ReadObject(res Resource, raw []byte) (*Object, error) {
+	o := &Object{}
 	if err := json.Unmarshal(raw, o); err != nil {
 		return nil, err
 	}
 	if o.Reduced != nil {
 		return o, nil
 	}
-	f, err := factsOf(res, raw, false)
+	f, err := FactsOf(res, raw, false)
 	if err != nil {
 		return nil, err
 	}
 	o.Reduced = f
 	return o, nil
-}
-
-// parseReduced reads an object of a reduced kind, pods and credentials excepted.
-func (in *interner) parseReduced(res resource, raw []byte) (*content, error) {
-	o, err := readReduced(res, raw)
-	if err != nil {
-		return nil, err
-	}
-	c := &content{created: nanos(o.Metadata.created()), deletion: nanos(o.Metadata.deletion()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
-	f := o.Reduced
-	switch res {
-	case resVolume, resAttachment, resSlice, resPodCertificate:
-		if g := f.graph(); g != nil {
-			g.Node, g.Refs = in.str(g.Node), graph.Refs(in.str(string(g.Refs)))
-			c.object = g
-		}
-	case resSecret:
-		if !f.Bare {
-			c.object = &Secret{
-				Type: in.str(f.Type), ServiceAccount: in.str(f.Account), ServiceAccountUID: f.AccountUID,
-				LastUsed: f.LastUsed, InvalidSince: f.InvalidSince, Bootstrap: f.Bootstrap.token(),
-			}
-		}
-	case resSigning:
-		c.object = f
-	}
-	return c, nil
-}
-
-// signing returns the facts of a certificate signing request, nil for other contents.
-func (c *content) signing() *facts {
-	if c == nil {
-		return nil
-	}
-	f, _ := c.object.(*facts)
-	return f
 }

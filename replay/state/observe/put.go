@@ -1,4 +1,4 @@
-package state
+package observe
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/patchops"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // put translates create, update and patch.
@@ -40,7 +41,7 @@ func held(o *Observation) bool {
 	if len(o.Object) == 0 {
 		return false
 	}
-	h, err := readHead(o.Object)
+	h, err := kept.ReadHead(o.Object)
 	return err == nil && len(h.Metadata.Finalizers) > 0
 }
 
@@ -49,12 +50,12 @@ func (w *write) version(a *answer) ([]Observation, error) {
 	o := w.observe(a)
 	m := &a.head.Metadata
 	var err error
-	if o.Deleted = a.head.gone(w.target.res); o.Deleted {
+	if o.Deleted = a.head.Gone(w.target.res); o.Deleted {
 		return w.ended(o, a), nil
 	}
 	o.ResourceVersion, o.Object, o.Created = m.ResourceVersion, a.raw, w.makes()
-	if w.target.res.reduces() {
-		if o.Object, err = reduceHead(w.target.res, &a.head, a.read, false); err != nil {
+	if w.target.res.Reduces() {
+		if o.Object, err = kept.ReduceHead(w.target.res, &a.head, a.read, false); err != nil {
 			return w.unknown(), err
 		}
 	}
@@ -65,26 +66,26 @@ func (w *write) version(a *answer) ([]Observation, error) {
 // is what was asked for.
 func (w *write) partial(a *answer) ([]Observation, error) {
 	m := &a.head.Metadata
-	if w.target.res == resNamespace && a.head.gone(resRole) {
+	if w.target.res == kept.ResNamespace && a.head.Gone(kept.ResRole) {
 		o := w.observe(a) // unless its spec has finalizers, which metadata does not tell
 		o.Unknown = true
 		return []Observation{o}, nil
 	}
 	o := w.observe(a)
-	if o.Deleted = a.head.gone(w.target.res); o.Deleted {
+	if o.Deleted = a.head.Gone(w.target.res); o.Deleted {
 		return w.ended(o, a), nil
 	}
 	o.ResourceVersion, o.Created = m.ResourceVersion, w.makes()
 	var err error
 	switch asked, bad := w.requested(); {
-	case asked.Unchanged, w.target.res == resPod && !w.makes():
+	case asked.Unchanged, w.target.res == kept.ResPod && !w.makes():
 		o.Unchanged = true
 		if o.Object, err = w.metadata(m); err == nil && !asked.Unchanged {
 			return []Observation{o, asked}, nil // its references were changed, too
 		}
 	case bad == nil && !asked.Patch && len(asked.Object) > 0 && m.DeletionTimestamp == "":
 		o.Object, err = w.completed(asked.Object, m)
-	case w.target.res.reduces():
+	case w.target.res.Reduces():
 		o.Object, err = w.metadata(m)
 	default:
 		o.Unknown = true
@@ -96,15 +97,15 @@ func (w *write) partial(a *answer) ([]Observation, error) {
 }
 
 // completed returns the stored form of what was asked for with the metadata that was answered.
-func (w *write) completed(object []byte, m *meta) ([]byte, error) {
-	if !w.target.res.reduces() {
+func (w *write) completed(object []byte, m *kept.Meta) ([]byte, error) {
+	if !w.target.res.Reduces() {
 		return object, nil
 	}
-	var o reducedObject
+	var o kept.Object
 	if err := json.Unmarshal(object, &o); err != nil {
 		return nil, err
 	}
-	return encodeReduced(&head{APIVersion: o.APIVersion, Kind: o.Kind, Metadata: *m}, o.Reduced)
+	return kept.Encode(&kept.Head{APIVersion: o.APIVersion, Kind: o.Kind, Metadata: *m}, o.Reduced)
 }
 
 // requested returns what a write asked for, of which no answer tells what became of it. It is
@@ -114,34 +115,34 @@ func (w *write) requested() (Observation, error) {
 	o := w.base
 	body := e.RequestObject
 	if !w.makes() && (w.target.fixed() || e.Verb == "delete" || e.Verb == "patch" && metadataPatch(res, body) ||
-		res == resPod && w.target.sub == subStatus && !event.WritesClaims(body)) {
+		res == kept.ResPod && w.target.sub == subStatus && !event.WritesClaims(body)) {
 		o.Unchanged = true
-		if e.Verb == "update" && len(body) > 0 && (res != resPod || w.target.sub == "") {
+		if e.Verb == "update" && len(body) > 0 && (res != kept.ResPod || w.target.sub == "") {
 			return w.updated(o)
 		}
 		return o, nil
 	}
-	applied := w.makes() && res.kind() != 0 // no other patch brings an object into being
-	if e.Verb == "patch" && !applied || len(body) == 0 || w.target.sub == subStatus || res == resPod && !w.makes() {
+	applied := w.makes() && res.RBACKind() != 0 // no other patch brings an object into being
+	if e.Verb == "patch" && !applied || len(body) == 0 || w.target.sub == subStatus || res == kept.ResPod && !w.makes() {
 		return w.there(), nil // not the object, or more than is written of it
 	}
 	read := w.read(body)
-	h, err := readHead(read)
+	h, err := kept.ReadHead(read)
 	if err != nil {
 		return w.unknown()[0], err
 	}
 	if o.Name == "" {
 		o.Name = h.Metadata.Name
 	}
-	if resourceOfKind(h.group(), h.Kind) != res {
+	if kept.ResourceOfKind(h.Group(), h.Kind) != res {
 		return w.unknown()[0], nil
 	}
 	if o.Name == "" {
 		return w.unnamed(&h, read)
 	}
 	o.Object = body // its resourceVersion is the one before
-	if res.reduces() {
-		if o.Object, err = reduceHead(res, &h, read, true); err != nil {
+	if res.Reduces() {
+		if o.Object, err = kept.ReduceHead(res, &h, read, true); err != nil {
 			return w.unknown()[0], err
 		}
 	}
@@ -151,16 +152,16 @@ func (w *write) requested() (Observation, error) {
 // unnamed returns the observation of an object whose name the apiserver made, and did not
 // record. A pod that was asked for without a node is told apart: nothing leads to a node through
 // it before it is bound.
-func (w *write) unnamed(h *head, read []byte) (Observation, error) {
+func (w *write) unnamed(h *kept.Head, read []byte) (Observation, error) {
 	o := w.unknown()[0]
-	if w.target.res != resPod || !o.AllOf {
+	if w.target.res != kept.ResPod || !o.AllOf {
 		return o, nil
 	}
-	object, err := reduceHead(resPod, h, read, true)
+	object, err := kept.ReduceHead(kept.ResPod, h, read, true)
 	if err != nil {
 		return o, err
 	}
-	var in reducedObject
+	var in kept.Object
 	if err := json.Unmarshal(object, &in); err != nil || in.Reduced.Node != "" || in.Reduced.AnyNode {
 		return o, err
 	}
@@ -171,12 +172,12 @@ func (w *write) unnamed(h *head, read []byte) (Observation, error) {
 // updated completes an update that changes nothing that is kept by what its body says of its
 // metadata.
 func (w *write) updated(o Observation) (Observation, error) {
-	h, err := readHead(w.read(w.event.RequestObject))
-	if err != nil || resourceOfKind(h.group(), h.Kind) != w.target.res {
+	h, err := kept.ReadHead(w.read(w.event.RequestObject))
+	if err != nil || kept.ResourceOfKind(h.Group(), h.Kind) != w.target.res {
 		return o, err
 	}
 	finalizes := w.target.sub == subFinalize // no other update changes a spec's finalizers
-	if h.Metadata.UID != "" && h.gone(w.target.res) && (finalizes || w.target.res != resNamespace) {
+	if h.Metadata.UID != "" && h.Gone(w.target.res) && (finalizes || w.target.res != kept.ResNamespace) {
 		o.UID, o.Deleted, o.Unchanged = h.Metadata.UID, true, false
 		return o, nil
 	}
@@ -191,11 +192,11 @@ func (w *write) updated(o Observation) (Observation, error) {
 // apiserver forbids to change it, or nothing but the object's life is kept.
 func (t *target) fixed() bool {
 	switch t.res {
-	case resNamespace, resServiceAccount, resNode, resAttachment, resSlice, resPodCertificate:
+	case kept.ResNamespace, kept.ResServiceAccount, kept.ResNode, kept.ResAttachment, kept.ResSlice, kept.ResPodCertificate:
 		return true
-	case resSigning, resPod:
+	case kept.ResSigning, kept.ResPod:
 		return t.sub == ""
-	case resVolume:
+	case kept.ResVolume:
 		return t.sub == subStatus
 	}
 	return false
@@ -203,7 +204,7 @@ func (t *target) fixed() bool {
 
 // metadataPatch tells whether a patch changes nothing of an object but metadata that is not kept.
 // What may be an apply patch is none: it takes away what it does not name.
-func metadataPatch(res resource, body []byte) bool {
+func metadataPatch(res kept.Resource, body []byte) bool {
 	if len(body) == 0 {
 		return false
 	}
@@ -226,7 +227,7 @@ func metadataPatch(res resource, body []byte) bool {
 			return false
 		}
 	}
-	if res != resSecret || len(in) == 0 {
+	if res != kept.ResSecret || len(in) == 0 {
 		return true
 	}
 	var members map[string]json.RawMessage
@@ -239,13 +240,13 @@ func metadataPatch(res resource, body []byte) bool {
 }
 
 // metadataPath tells whether a pointer of a JSON patch is to metadata that is not kept.
-func metadataPath(res resource, path string) bool {
+func metadataPath(res kept.Resource, path string) bool {
 	member, ok := strings.CutPrefix(path, "/metadata/")
 	if !ok {
 		return false
 	}
 	member, _, _ = strings.Cut(member, "/")
-	return res != resSecret || member != "labels" && member != "annotations"
+	return res != kept.ResSecret || member != "labels" && member != "annotations"
 }
 
 // there returns the observation that the named object was written, content unknown: of a kind
@@ -254,21 +255,21 @@ func (w *write) there() Observation {
 	o := w.unknown()[0]
 	switch {
 	case o.AllOf:
-	case w.target.res.kind() != 0 && w.event.Verb == "patch" && !w.makes():
+	case w.target.res.RBACKind() != 0 && w.event.Verb == "patch" && !w.makes():
 		o.Unknown, o.Patch, o.Object = false, true, w.event.RequestObject
-	case w.target.res == resPod && !w.makes(): // what it refers to was changed, how was not recorded
-		if b, err := json.Marshal(reducedObject{Kind: resources[resPod].kind, Reduced: &facts{Bare: true, AnyRefs: true}}); err == nil {
+	case w.target.res == kept.ResPod && !w.makes(): // what it refers to was changed, how was not recorded
+		if b, err := json.Marshal(kept.Object{Kind: kept.ResPod.ObjectKind(), Reduced: &kept.Facts{Bare: true, AnyRefs: true}}); err == nil {
 			o.Unknown, o.Object = false, b
 		}
-	case w.target.res.reduces():
-		o.Unknown, o.Object = false, bare(w.target.res)
+	case w.target.res.Reduces():
+		o.Unknown, o.Object = false, kept.Bare(w.target.res)
 	}
 	return o
 }
 
 // ended completes the observation of an end by what the pod was: tokens outlive their pods.
 func (w *write) ended(o Observation, a *answer) []Observation {
-	if w.target.res != resPod {
+	if w.target.res != kept.ResPod {
 		return []Observation{o}
 	}
 	var object []byte
@@ -276,7 +277,7 @@ func (w *write) ended(o Observation, a *answer) []Observation {
 	if a.partial {
 		object, err = w.metadata(&a.head.Metadata)
 	} else {
-		object, err = reduceHead(resPod, &a.head, a.read, false)
+		object, err = kept.ReduceHead(kept.ResPod, &a.head, a.read, false)
 	}
 	if err == nil {
 		o.Object = object
@@ -287,7 +288,7 @@ func (w *write) ended(o Observation, a *answer) []Observation {
 // bears tells whether the write made the cluster: it created the namespace that apiservers
 // make first and never let go.
 func (w *write) bears(obs []Observation) bool {
-	if w.target.res != resNamespace || len(obs) != 1 || obs[0].Name != "kube-system" || obs[0].AllOf {
+	if w.target.res != kept.ResNamespace || len(obs) != 1 || obs[0].Name != "kube-system" || obs[0].AllOf {
 		return false
 	}
 	return w.event.Code() == 201 || w.event.Code() == 0 && w.event.Verb == "create"
@@ -296,8 +297,8 @@ func (w *write) bears(obs []Observation) bool {
 // Born returns what the making of a cluster says: that before everything observed there was
 // nothing, so that every resource is known completely from the beginning.
 func Born() []Observation {
-	out := make([]Observation, 0, resCount-1)
-	for _, res := range Resources() {
+	out := make([]Observation, 0, kept.ResCount-1)
+	for _, res := range kept.Resources() {
 		out = append(out, Observation{Source: SourceAudit, Resource: res, AllOf: true, Complete: true})
 	}
 	return out

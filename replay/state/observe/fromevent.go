@@ -1,4 +1,4 @@
-package state
+package observe
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // FromEvent returns what a policy write of the audit stream says about the objects the
@@ -61,7 +62,7 @@ func fromWrite(e *event.Event) ([]Observation, error) {
 		}
 	}
 	t, ok := parseTarget(e.RequestURI)
-	if !ok || !missing && t.res.reduces() && !event.KeepsWrite(e) {
+	if !ok || !missing && t.res.Reduces() && !event.KeepsWrite(e) {
 		return nil, nil
 	}
 	w := write{event: e, target: t, base: Observation{
@@ -104,7 +105,7 @@ func fromWrite(e *event.Event) ([]Observation, error) {
 
 // target is what a request URI names.
 type target struct {
-	res             resource
+	res             kept.Resource
 	namespace, name string
 	sub             string
 	query           string // the query, raw
@@ -151,51 +152,39 @@ func parseTarget(uri string) (target, bool) {
 	if plural == "namespaces" {
 		name, named := next()
 		if !named {
-			t.res = resNamespace
+			t.res = kept.ResNamespace
 			return t, core
 		}
 		sub, more := next()
 		if !more || sub == subStatus || sub == subFinalize {
-			t.res, t.name, t.sub = resNamespace, name, sub
+			t.res, t.name, t.sub = kept.ResNamespace, name, sub
 			return t, core && path == ""
 		}
 		t.namespace, plural = name, sub
 	}
 	if core && plural == "bindings" { // the old way to bind a pod, which the body names
-		t.res, t.sub = resPod, subBinding
+		t.res, t.sub = kept.ResPod, subBinding
 		return t, path == "" && t.namespace != ""
 	}
-	t.res = resourceOfPath(group, plural)
-	if t.res == resNone || t.res == resNamespace {
+	t.res = kept.ResourceOfPath(group, plural)
+	if t.res == kept.ResNone || t.res == kept.ResNamespace {
 		return t, false
 	}
 	t.name, _ = next()
 	t.sub, _ = next()
 	switch {
 	case t.sub == "":
-	case t.res == resPod && (t.sub == subBinding || t.sub == subEviction || t.sub == subEphemeral || t.sub == subStatus):
-	case t.res == resServiceAccount && t.sub == subToken:
-	case t.res == resSigning && (t.sub == subApproval || t.sub == subStatus):
-	case (t.res == resVolume || t.res == resAttachment) && t.sub == subStatus:
+	case t.res == kept.ResPod && (t.sub == subBinding || t.sub == subEviction || t.sub == subEphemeral || t.sub == subStatus):
+	case t.res == kept.ResServiceAccount && t.sub == subToken:
+	case t.res == kept.ResSigning && (t.sub == subApproval || t.sub == subStatus):
+	case (t.res == kept.ResVolume || t.res == kept.ResAttachment) && t.sub == subStatus:
 	default:
 		return t, false
 	}
-	if path != "" || t.res.namespaced() == (t.namespace == "") && t.name != "" {
+	if path != "" || t.res.Namespaced() == (t.namespace == "") && t.name != "" {
 		return t, false // a subresource, or a name outside its scope
 	}
 	return t, true
-}
-
-// resourceOfPath returns the number for a plural of an API group.
-func resourceOfPath(group, plural string) resource {
-	for res := resNone + 1; res < resCredential; res++ {
-		r := &resources[res]
-		if r.group == group && len(r.name) >= len(plural) && r.name[:len(plural)] == plural &&
-			(len(r.name) == len(plural) || r.name[len(plural)] == '.') {
-			return res
-		}
-	}
-	return resNone
 }
 
 // outcomeOf tells whether the write was done: without a status, as its response body says.
@@ -222,33 +211,36 @@ func (w *write) perhaps() []Observation {
 		return w.someDeleted()
 	case w.event.Verb == "delete", w.target.sub == subEviction:
 		out := w.asked()
-		out[0].Unchanged = w.target.res.kind() != 0
+		out[0].Unchanged = w.target.res.RBACKind() != 0
 		return out
 	}
 	out := w.unknown()
 	if name := w.standIn(); out[0].AllOf && name != "" {
 		out[0].AllOf, out[0].Name = false, name
 	}
-	makes := w.makes() || w.target.res == resPod && w.event.Verb == "patch" // which may be an apply
+	makes := w.makes() || w.target.res == kept.ResPod && w.event.Verb == "patch" // which may be an apply
 	out[0].Created = w.target.sub == "" && makes && !out[0].AllOf
-	if w.target.res.kind() != 0 && !out[0].AllOf {
+	if w.target.res.RBACKind() != 0 && !out[0].AllOf {
 		out[0].Object = w.event.RequestObject // it is that now, or as it was
 		out[0].Patch = w.event.Verb == "patch" || len(w.event.RequestObject) == 0
 	}
-	if w.target.res == resPod && (w.target.sub == subEphemeral || w.target.sub == subStatus) {
+	if w.target.res == kept.ResPod && (w.target.sub == subEphemeral || w.target.sub == subStatus) {
 		out = append(out, w.there()) // what it refers to may have been changed, too
 	}
 	return out
 }
 
+// maxGenerated is how much of what a request asks for the apiserver takes into a name that it makes (names.SimpleNameGenerator).
+const maxGenerated = 58
+
 // standIn returns a name for a role or binding whose name the apiserver was to make, and nobody knows:
 // one that no object can have, so that it is in doubt alone. It is empty where that is not the case.
 // See standsFor.
 func (w *write) standIn() string {
-	if w.target.res.kind() == 0 || w.event.Verb != "create" {
+	if w.target.res.RBACKind() == 0 || w.event.Verb != "create" {
 		return ""
 	}
-	h, err := readHead(w.event.RequestObject)
+	h, err := kept.ReadHead(w.event.RequestObject)
 	if err != nil || h.Metadata.GenerateName == "" {
 		return ""
 	}
@@ -296,7 +288,7 @@ func (w *write) read(body []byte) []byte {
 		return w.pruned.to
 	}
 	shape := event.ShapeKept
-	if w.target.res == resVolume {
+	if w.target.res == kept.ResVolume {
 		shape = event.ShapeKeptVolume
 	}
 	w.pruned.of, w.pruned.to = body, jsontext.Prune(make([]byte, 0, min(len(body), 1<<10)), body, shape)

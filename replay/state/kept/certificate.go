@@ -1,4 +1,4 @@
-package state
+package kept
 
 import (
 	"crypto/sha256"
@@ -11,7 +11,7 @@ import (
 
 // Prefixes of credential ids, as apiservers write them.
 const (
-	prefixJTI  = "JTI="
+	PrefixJTI  = "JTI="
 	prefixX509 = "X509SHA256="
 )
 

@@ -1,4 +1,4 @@
-package state
+package content
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/retrial-io/retrial/internal/patchops"
+	"github.com/retrial-io/retrial/replay/state/instant"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // patch is what the body of a patch makes of the list by which an object of the RBAC kinds grants:
@@ -21,21 +23,21 @@ type patch struct {
 	keeps   bool     // nothing is taken away
 	none    bool     // or everything is: what an applied configuration does not name
 	sets    bool     // the list is that of content, else its members are added
-	content *content // with the list; nil without one
+	content *Content // with the list; nil without one
 	any     bool     // the list may become anything
 	other   bool     // what else is kept of the object may change
-	blind   bool     // the body was not recorded, or could not be read
+	Blind   bool     // the body was not recorded, or could not be read
 	ops     []byte   // of a JSON patch, those that work on the list
 	// made is what an applied configuration makes where there was no object, nil for nothing.
-	made *content
+	Made *Content
 }
 
 // maxOperations bounds the operations of a JSON patch that are carried out.
 const maxOperations = 1000
 
-// patch reads the body of a patch; a body that was not recorded, or cannot be read, may do anything.
-func (in *interner) patch(res resource, key objectKey, body []byte) *content {
-	p := &patch{any: true, blind: true}
+// Patch reads the body of a patch; a body that was not recorded, or cannot be read, may do anything.
+func (in *Interner) Patch(res kept.Resource, key kept.Key, body []byte) *Content {
+	p := &patch{any: true, Blind: true}
 	switch body = bytes.TrimLeft(body, " \t\r\n"); {
 	case len(body) == 0:
 	case body[0] == '{':
@@ -43,46 +45,46 @@ func (in *interner) patch(res resource, key objectKey, body []byte) *content {
 	case body[0] == '[':
 		p = in.operations(res, key, body)
 	}
-	return &content{object: p, created: noTime, deletion: noTime, digest: xxhash.Sum64(body), size: int32(len(body))}
+	return &Content{Object: p, Created: instant.None, Deletion: instant.None, Digest: xxhash.Sum64(body), size: int32(len(body))}
 }
 
 // listOf is the member that lists what an object grants.
-func (r resource) listOf() string {
-	if r == resRole || r == resClusterRole {
+func listOf(res kept.Resource) string {
+	if res == kept.ResRole || res == kept.ResClusterRole {
 		return "rules"
 	}
 	return "subjects"
 }
 
 // merge reads a merge patch, a strategic merge patch or an applied configuration.
-func (in *interner) merge(res resource, key objectKey, body []byte) *patch {
+func (in *Interner) merge(res kept.Resource, key kept.Key, body []byte) *patch {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil || members["cut"] != nil && members["forgotten"] == nil {
-		return &patch{any: true, blind: true}
+		return &patch{any: true, Blind: true}
 	}
 	applied := members["apiVersion"] != nil && members["kind"] != nil // perhaps
 	if members["forgotten"] != nil && members["cut"] != nil {
 		p := &patch{any: true, other: true}
 		if applied {
-			p.made, _ = in.parse(res, key, body)
-			p.blind = p.made == nil
+			p.Made, _ = in.Parse(res, key, body)
+			p.Blind = p.Made == nil
 		}
 		return p
 	}
 	p := &patch{keeps: true, other: members["aggregationRule"] != nil}
-	list, named := members[res.listOf()]
+	list, named := members[listOf(res)]
 	for name := range members {
 		switch {
 		case name == "$patch":
 			p.none, p.other = true, true
-		case strings.HasPrefix(name, "$") && strings.HasSuffix(name, res.listOf()):
+		case strings.HasPrefix(name, "$") && strings.HasSuffix(name, listOf(res)):
 			return &patch{any: true}
 		}
 	}
 	if applied {
 		p.none, p.other = p.none || !named, true
-		if made, err := in.parse(res, key, body); err == nil {
-			p.made = made
+		if made, err := in.Parse(res, key, body); err == nil {
+			p.Made = made
 		}
 	}
 	if !named {
@@ -90,31 +92,31 @@ func (in *interner) merge(res resource, key objectKey, body []byte) *patch {
 	}
 	var elements []map[string]json.RawMessage
 	if json.Unmarshal(list, &elements) != nil {
-		return &patch{any: true, made: p.made}
+		return &patch{any: true, Made: p.Made}
 	}
 	for _, e := range elements {
 		for name := range e {
 			if strings.HasPrefix(name, "$") {
-				return &patch{any: true, made: p.made}
+				return &patch{any: true, Made: p.Made}
 			}
 		}
 	}
 	p.sets, p.keeps = true, false
 	if p.content = in.listed(res, key, list); p.content == nil {
-		return &patch{any: true, made: p.made}
+		return &patch{any: true, Made: p.Made}
 	}
 	return p
 }
 
 // operations reads a JSON patch. Operations on the list and its elements are told apart; others that
 // reach into it may do anything.
-func (in *interner) operations(res resource, key objectKey, body []byte) *patch {
+func (in *Interner) operations(res kept.Resource, key kept.Key, body []byte) *patch {
 	ops, ok := patchops.Read(body)
 	if !ok {
 		return &patch{any: true}
 	}
 	p := &patch{keeps: true}
-	at := "/" + res.listOf()
+	at := "/" + listOf(res)
 	var of, added []json.RawMessage
 	exact := len(ops) <= maxOperations
 	for _, op := range ops {
@@ -169,99 +171,99 @@ func isElement(path, list string) bool {
 }
 
 // listed returns the content of an object that has a list and nothing else, nil where it cannot be read.
-func (in *interner) listed(res resource, key objectKey, list []byte) *content {
-	raw := append(append(append([]byte(`{"`), res.listOf()...), `":`...), list...)
-	c, err := in.parse(res, key, append(raw, '}'))
+func (in *Interner) listed(res kept.Resource, key kept.Key, list []byte) *Content {
+	raw := append(append(append([]byte(`{"`), listOf(res)...), `":`...), list...)
+	c, err := in.Parse(res, key, append(raw, '}'))
 	if err != nil {
 		return nil
 	}
 	return c
 }
 
-// patch returns the patch that a content stands for, nil for another.
-func (c *content) patch() *patch {
+// Patch returns the patch that a content stands for, nil for another.
+func (c *Content) Patch() *patch {
 	if c == nil {
 		return nil
 	}
-	p, _ := c.object.(*patch)
+	p, _ := c.Object.(*patch)
 	return p
 }
 
-// bounds returns what an object that is between two contents may be after the patch; is is that, where
+// Bounds returns what an object that is between two contents may be after the patch; is is that, where
 // it is one content.
-func (p *patch) bounds(b bounds) (after bounds, is *content) {
-	certain := b.least != nil && b.least == b.most && !p.other
+func (p *patch) Bounds(b Bounds) (after Bounds, is *Content) {
+	certain := b.Least != nil && b.Least == b.Most && !p.other
 	if certain && p.ops != nil {
-		if c := p.carryOut(b.least); c != nil {
+		if c := p.carryOut(b.Least); c != nil {
 			return between(c, c), c
 		}
 	}
 	after = b
 	switch {
 	case p.any:
-		after.most = b.most.each((*content).everything)
+		after.Most = b.Most.Each((*Content).Everything)
 	case p.sets:
-		after.most = b.most.each(func(c *content) *content { return withList(c, p.content) })
+		after.Most = b.Most.Each(func(c *Content) *Content { return WithList(c, p.content) })
 	case p.content != nil:
-		after.most = either(b.most, b.most.each(func(c *content) *content { return withList(c, p.content) }))
+		after.Most = Either(b.Most, b.Most.Each(func(c *Content) *Content { return WithList(c, p.content) }))
 	}
 	switch {
-	case b.there == nil:
+	case b.There == nil:
 	case p.sets && !p.any && !p.none:
-		after.there = withList(b.there, p.content)
+		after.There = WithList(b.There, p.content)
 	case !p.keeps || p.any || p.none:
-		after.there = withList(b.there, nil)
+		after.There = WithList(b.There, nil)
 	}
-	if b.least != nil {
-		after.least = after.there
+	if b.Least != nil {
+		after.Least = after.There
 	}
 	switch {
 	case !certain || p.any || p.none:
 	case p.sets:
-		return between(after.most, after.most), after.most
+		return between(after.Most, after.Most), after.Most
 	case p.keeps && p.content == nil:
-		return b, b.most
+		return b, b.Most
 	}
 	return after, nil
 }
 
-// everything returns the content that grants whatever a binding's role, or a role's bindings, can.
-func (c *content) everything() *content {
+// Everything returns the content that grants whatever a binding's role, or a role's bindings, can.
+func (c *Content) Everything() *Content {
 	d := *c
-	d.cut, d.object = true, granting(c.object, anything, anybody)
-	if r, ok := d.object.(*rbacv1.ClusterRole); ok {
+	d.Cut, d.Object = true, granting(c.Object, anything, anybody)
+	if r, ok := d.Object.(*rbacv1.ClusterRole); ok {
 		r.AggregationRule = nil
 	}
 	return &d
 }
 
 // isEverything tells whether a content is one that everything returned.
-func (c *content) isEverything() bool {
-	subjects, _, _ := c.binding()
+func (c *Content) isEverything() bool {
+	subjects, _, _ := c.Binding()
 	rules := rulesOf(c)
 	return len(rules) > 0 && &rules[0] == &anything[0] || len(subjects) > 0 && &subjects[0] == &anybody[0]
 }
 
-// withList returns a content with the list of another, with none where that is nil.
-func withList(c, list *content) *content {
+// WithList returns a content with the list of another, with none where that is nil.
+func WithList(c, list *Content) *Content {
 	d := *c
 	rules, subjects := []rbacv1.PolicyRule{}, []rbacv1.Subject{}
 	if list != nil {
-		d.digest ^= list.digest
+		d.Digest ^= list.Digest
 		rules = rulesOf(list)
-		subjects, _, _ = list.binding()
+		subjects, _, _ = list.Binding()
 	} else {
-		d.digest++
+		d.Digest++
 	}
-	d.object = granting(c.object, rules, subjects)
+	d.Object = granting(c.Object, rules, subjects)
 	return &d
 }
 
-func rulesOf(c *content) []rbacv1.PolicyRule {
+func rulesOf(c *Content) []rbacv1.PolicyRule {
 	if c == nil {
 		return nil
 	}
-	switch o := c.object.(type) {
+	switch o := c.Object.(type) {
 	case *rbacv1.Role:
 		return o.Rules
 	case *rbacv1.ClusterRole:
@@ -271,15 +273,15 @@ func rulesOf(c *content) []rbacv1.PolicyRule {
 }
 
 // carryOut applies a JSON patch to a content, nil where it does not apply or is too large.
-func (p *patch) carryOut(c *content) *content {
+func (p *patch) carryOut(c *Content) *Content {
 	var list any
 	var name string
 	size := 0
-	if subjects, _, ok := c.binding(); ok {
-		list, name, size = subjects, resClusterRoleBinding.listOf(), len(subjects)
+	if subjects, _, ok := c.Binding(); ok {
+		list, name, size = subjects, listOf(kept.ResClusterRoleBinding), len(subjects)
 	} else {
 		rules := rulesOf(c)
-		list, name, size = rules, resClusterRole.listOf(), len(rules)
+		list, name, size = rules, listOf(kept.ResClusterRole), len(rules)
 	}
 	if size > maxOperations {
 		return nil
@@ -303,7 +305,7 @@ func (p *patch) carryOut(c *content) *content {
 		return nil
 	}
 	d := *c
-	d.digest ^= xxhash.Sum64(raw)
-	d.object = granting(c.object, became.Rules, became.Subjects)
+	d.Digest ^= xxhash.Sum64(raw)
+	d.Object = granting(c.Object, became.Rules, became.Subjects)
 	return &d
 }

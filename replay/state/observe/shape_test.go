@@ -1,4 +1,4 @@
-package state
+package observe
 
 import (
 	"bytes"
@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/test/testfile"
 )
 
 // readings are what is read of a body, whole or pruned, by everything that reads it.
-func readings(res resource, body []byte) (out []string) {
+func readings(res kept.Resource, body []byte) (out []string) {
 	into := func(v any) {
 		if err := json.Unmarshal(body, v); err != nil {
 			out = append(out, "error")
@@ -24,15 +25,15 @@ func readings(res resource, body []byte) (out []string) {
 	}
 	into(new(statusObject))
 	into(new(deleteOptions))
-	into(new(meta))
-	var h head
+	into(new(kept.Meta))
+	var h kept.Head
 	if err := json.Unmarshal(body, &h); err == nil {
 		text, err := json.Marshal(h)
-		out = append(out, fmt.Sprintf("%s %v %v", text, err, h.gone(res)))
+		out = append(out, fmt.Sprintf("%s %v %v", text, err, h.Gone(res)))
 	}
-	if res.reduces() {
+	if res.Reduces() {
 		for _, request := range []bool{false, true} {
-			object, err := reduce(res, body, request)
+			object, err := kept.Reduce(res, body, request)
 			out = append(out, fmt.Sprintf("%s %v", object, err != nil))
 		}
 	}
@@ -71,7 +72,7 @@ func samePruned(t *testing.T, e *event.Event, body []byte) {
 // TestPrunedReadsTheSame: what is taken out of recorded bodies is read by nobody.
 func TestPrunedReadsTheSame(t *testing.T) {
 	bodies, before, after := 0, 0, 0
-	for line := range bytes.Lines(testfile.Read(t, filepath.Join("..", "..", "internal", "sample", "audit.jsonl"))) {
+	for line := range bytes.Lines(testfile.Read(t, filepath.Join("..", "..", "..", "internal", "sample", "audit.jsonl"))) {
 		e, err := event.Decode(bytes.TrimSpace(line))
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +124,7 @@ func FuzzPrunedReadsTheSame(f *testing.F) {
 // BenchmarkFromEvent reads the policy writes of the sample, one after another.
 func BenchmarkFromEvent(b *testing.B) {
 	var writes []*event.Event
-	for line := range bytes.Lines(testfile.Read(b, filepath.Join("..", "..", "internal", "sample", "audit.jsonl"))) {
+	for line := range bytes.Lines(testfile.Read(b, filepath.Join("..", "..", "..", "internal", "sample", "audit.jsonl"))) {
 		e, err := event.Decode(bytes.TrimSpace(line))
 		if err != nil {
 			b.Fatal(err)

@@ -1,4 +1,4 @@
-package state
+package observe
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // Subresources whose writes are kept. Those of the first three say something of their own, the
@@ -35,15 +36,15 @@ func (w *write) subresource(dryRun event.DryRunAnswer) ([]Observation, error) {
 		return w.token()
 	}
 	o := w.base
-	kind := kindBinding
+	kind := kept.KindBinding
 	if w.target.sub == subEviction {
-		kind = kindEviction
+		kind = kept.KindEviction
 	}
-	body := reducedObject{Kind: kind, Reduced: &facts{}}
+	body := kept.Object{Kind: kind, Reduced: &kept.Facts{}}
 	var err error
 	if len(e.RequestObject) > 0 {
 		var in struct {
-			Metadata      meta                        `json:"metadata"`
+			Metadata      kept.Meta                   `json:"metadata"`
 			Target        struct{ Kind, Name string } `json:"target"`
 			DeleteOptions *struct {
 				deleteOptions
@@ -60,10 +61,10 @@ func (w *write) subresource(dryRun event.DryRunAnswer) ([]Observation, error) {
 			if o.Name == "" {
 				o.Name = in.Metadata.Name
 			}
-			body.Reduced.Told = kind == kindEviction
+			body.Reduced.Told = kind == kept.KindEviction
 		}
 		switch d := in.DeleteOptions; {
-		case kind == kindBinding:
+		case kind == kept.KindBinding:
 			if w.target.name != "" { // in the old way the apiserver wipes the uid: any pod of the name is bound
 				o.UID = in.Metadata.UID
 			}
@@ -99,11 +100,11 @@ func (w *write) subresource(dryRun event.DryRunAnswer) ([]Observation, error) {
 func (w *write) token() ([]Observation, error) {
 	e := w.event
 	id, ok := e.Annotations.Get(annotationIssued)
-	if !ok || !strings.HasPrefix(id, prefixJTI) {
+	if !ok || !strings.HasPrefix(id, kept.PrefixJTI) {
 		return nil, nil // apiservers before 1.30 do not say
 	}
 	by := e.EffectiveUser()
-	f := credentialFacts{At: e.RequestReceivedTimestamp.UTC(), Account: w.target.name, By: by.Username, AuditID: e.AuditID}
+	f := kept.Issue{At: e.RequestReceivedTimestamp.UTC(), Account: w.target.name, By: by.Username, AuditID: e.AuditID}
 	if n := len(e.SourceIPs); n > 0 {
 		f.Address = e.SourceIPs[n-1]
 	}
@@ -113,9 +114,9 @@ func (w *write) token() ([]Observation, error) {
 			continue
 		}
 		var in struct {
-			Metadata meta `json:"metadata"`
+			Metadata kept.Meta `json:"metadata"`
 			Spec     struct {
-				Bound *boundTo `json:"boundObjectRef"`
+				Bound *kept.Bound `json:"boundObjectRef"`
 			} `json:"spec"`
 			Status json.RawMessage `json:"status"`
 		}
@@ -135,13 +136,15 @@ func (w *write) token() ([]Observation, error) {
 				f.Expires = &at
 			}
 		}
-		first(&f.UID, in.Metadata.UID)
+		if uid := in.Metadata.UID; uid != "" && (f.UID == "" || uid < f.UID) { // should the two differ
+			f.UID = uid
+		}
 	}
-	object, bad := json.Marshal(reducedObject{Kind: resources[resCredential].kind, Reduced: &facts{Issued: &f}})
+	object, bad := json.Marshal(kept.Object{Kind: kept.ResCredential.ObjectKind(), Reduced: &kept.Facts{Issued: &f}})
 	if bad != nil {
 		return nil, bad
 	}
 	o := w.base
-	o.Resource, o.Name, o.Object = Credentials, id, object
+	o.Resource, o.Name, o.Object = kept.Credentials, id, object
 	return []Observation{o}, err
 }
