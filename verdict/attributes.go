@@ -15,7 +15,7 @@ type Attributes struct {
 	FieldSelector   string // raw, list/watch/deletecollection only
 }
 
-// Question words a check for people.
+// Question returns a check in words, for people.
 func (a *Attributes) Question() string {
 	if !a.ResourceRequest {
 		return a.Verb + " " + a.Path

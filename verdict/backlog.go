@@ -1,10 +1,9 @@
 package verdict
 
-// Backlog is how far the runner is behind, in records, as far as it knows without asking
-// anybody.
+// Backlog is how far the runner is behind, in records, as far as it knows locally.
 type Backlog struct {
 	Events      int64 // of the owned partitions, not settled
 	Policy      int64 // not applied
 	DeadLetters int64 // of the owned partitions, not stored
-	Corrections int64 // owned partitions that have changes of policy to look at
+	Corrections int64 // owned partitions with policy changes to process
 }

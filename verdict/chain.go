@@ -4,7 +4,7 @@ package verdict
 // own.
 const (
 	AuthorizerMasters     = "masters" // the privileged group
-	AuthorizerPaths       = "paths"   // the paths a delegating server lets through
+	AuthorizerPaths       = "paths"   // the paths that a delegating server lets through
 	AuthorizerNode        = "node"
 	AuthorizerRBAC        = "rbac"
 	AuthorizerABAC        = "abac"
@@ -15,19 +15,19 @@ const (
 // Answers of an authorizer in a ChainStep.
 const (
 	AnswerAllow     = "allow"
-	AnswerNoOpinion = "no opinion" // it leaves the question to the next
+	AnswerNoOpinion = "no opinion" // it leaves the decision to the next
 	AnswerUnknown   = "unknown"    // it was asked; something needed to answer is not known
 	AnswerNotAsked  = "not asked"  // an earlier authorizer decided
 	AnswerSkipped   = "skipped"    // a webhook's match conditions leave the request out
-	AnswerFailed    = "failed"     // a match condition failed, and the policy is to go on
-	AnswerDeny      = "deny"       // a match condition failed, and the policy is to refuse
+	AnswerFailed    = "failed"     // a match condition failed; the policy is to go on
+	AnswerDeny      = "deny"       // a match condition failed; the policy is to refuse
 )
 
 // ChainStep is what one authorizer of the configured chain answered in the replay.
 type ChainStep struct {
 	Authorizer string `json:"authorizer"` // by its name in the configuration
 	Answer     string `json:"answer"`     // one of the Answer constants
-	// Reason is what it adds to the reason of a refusal; of an unknown answer, what is
-	// missing. RBAC's reasons for an allow are those of its grants.
+	// Reason is what it adds to the reason of a refusal; if its answer is unknown, what is missing.
+	// RBAC's reasons for an allow are those of its grants.
 	Reason string `json:"reason,omitempty"`
 }

@@ -29,9 +29,9 @@ func Checks() []CheckInfo {
 		{CheckRoleEscalate, "writing a role: escalate on it, or holding all of its rules"},
 		{CheckRoleBind, "writing a binding: bind on its role, or holding all of the role's rules"},
 		{CheckCreateOnUpdate, "an update or patch that created its object: create, with the name"},
-		{CheckSignerApprove, "approving a certificate signing request: approve on its signer, or on all of the signer's domain"},
-		{CheckSignerSign, "issuing a certificate: sign on the signer, or on all of its domain"},
-		{CheckSignerAttest, "writing a trust bundle with a signer: attest on it, or on all of its domain"},
+		{CheckSignerApprove, "approving a certificate signing request: approve on its signer, or on every signer of its domain"},
+		{CheckSignerSign, "issuing a certificate: sign on the signer, or on every signer of its domain"},
+		{CheckSignerAttest, "writing a trust bundle with a signer: attest on it, or on every signer of its domain"},
 		{CheckOwnerDelete, "changing owner references: delete on the object itself"},
 		{CheckOwnerFinalizers, "owner references that block deletion: update on the owner's finalizers, or on those of everything"},
 		{CheckPolicyParam, "an admission policy with parameters, or its binding: reading the parameters"},
@@ -39,6 +39,6 @@ func Checks() []CheckInfo {
 		{CheckClaimDriver, "a driver's device status in a resource claim: associated-node or arbitrary-node on resourceclaims/driver"},
 		{CheckUnsafeDelete, "a delete that ignores read errors: unsafe-delete-ignore-read-errors"},
 		{CheckTokenAudience, "a node's token request for an audience its pod does not mount: request-serviceaccounts-token-audience"},
-		{CheckImpersonation, "acting as another user: impersonate on each piece of the identity, asked of the requestor"},
+		{CheckImpersonation, "acting as another user: impersonate on each piece of the identity, checked for the requestor"},
 	}
 }

@@ -54,39 +54,48 @@ func Classes() []ClassInfo {
 	return []ClassInfo{
 		{ClassAllowForbid, OutcomeDrift, "the apiserver allowed the request; the policy as it stood does not"},
 		{ClassForbidAllow, OutcomeDrift, "the apiserver refused the request; the policy as it stood allows it"},
-		{ClassReason, OutcomeDrift, "the decisions agree, but the recorded reason is none the policy as it stood gives"},
-		{ClassErrorMissed, OutcomeDrift, "the configured authorizers end in an error, which leaves no decision; the apiserver recorded one"},
-		{ClassErrorForged, OutcomeDrift, "an authorizer's error is recorded, and none of those configured can fail"},
-		{ClassImpersonation, OutcomeDrift, "the request was made as another user, and the policy as it stood does not let the requestor act as that user"},
-		{ClassImpersonatedRoot, OutcomeDrift, "constrained impersonation of the group system:masters is recorded, which the apiserver never permits"},
+		{ClassReason, OutcomeDrift, "the decisions agree, but the recorded reason is not one that the policy as it stood gives"},
+		{ClassErrorMissed, OutcomeDrift, "the configured authorizers end in an error, which leaves no decision; the " +
+			"apiserver recorded one"},
+		{ClassErrorForged, OutcomeDrift, "an authorizer's error is recorded, but none of the configured authorizers can fail"},
+		{ClassImpersonation, OutcomeDrift, "the request was made as another user, and the policy as it stood does not let the " +
+			"requestor act as that user"},
+		{ClassImpersonatedRoot, OutcomeDrift, "constrained impersonation of the group system:masters is recorded, which the " +
+			"apiserver never permits"},
 		{ClassRaced, OutcomeAmbiguous, "the policy changed while the request was on its way, and the answers before and after differ"},
-		{ClassConfigRaced, OutcomeAmbiguous, "the apiserver's configuration changed while the request was on its way, or had not been read again yet, and the answers before and after differ"},
-		{ClassSeveral, OutcomeAmbiguous, "which of several apiservers, or of their versions, answered is not known, and the record agrees with another than was assumed"},
-		{ClassVersion, OutcomeAmbiguous, "the record agrees with the version that the apiserver's log shows, and not with the one that was given"},
+		{ClassConfigRaced, OutcomeAmbiguous, "the apiserver's configuration changed while the request was on its way, or had not been " +
+			"read again yet, and the answers before and after differ"},
+		{ClassSeveral, OutcomeAmbiguous, "which of several apiservers, or of their versions, answered is not known, and the record " +
+			"agrees with another than was assumed"},
+		{ClassVersion, OutcomeAmbiguous, "the record agrees with the version that the apiserver's log shows, and not with the " +
+			"one that was given"},
 		{ClassImpersonationRaced, OutcomeAmbiguous, "the right to impersonate changed while the request was on its way"},
-		{ClassNoState, OutcomeIndeterminate, "nobody has told what the cluster's policy was at that time (no state, or a gap), or it is older than the kept history"},
+		{ClassNoState, OutcomeIndeterminate, "the cluster's policy at that time is not known (no state, or a gap), or it is older than " +
+			"the retained history"},
 		{ClassUnknown, OutcomeIndeterminate, "an object that could change the answer is not known at that time"},
 		{ClassNodeGraph, OutcomeIndeterminate, "the node authorizer decides by which pods run on the node, which is not known"},
 		{ClassWebhook, OutcomeIndeterminate, "only the answer of a webhook authorizer, which no log holds, can explain the record"},
 		{ClassConfig, OutcomeIndeterminate, "part of the apiserver's configuration that could change the answer is not known"},
-		{ClassAuthorizer, OutcomeIndeterminate, "the recorded reason is none a built-in authorizer gives: another one, such as a cloud's, decided"},
-		{ClassCostly, OutcomeIndeterminate, "the policy that applies to the subject is too large to check within the work an event is given"},
+		{ClassAuthorizer, OutcomeIndeterminate, "no built-in authorizer gives the recorded reason: another one, such as " +
+			"a cloud's, decided"},
+		{ClassCostly, OutcomeIndeterminate, "the policy that applies to the subject is too large to check within the budget of an event"},
 		{ClassUnparsable, OutcomeIndeterminate, "the request URI cannot be turned into a request"},
 		{ClassNoSubject, OutcomeIndeterminate, "a decision is recorded, but no user"},
 		{ClassRequestReceived, OutcomeNotJudged, "only the request's arrival is recorded"},
 		{ClassUnauthenticated, OutcomeNotJudged, "authentication failed: nobody was authorized"},
 		{ClassBadTimeout, OutcomeNotJudged, "the timeout parameter was refused before authentication"},
-		{ClassImpersonationDenied, OutcomeNotJudged, "the requestor was not allowed to impersonate; the request itself was never authorized"},
+		{ClassImpersonationDenied, OutcomeNotJudged, "the requestor was not allowed to impersonate; the request itself " +
+			"was never authorized"},
 		{ClassImpersonationBad, OutcomeNotJudged, "impersonation headers without a user name"},
 		{ClassTooManyRequests, OutcomeNotJudged, "flow control turned the request away before authorization"},
 		{ClassUnavailable, OutcomeNotJudged, "the apiserver was unavailable before authorization"},
-		{ClassAuthorizerError, OutcomeNotJudged, "an authorizer failed, as one of those configured may; no decision was made"},
+		{ClassAuthorizerError, OutcomeNotJudged, "an authorizer failed, as a configured one may; no decision was made"},
 		{ClassPanic, OutcomeNotJudged, "the handler panicked and no decision is recorded"},
 		{ClassNoDecision, OutcomeNotJudged, "the event carries no authorization decision"},
 	}
 }
 
-// Explain returns the one-line explanation of a class, "" for a class that does not exist.
+// Explain returns the one-line explanation of a class, "" for an unknown class.
 func Explain(class string) string {
 	for _, c := range Classes() {
 		if c.Class == class {
@@ -96,8 +105,7 @@ func Explain(class string) string {
 	return ""
 }
 
-// What Verdict.Missing of a verdict of drift begins with: what could explain the record and
-// cannot be told.
+// Prefixes of Verdict.Missing of a drift: what could explain the record and is not known.
 const (
 	DoubtVersion = "the apiserver's version: "
 	DoubtObject  = "in doubt: "

@@ -1,7 +1,7 @@
 package verdict
 
-// Decision is an authorization outcome, recorded or replayed. The zero value is "none", so
-// that a forgotten assignment never reads as an allow.
+// Decision is an authorization outcome, recorded or replayed. The zero value is "none", so a
+// forgotten assignment never reads as an allow.
 type Decision uint8
 
 // Decisions.

@@ -4,24 +4,22 @@ import (
 	"time"
 )
 
-// This file holds the types detections and the store exchange: what a rule noted of a
-// request, the sums of such notes, and what was found. The store looks into none of the
-// names.
+// This file holds the types that detections and the store exchange: marks on requests, sums of
+// marks, and findings. The names are opaque to the store.
 
-// Mark says that a detection rule selects a request. A row carries at most one mark of a
-// rule.
+// Mark says that a detection rule selects a request. A row carries at most one mark per rule.
 type Mark struct {
-	// Name is the rule's identifier, and after a slash what the rule wants to know of the
-	// request without reading it again: the thresholds it counts for, or MarkFirst.
+	// Name is the rule's identifier and, after a slash, what the rule needs to know of the request
+	// without reading it again: the thresholds it counts towards, or MarkFirst.
 	Name string
 	// Key is a hash of the group the request belongs to.
 	Key uint64
 }
 
-// MarkFirst ends the name of marks whose keys are looked for in the whole history.
+// MarkFirst is the suffix of the names of marks whose keys are looked up in the whole history.
 const MarkFirst = "/first"
 
-// MarkSlot is the stretch of time marks are summed over.
+// MarkSlot is the length of time over which marks are summed.
 const MarkSlot = 10 * time.Minute
 
 // MarkSum sums the marks of one rule on the standing rows of a stretch of request time: a
@@ -30,8 +28,8 @@ type MarkSum struct {
 	Cluster, Rule string
 	Slot          time.Time // its begin
 	Count         int64     // marks
-	// Digest differs when the marked rows do. It sums a hash over the rows, modulo 2⁶⁴, so that
-	// sums of stretches that adjoin are the sum of both.
+	// Digest changes if the marked rows do. It sums a hash over the rows, modulo 2⁶⁴, so the
+	// digests of adjoining stretches add up.
 	Digest int64
 }
 
@@ -39,10 +37,10 @@ type MarkSum struct {
 type MarkFilter struct {
 	Cluster, Rule string
 	From, To      time.Time // of the request: From inclusive, To exclusive
-	// Reads are the properties of requests, by their names in rules, that rows are read for.
+	// Reads are the properties to read of each request, by their names in rules.
 	Reads []string
-	// Every and Panes, when Panes is not empty, restrict to requests whose key and pane, the
-	// number of whole Every since 1970, are listed.
+	// If Panes is not empty, only requests are selected whose key and pane are listed; a pane is
+	// the number of whole Every since 1970.
 	Every time.Duration
 	Panes []Pane
 }
@@ -53,23 +51,23 @@ type Pane struct {
 	Number int64 // times Every since 1970
 }
 
-// Threshold is how often requests have to count for a rule.
+// Threshold is how many requests must count for a rule to fire.
 type Threshold struct {
 	AtLeast int
-	// Distinct, when not empty, are the properties that what is counted follows from: requests
-	// that agree in all of them count once.
+	// Distinct, if not empty, are the properties that determine the counted value: requests that
+	// agree in all of them count once.
 	Distinct []string
 }
 
-// mostValues bounds the values that are told apart; more are counted by requests.
+// mostValues bounds the distinct values that are counted; beyond it requests are counted.
 const mostValues = 1000
 
-// ByValue tells whether different values are counted, not requests.
+// ByValue reports whether distinct values are counted rather than requests.
 func (t Threshold) ByValue() bool { return len(t.Distinct) > 0 && t.AtLeast <= mostValues }
 
-// PaneCounts are the requests of the panes of one group. Counts has per pane and threshold of
-// the rule how many requests count; Values, of one by value, hashes of the values that do, no
-// more than it takes.
+// PaneCounts are the counts of the panes of one group. Counts has, per pane and threshold of the
+// rule, how many requests count; Values has, for a threshold by value, hashes of the values that
+// count, at most as many as the threshold needs.
 type PaneCounts struct {
 	Key    uint64
 	Panes  []int64
@@ -77,14 +75,14 @@ type PaneCounts struct {
 	Values [][][]uint64
 }
 
-// Tally counts panes of one group for all thresholds of a rule.
+// Tally sums panes of one group for all thresholds of a rule.
 type Tally struct {
 	thresholds []Threshold
 	counts     []int64
 	values     []map[uint64]int // in how many panes
 }
 
-// NewTally returns a tally of no panes.
+// NewTally returns an empty tally.
 func NewTally(thresholds []Threshold) *Tally {
 	t := &Tally{thresholds: thresholds, counts: make([]int64, len(thresholds)), values: make([]map[uint64]int, len(thresholds))}
 	for i := range t.values {
@@ -105,7 +103,7 @@ func (t *Tally) Add(g *PaneCounts, i int) {
 	}
 }
 
-// Remove takes back what Add counted.
+// Remove undoes Add.
 func (t *Tally) Remove(g *PaneCounts, i int) {
 	for n, threshold := range t.thresholds {
 		t.counts[n] -= g.Counts[i][n]
@@ -119,7 +117,7 @@ func (t *Tally) Remove(g *PaneCounts, i int) {
 	}
 }
 
-// Enough tells whether what was counted reaches every threshold.
+// Enough reports whether every threshold is reached.
 func (t *Tally) Enough() bool {
 	for n, threshold := range t.thresholds {
 		if t.counts[n] < int64(threshold.AtLeast) || threshold.ByValue() && len(t.values[n]) < threshold.AtLeast {
@@ -135,22 +133,22 @@ type KeyTime struct {
 	First time.Time
 }
 
-// StoredFinding is a finding as it is kept. Cluster, Rule and ID name it.
+// StoredFinding is a stored finding, identified by Cluster, Rule and ID.
 type StoredFinding struct {
 	Cluster, Rule, ID string
 	Severity, Subject string
 	AuditID           string    // of its earliest request
 	First, Last       time.Time // of its requests
 	Count             int64     // requests
-	// Span is the begin of the stretch of time it was worked out in.
+	// Span is the start of the stretch of time it was computed in.
 	Span time.Time
 	Body []byte // JSON, as analysis/detect writes it
-	// Withdrawn says that the requests that made it up no longer do.
+	// Withdrawn means that the requests behind it no longer stand.
 	Withdrawn bool
-	Updated   time.Time // orders what is known of it; the newest stands
+	Updated   time.Time // orders versions of a finding; the newest stands
 }
 
-// SpanDone says which marks a rule's findings of a span were worked out from.
+// SpanDone records which marks the findings of a rule's span were computed from.
 type SpanDone struct {
 	Cluster, Rule string
 	Span          time.Time

@@ -2,8 +2,8 @@ package verdict
 
 import "strings"
 
-// ImpersonationCheck is the replica's answer to "may the requestor act as this user". The
-// single checks behind it are in Verdict.Implied.
+// ImpersonationCheck is the replica's answer to "may the requestor act as this user?". The single
+// checks behind it are in Verdict.Implied.
 type ImpersonationCheck struct {
 	Replayed Decision
 	// Recorded is allow when the event names an impersonated user, forbid when the response
@@ -12,16 +12,16 @@ type ImpersonationCheck struct {
 	// Mode is "legacy" or the recorded constraint, for example "impersonate:user-info"; of a
 	// refusal the mode that the message names.
 	Mode    string
-	Grants  []Grant  // of the checks that needed RBAC
-	Missing []string // pieces nobody grants, or what is not known
-	// Cause says in one line what a refusal shows and whether the replica would have refused
-	// likewise; "" for what was permitted.
+	Grants  []Grant  // by RBAC, of the checks that needed it
+	Missing []string // pieces of the identity that nobody grants, or what is not known
+	// Cause says in one line what a refusal shows and whether the replica would have refused too;
+	// "" if the impersonation was allowed.
 	Cause string
 }
 
-// CompleteImpersonation fills in what of the impersonation check follows from the rest of the
-// verdict, and is not stored: what is recorded, and the cause of a refusal. acting says that the
-// event names an impersonated user.
+// CompleteImpersonation fills in the part of the impersonation check that is not stored, because it
+// follows from the rest of the verdict: what is recorded, and the cause of a refusal. acting
+// reports whether the event names an impersonated user.
 func (v *Verdict) CompleteImpersonation(acting bool) {
 	check := v.Impersonation
 	if check == nil {
@@ -40,7 +40,7 @@ func (v *Verdict) CompleteImpersonation(acting bool) {
 		check.Cause = "refused at " + Clip(c.Attributes.Question())
 		switch c.Replayed {
 		case DecisionForbid:
-			check.Cause += ", as the policy has it"
+			check.Cause += ", and by the policy"
 		case DecisionAllow:
 			check.Cause += ", which the policy allows"
 		default:

@@ -118,11 +118,13 @@ func (v *Verdict) Line(e *event.Event) Line {
 	}
 	if c := v.Impersonation; c != nil {
 		l.Impersonation = &ImpersonationLine{
-			Replayed: c.Replayed.String(), Recorded: c.Recorded.String(), Mode: c.Mode, Grants: grantLines(c.Grants), Missing: c.Missing, Cause: c.Cause,
+			Replayed: c.Replayed.String(), Recorded: c.Recorded.String(), Mode: c.Mode, Grants: grantLines(c.Grants), Missing: c.Missing,
+			Cause: c.Cause,
 		}
 	}
 	if a := &v.Admission; a.Recorded != "" || len(a.Answers) > 0 {
-		l.Admission = &AdmissionLine{Recorded: a.Recorded, Answers: a.Answers, Plugin: a.Plugin(), NamespaceLifecycle: a.NamespaceLifecycle()}
+		l.Admission = &AdmissionLine{Recorded: a.Recorded, Answers: a.Answers, Plugin: a.Plugin(),
+			NamespaceLifecycle: a.NamespaceLifecycle()}
 	}
 	for i := range v.Implied {
 		c := &v.Implied[i]
@@ -135,13 +137,14 @@ func (v *Verdict) Line(e *event.Event) Line {
 	}
 	if r := v.Review; r != nil {
 		l.Review = &ReviewLine{Kind: r.Kind, User: r.User, Groups: r.Groups, Asked: askedText(&r.Attributes),
-			Recorded: r.Recorded.String(), Replayed: r.Replayed.String(), Reason: r.Reason, Outcome: r.Outcome.String(), Verdict: r.Outcome.String(),
-			Cause: r.Cause}
+			Recorded: r.Recorded.String(), Replayed: r.Replayed.String(), Reason: r.Reason, Outcome: r.Outcome.String(),
+			Verdict: r.Outcome.String(),
+			Cause:   r.Cause}
 	}
 	return l
 }
 
-// askedText is what an authorizer was asked for in one line: "create pods/exec shop/web-0",
+// askedText returns what an authorizer was asked for in one line: "create pods/exec shop/web-0",
 // "get deployments.apps shop/", "get /metrics". Empty for no request.
 func askedText(a *Attributes) string {
 	if !a.ResourceRequest {

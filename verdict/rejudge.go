@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Rejudge asks for stored requests of a cluster to be judged again: after the engine was
-// mended, or a configuration supplied late.
+// Rejudge asks for stored requests of a cluster to be judged again: after a fix of the engine, or
+// after a configuration was supplied late.
 type Rejudge struct {
 	ID      string    `json:"id"`
 	Cluster string    `json:"cluster"`
@@ -19,28 +19,28 @@ type Rejudge struct {
 	DryRun  bool      `json:"dryRun,omitempty"` // report, rewrite nothing
 	Asked   time.Time `json:"asked"`
 	Engine  string    `json:"engine"`
-	// Config is Engine.ConfigOf the cluster when it was asked for, "" when that is not known.
+	// Config is Engine.ConfigOf the cluster when the job was created, "" if that is not known.
 	Config string `json:"config,omitempty"`
-	// Partitions of audit.events there were when it was asked for: each is worked on by whoever
-	// owns it.
+	// Partitions are those audit.events had when the job was created: each is worked on by its
+	// owner.
 	Partitions []int32 `json:"partitions"`
 }
 
-// RejudgeProgress says how far a partition is.
+// RejudgeProgress says how far the work on a partition is.
 type RejudgeProgress struct {
 	Partition int32 `json:"partition"`
-	// Version grows with every step that is saved.
+	// Version grows with every saved step.
 	Version uint64 `json:"version"`
-	// Until is how far in time of requests it has come; Done: to the end.
+	// Until is how far the work has come in time of requests; Done: it is complete.
 	Until time.Time `json:"until"`
 	Done  bool      `json:"done"`
-	// Interrupted counts how often somebody went on where another had stopped. What was
-	// rewritten in the step that was interrupted may be missing from the report.
+	// Interrupted counts how often another owner resumed. What was rewritten in the interrupted
+	// step may be missing from the report.
 	Interrupted int           `json:"interrupted,omitempty"`
 	Report      RejudgeReport `json:"report"`
 }
 
-// RejudgeReport says what was found: how the verdicts that changed were before and after.
+// RejudgeReport summarizes the verdicts that changed: what they were before and after.
 type RejudgeReport struct {
 	Visited int64 `json:"visited"` // judged again
 	Changed int64 `json:"changed"`
@@ -49,8 +49,8 @@ type RejudgeReport struct {
 	Transitions []Transition `json:"transitions"` // most requests first
 }
 
-// Transition counts verdicts that changed from one outcome and class to another; where both
-// are the same, the rest of the verdict changed: grants, contradictions, the chain.
+// Transition counts verdicts that changed from one outcome and class to another; if both are the
+// same, another part of the verdict changed: grants, contradictions, the chain.
 type Transition struct {
 	From     Judgement        `json:"from"`
 	To       Judgement        `json:"to"`
@@ -68,10 +68,10 @@ type Judgement struct {
 type RejudgeExample struct {
 	AuditID string    `json:"auditID"`
 	At      time.Time `json:"at"`
-	User    string    `json:"user"` // as whom it was made
+	User    string    `json:"user"` // as whom the request was made
 	Verb    string    `json:"verb"`
 	URI     string    `json:"requestURI"`
-	Before  string    `json:"before"` // cause of the verdict
+	Before  string    `json:"before"` // the verdict's cause before
 	After   string    `json:"after"`
 }
 
@@ -83,13 +83,14 @@ func (r *RejudgeReport) Add(row *Row, after *Verdict) {
 	before := row.Verdict
 	r.merge(Transition{
 		From: Judgement{before.Outcome.String(), before.Class}, To: Judgement{after.Outcome.String(), after.Class}, Count: 1,
-		Examples: []RejudgeExample{{AuditID: row.Event.AuditID, At: row.Event.RequestReceivedTimestamp, User: row.Event.EffectiveUser().Username,
+		Examples: []RejudgeExample{{AuditID: row.Event.AuditID, At: row.Event.RequestReceivedTimestamp,
+			User: row.Event.EffectiveUser().Username,
 			Verb: row.Event.Verb, URI: row.Event.RequestURI, Before: before.Cause, After: after.Cause}},
 	})
 	r.Changed++
 }
 
-// Merge adds what another report counts.
+// Merge adds the counts of another report.
 func (r *RejudgeReport) Merge(o RejudgeReport) {
 	r.Visited, r.Changed, r.Failed = r.Visited+o.Visited, r.Changed+o.Changed, r.Failed+o.Failed
 	for _, t := range o.Transitions {
@@ -112,7 +113,7 @@ func (r *RejudgeReport) merge(t Transition) {
 	h.Examples = h.Examples[:min(len(h.Examples), rejudgeExamples)]
 }
 
-// Sort puts the transitions in order: most requests first.
+// Sort sorts the transitions: most requests first.
 func (r *RejudgeReport) Sort() {
 	slices.SortFunc(r.Transitions, func(a, b Transition) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From.Verdict, b.From.Verdict), cmp.Compare(a.From.Class, b.From.Class),
@@ -120,13 +121,13 @@ func (r *RejudgeReport) Sort() {
 	})
 }
 
-// RejudgeJob is a request to judge again with what became of it.
+// RejudgeJob is a Rejudge and its progress.
 type RejudgeJob struct {
 	Rejudge
-	Progress []RejudgeProgress `json:"progress"` // of partitions that were begun, by partition
+	Progress []RejudgeProgress `json:"progress"` // by partition, of those that were begun
 }
 
-// Done tells whether every partition has come to its end.
+// Done reports whether the work on every partition is complete.
 func (j *RejudgeJob) Done() bool {
 	n := 0
 	for i := range j.Progress {
@@ -137,7 +138,7 @@ func (j *RejudgeJob) Done() bool {
 	return n >= len(j.Partitions)
 }
 
-// Share is how much of the work is done, from 0 to 1, by time of the requests.
+// Share returns how much of the work is done, from 0 to 1, by time of the requests.
 func (j *RejudgeJob) Share() float64 {
 	length := j.To.Sub(j.From)
 	if j.Done() || length <= 0 {
@@ -155,7 +156,7 @@ func (j *RejudgeJob) Share() float64 {
 	return min(sum/float64(len(j.Partitions)), 1)
 }
 
-// Report is the sum over the partitions, sorted.
+// Report returns the sum over the partitions, sorted.
 func (j *RejudgeJob) Report() (sum RejudgeReport) {
 	for i := range j.Progress {
 		sum.Merge(j.Progress[i].Report)
@@ -164,5 +165,5 @@ func (j *RejudgeJob) Report() (sum RejudgeReport) {
 	return sum
 }
 
-// ErrRejudging means that a cluster has a job of another kind under way.
+// ErrRejudging means that a job for the same cluster is in progress.
 var ErrRejudging = errors.New("the cluster's requests are being judged again already")

@@ -25,11 +25,11 @@ type Row struct {
 	// Marks are the detection rules that select the request; only rows with a verdict have
 	// any.
 	Marks []Mark
-	// Counted are keys of the accesses that a stored row counts for: its request's, then those
-	// of the checks behind it. Whoever replaces the row hands them on.
+	// Counted holds the keys of the accesses that a stored row is counted for: its request's, then
+	// those of the checks behind it. Whatever replaces the row carries them over.
 	Counted []uint64
-	// AgentOther says of a stored row that its user agent is counted with others of the subject's.
-	// Handed on as Counted is.
+	// AgentOther says that a stored row's user agent is counted with others of the subject's. It is
+	// carried over like Counted.
 	AgentOther bool
 	Sign       int8
 	Revision   uint64

@@ -6,12 +6,12 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// This file holds the types the replaying loop and the store exchange besides [Row]. They
-// live here, with the product both work on, so that neither needs to import the other.
+// This file holds the types that the replay loop and the store exchange besides [Row]. They live
+// here, so that neither needs to import the other.
 
-// KnownRow tells what the store already holds for one event: a standing row (one whose
-// signs sum to +1), reduced to what decides whether another record of the same event is
-// the same record delivered again, a duplicate, or a fuller copy.
+// KnownRow is what the store already holds of one event: a standing row (one whose signs sum to
+// +1), reduced to what decides whether another record of the same event is a duplicate, delivered
+// again, or a fuller copy.
 type KnownRow struct {
 	Cluster    string
 	EventKey   event.Hash128
@@ -24,7 +24,7 @@ type KnownRow struct {
 	Revision   uint64         // policy revision of the row
 }
 
-// Span bounds the times requests of a cluster were received at; both inclusive.
+// Span bounds the times at which requests of a cluster were received; both ends inclusive.
 type Span struct {
 	Cluster  string
 	From, To time.Time
@@ -55,8 +55,8 @@ type AffectedFilter struct {
 	Only        Selection
 }
 
-// Selection restricts rows by what their verdicts say. Empty lists do not restrict; values of
-// one list are alternatives.
+// Selection restricts rows by fields of their verdicts. Empty lists do not restrict; values of one
+// list are alternatives.
 type Selection struct {
 	Verbs, Resources, Namespaces []string // of the attributes; a resource without group or subresource
 	Outcomes, Classes            []string
@@ -72,15 +72,15 @@ type PolicyVersion struct {
 	UID             string
 	ResourceVersion string
 	Deleted         bool
-	// Observation is the encoded observation (replay/state's own versioned JSON); the store
-	// does not look into it.
+	// Observation is the encoded observation (replay/state's own versioned JSON); opaque to the
+	// store.
 	Observation []byte
 	// Position is the record's place in audit.policy; Index tells the observations of one
 	// record apart (a snapshot or a deletecollection has many).
 	Position event.Position
 	Index    int32
-	// Observed is a time near which it was true (stage time or end of the list), only for
-	// retention and for people; order is by resource version, never by this.
+	// Observed is a time near which it was true (stage time or end of the list), only for retention
+	// and for display; order is by resource version, never by this.
 	Observed time.Time
 }
 

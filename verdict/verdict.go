@@ -1,9 +1,9 @@
-// Package verdict has the records of what is decided and what is stored: a Verdict with all
-// it consists of, the closed sets of names its fields take, the Row that carries it, and what
-// the store and its readers exchange besides rows.
+// Package verdict defines the records of what is decided and what is stored: a Verdict with all its
+// parts, the closed sets of names its fields take, the Row that carries it, and what the store and
+// its readers exchange besides rows.
 //
-// They are plain values. The engine makes them, the store keeps them, analyses read them, and
-// none of those has to know another.
+// They are plain values. The engine makes them, the store keeps them, analyses read them, and none
+// of the three needs to know another.
 package verdict
 
 import (
@@ -20,7 +20,7 @@ const (
 	OutcomeNotJudged     Outcome = iota // the event records no authorization decision
 	OutcomeMatch                        // decisions equal, recorded reason explained
 	OutcomeDrift                        // decisions differ, or the recorded reason is unexplained
-	OutcomeAmbiguous                    // state changed inside the window and answers differ, one agrees
+	OutcomeAmbiguous                    // policy or configuration changed inside the window and the answers differ; one agrees
 	OutcomeIndeterminate                // something needed to decide is not known; Missing names it
 )
 
@@ -61,17 +61,17 @@ type Verdict struct {
 	Outcome Outcome
 	// Class refines the outcome; a closed set, see class.go. Empty for a plain match.
 	Class string
-	// Cause is one line a person understands: what is missing, which object version made
-	// the answers differ, why there is nothing to judge.
+	// Cause is one line for people: what is missing, which object version made the answers differ,
+	// why there is nothing to judge.
 	Cause string
 
 	Recorded       Decision
 	RecordedReason string
-	// Replayed is the replica's decision. Where a webhook authorizer was asked, it is what
-	// all others decide: the webhook's answer is in no log. Chain says so.
+	// Replayed is the replica's decision. If a webhook authorizer was asked, it is what the others
+	// decide: no log holds the webhook's answer. Chain shows it.
 	Replayed Decision
 	// Authorizer that decided in the replica, by its name in the configured chain: "masters",
-	// "node", "rbac", "abac", "alwaysallow", a webhook's name; "" when none did.
+	// "node", "rbac", "abac", "alwaysallow", a webhook's name; "" if none did.
 	Authorizer string
 	// Grants are every granting path, empty unless RBAC allows. They are shared with other
 	// verdicts and must not be modified.
@@ -83,37 +83,38 @@ type Verdict struct {
 	// Attributes of the request as the authorizer saw them (from verb and requestURI).
 	Attributes Attributes
 
-	// Impersonation is the second check of an impersonated request; nil when there is none.
+	// Impersonation is the second check of an impersonated request; nil if there is none.
 	Impersonation *ImpersonationCheck
 
-	// Identity lists contradictions in the recorded identity, and in what the event says
-	// twice, by name (for example "sa-groups-mismatch"); nil when there are none.
-	// They change no outcome. See package authn for the closed set.
+	// Identity lists contradictions in the recorded identity, and in what the event records twice,
+	// by name (for example "sa-groups-mismatch"); nil if there are none. They change no
+	// outcome. See package authn for the closed set.
 	Identity []string
-	// Evidence says for each entry of Identity in one line what contradicts what.
+	// Evidence explains each entry of Identity in one line: what contradicts what.
 	Evidence []string
 	// Explained names the authenticators that can have produced the identity, in the order
-	// in which the apiserver asks them; empty when none can, or when nobody authenticated.
+	// in which the apiserver asks them; empty if none can, or when nobody authenticated.
 	Explained []string
-	// Credential identifies what the user authenticated with, as far as the event tells:
-	// "JTI=<id>", "X509SHA256=<fingerprint>", "Secret=<namespace>/<name>" for a legacy
-	// token; "" when it does not.
+	// Credential identifies what the user authenticated with, as far as the event shows:
+	// "JTI=<id>", "X509SHA256=<fingerprint>", "Secret=<namespace>/<name>" for a legacy token; "" if
+	// it does not.
 	Credential string
 
 	// Chain is what each authorizer of the configured chain answered, in order; nil when
 	// nobody was authorized. It is shared with other verdicts and must not be modified.
 	Chain []ChainStep
 	// Implied are the checks the apiserver makes behind the authorization filter, which
-	// leave no event of their own; nil when the request implies none.
+	// leave no event of their own; nil if the request implies none.
 	Implied []Implied
-	// Binds are the roles that a binding which is written gives, or may give, as the replica knows it: a
-	// patch does not say. Each is "ClusterRole/name" or "Role/namespace/name"; BindsAny stands for any.
+	// Binds are the roles that a written binding gives, or may give, as the replica knows it: a patch
+	// does not name the role. Each is "ClusterRole/name" or "Role/namespace/name"; BindsAny stands for
+	// any.
 	Binds []string
 	// Review is the answer recorded in a SubjectAccessReview or TokenReview compared with
 	// the replica's; nil for other requests.
 	Review *ReviewCheck
 
-	// Admission says what admission did to the request as far as it can be told.
+	// Admission is what admission did to the request, as far as it is known.
 	Admission Admission
 
 	// Revision is the state's policy revision the verdict was reached at; a later revision
@@ -126,36 +127,36 @@ type Verdict struct {
 // Implied is one check behind the authorization filter, for example the right to create
 // pods/exec of a websocket, or bind on the role of a new binding.
 type Implied struct {
-	// Check names the kind of check, a closed set, see Checks. The effective user is
-	// who is asked about, but for CheckImpersonation: those are of the authenticated
-	// user, who wants to act as another.
+	// Check names the kind of check, a closed set, see Checks. It is about the effective user,
+	// except for CheckImpersonation: that is about the authenticated user, who wants to act as
+	// another.
 	Check string
-	// Attributes the authorizer was asked for; without a verb when the event does not hold
-	// enough to tell, and Missing says what.
+	// Attributes the authorizer was asked for; without a verb if the event does not hold enough to
+	// derive them, and Missing says what.
 	Attributes Attributes
-	// Replayed is the replica's answer; Recorded is what the response shows of it, none when
-	// it does not tell.
+	// Replayed is the replica's answer; Recorded is what the response shows of it, none if it does
+	// not show it.
 	Replayed, Recorded Decision
-	// Covered means that the check passes without the verb: the subject holds the rules
-	// that it would hand out.
+	// Covered means that the check passes without the verb: the subject holds the rules it would
+	// grant.
 	Covered bool
-	// Wanted are the rules that a written role would hand out; nil for other checks.
+	// Wanted are the rules that a written role would grant; nil for other checks.
 	Wanted []rbacv1.PolicyRule
-	// Perhaps says why it is not certain that the apiserver asked, "" when it is. Such a check
+	// Perhaps says why it is not certain that the apiserver asked, "" if it is. Such a check
 	// contradicts nothing.
 	Perhaps string
 	Grants  []Grant
 	Missing []string
 }
 
-// ByRequestor tells whether the check is about the authenticated user, who wants to act as
+// ByRequestor reports whether the check is about the authenticated user, who wants to act as
 // another, and not about the effective one.
 func (c *Implied) ByRequestor() bool { return c.Check == CheckImpersonation }
 
 // ReviewCheck compares the answer recorded in a review with the replica's.
 type ReviewCheck struct {
 	Kind       string // "SubjectAccessReview", "SelfSubjectAccessReview", "LocalSubjectAccessReview" or "TokenReview"
-	User       string // who the review asks about; for a TokenReview who was found
+	User       string // whom the review asks about; for a TokenReview who was found
 	Groups     []string
 	Attributes Attributes // asked for; zero for a TokenReview
 	Recorded   Decision   // for a TokenReview: authenticated or not
@@ -166,12 +167,12 @@ type ReviewCheck struct {
 	Cause   string
 }
 
-// AddContradiction notes a contradiction with its evidence.
+// AddContradiction adds a contradiction with its evidence.
 func (v *Verdict) AddContradiction(name, evidence string) {
 	v.Identity, v.Evidence = append(v.Identity, name), append(v.Evidence, evidence)
 }
 
-// Clip bounds text quoted from an event: clients choose how long it is.
+// Clip bounds text quoted from an event: clients choose its length.
 func Clip(s string) string {
 	const limit = 200
 	if len(s) <= limit {
@@ -180,5 +181,5 @@ func Clip(s string) string {
 	return strings.ToValidUTF8(s[:limit], "") + "…"
 }
 
-// BindsAny is in Verdict.Binds where the binding may give any role.
+// BindsAny is in Verdict.Binds if the binding may give any role.
 const BindsAny = "?"

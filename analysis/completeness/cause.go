@@ -8,16 +8,16 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// mostHoles is how many pauses of an apiserver are looked at.
+// mostHoles is how many pauses of an apiserver are examined.
 const mostHoles = 200
 
-// traces are what else tells of events that are missing.
+// traces are other evidence of missing events.
 type traces struct {
 	requests, arrivals map[string][]storage.Hole
 	to                 time.Time
 }
 
-// trace is that of one apiserver.
+// trace is the evidence from one apiserver.
 type trace struct{ requests, arrivals []storage.Hole }
 
 // follow looks for pauses in the events, and in their arrival.
@@ -41,7 +41,7 @@ func follow(ctx context.Context, store Store, q Question, cfg Config) (*traces, 
 
 func (t *traces) of(name string) trace { return trace{t.requests[name], t.arrivals[name]} }
 
-// jump is a growth of an error counter between two readings.
+// jump is an increase of an error counter between two readings.
 type jump struct {
 	from, to time.Time
 	events   int64
@@ -57,8 +57,8 @@ func jumps(points []point, counter func(point) int64) []jump {
 	return out
 }
 
-// explain gives every gap its cause, by what the apiserver counted at the time and after, when
-// its retries were over.
+// explain assigns a cause to every gap, from what the apiserver counted at the time and once its
+// retries were over.
 func explain(m *Measured, runs []run, c counts, t trace, cfg Config) {
 	m.Gaps = join(m.Gaps, c, t)
 	for i := range m.Gaps {
@@ -80,8 +80,8 @@ func explain(m *Measured, runs []run, c counts, t trace, cfg Config) {
 	}
 }
 
-// join finds the pauses that gaps lie in, and makes one gap of those of a process that lie in
-// the same: the readings between them were too close to each other to tell.
+// join finds the pauses that gaps lie in, and joins the gaps of a process that lie in the same
+// pause: the readings between them were too close to distinguish them.
 func join(gaps []Gap, c counts, t trace) []Gap {
 	out := gaps[:0]
 	for _, g := range gaps {
@@ -99,7 +99,7 @@ func join(gaps []Gap, c counts, t trace) []Gap {
 	return out
 }
 
-// within are the jumps that touch a stretch.
+// within returns the jumps that touch a stretch.
 func within(list []jump, from, to time.Time) []jump {
 	var out []jump
 	for _, j := range list {
@@ -110,7 +110,7 @@ func within(list []jump, from, to time.Time) []jump {
 	return out
 }
 
-// droppedBy is why the webhook backend dropped a batch.
+// droppedBy returns why the webhook backend dropped a batch.
 func droppedBy(j jump, arrivals []storage.Hole, cfg Config) string {
 	if outage(j, arrivals, cfg) {
 		return CauseOutage
@@ -118,7 +118,7 @@ func droppedBy(j jump, arrivals []storage.Hole, cfg Config) string {
 	return CauseUnencodable
 }
 
-// outage tells whether nothing arrived while the batch was being retried: a batch that cannot
+// outage reports whether nothing arrived while the batch was being retried: a batch that cannot
 // be encoded fails alone, and others arrive meanwhile.
 func outage(j jump, arrivals []storage.Hole, cfg Config) bool {
 	for _, h := range arrivals {
@@ -144,7 +144,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// pause is the longest pause of the received events within a gap; zero when there is none.
+// pause returns the longest pause of the received events within a gap; zero if there is none.
 func pause(holes []storage.Hole, g Gap) (before, after time.Time) {
 	for _, h := range holes { // longest first
 		if h.After.After(g.From) && h.Before.Before(g.To) {
@@ -154,10 +154,10 @@ func pause(holes []storage.Hole, g Gap) (before, after time.Time) {
 	return time.Time{}, time.Time{}
 }
 
-// clock is how times are told.
+// clock is the format of times.
 const clock = "15:04:05.000"
 
-// describe tells what happened and, where it is known, between which requests.
+// describe says what happened and, if it is known, between which requests.
 func (g *Gap) describe(dropped []jump, cfg Config) string {
 	where := fmt.Sprintf("between %s and %s", g.From.UTC().Format(clock), g.To.UTC().Format(clock))
 	if !g.Before.IsZero() {
@@ -169,23 +169,28 @@ func (g *Gap) describe(dropped []jump, cfg Config) string {
 	}
 	switch g.Cause {
 	case CauseOverflow:
-		return fmt.Sprintf("%s: its buffer was full (--audit-webhook-batch-buffer-size, 10,000 events by default); requests came faster than batches go, or the receiver was away.", where)
+		return fmt.Sprintf("%s: its buffer was full (--audit-webhook-batch-buffer-size, 10,000 events by default); requests arrived faster "+
+			"than batches were sent, or the receiver was away.", where)
 	case CauseOutage:
-		return fmt.Sprintf("%s: nothing arrived while it retried, for about %s, and then it dropped %d; the receiver could not be reached, or refused.", where, cfg.Retry, n)
+		return fmt.Sprintf("%s: nothing arrived while it retried, for about %s, and then it dropped %d; the receiver could not be "+
+			"reached, or refused.", where, cfg.Retry, n)
 	case CauseUnencodable:
 		if n <= cfg.Batch {
-			return fmt.Sprintf("%s: it dropped %d at once while other batches arrived: the mark of one PATCH whose body is not JSON, which makes its whole batch unencodable (its log: \"Error in audit plugin 'webhook' affecting %d audit events\").", where, n, n)
+			return fmt.Sprintf("%s: it dropped %d at once while other batches arrived: the mark of one PATCH whose body is not JSON, "+
+				"which makes its whole batch unencodable (its log: \"Error in audit plugin 'webhook' affecting %d audit events\").",
+				where, n, n)
 		}
-		return fmt.Sprintf("%s: it dropped %d, in %d batches or more, while others arrived: PATCHes whose bodies are not JSON make their batches unencodable (its log: \"Error in audit plugin 'webhook'\").", where, n, (n+cfg.Batch-1)/cfg.Batch)
+		return fmt.Sprintf("%s: it dropped %d, in %d batches or more, while others arrived: PATCHes whose bodies are not JSON make their "+
+			"batches unencodable (its log: \"Error in audit plugin 'webhook'\").", where, n, (n+cfg.Batch-1)/cfg.Batch)
 	case CauseRestart:
 		return fmt.Sprintf("%s: its process ended right after; what was in its buffer is lost when it is killed.", where)
 	}
 	return fmt.Sprintf("%s: it counted no error for them.", where)
 }
 
-// letters finds out how many of the events that nothing else explains came, and became dead
-// letters, and which gaps they lie in. A letter is told by when it was received, which is up to
-// the retries of a batch after the event.
+// letters determines how many of the unexplained events arrived and became dead letters, and which
+// gaps they lie in. A letter counts by its time of receipt, which is up to the retries of a batch
+// after the event.
 func (m *Measured) letters(ctx context.Context, store Store, cfg Config, q Question, unexplained int64) error {
 	counts, err := store.LetterCounts(ctx, q.Cluster, m.From.Truncate(time.Minute), m.To.Add(cfg.Settle))
 	if err != nil {
@@ -198,7 +203,8 @@ func (m *Measured) letters(ctx context.Context, store Store, cfg Config, q Quest
 			g := &m.Gaps[i]
 			if g.Cause == CauseUnexplained && c.Minute.Add(time.Minute).After(g.From) && c.Minute.Before(g.To.Add(cfg.Settle)) {
 				g.Cause = CauseDeadLetter
-				g.Text = fmt.Sprintf("between %s and %s: dead letters came at the time.", g.From.UTC().Format(clock), g.To.UTC().Format(clock))
+				g.Text = fmt.Sprintf("between %s and %s: dead letters arrived at the time.", g.From.UTC().Format(clock),
+					g.To.UTC().Format(clock))
 			}
 		}
 	}

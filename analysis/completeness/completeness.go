@@ -9,7 +9,7 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// Store is what is asked of the store.
+// Store is what Check reads of the store.
 type Store interface {
 	AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]storage.AuditSample, error)
 	Received(ctx context.Context, cluster string, cuts []time.Time) ([]storage.Received, error)
@@ -22,20 +22,20 @@ type Store interface {
 	LetterCounts(ctx context.Context, cluster string, from, to time.Time) ([]storage.LetterCount, error)
 }
 
-// Settle is how long after an event it may still be under way with an apiserver at its
-// defaults: a batch waits up to 30 s, is sent, and sent again for another 93.
+// Settle is how long after an event it may still be on its way from an apiserver with default
+// flags: a batch waits up to 30 s, is sent, and retried for another 93.
 const Settle = 150 * time.Second
 
-// Config says what is usual of apiservers. Zero members take the value of an apiserver at its
-// defaults.
+// Config says what is normal for the apiservers. Zero fields take the value of an apiserver with
+// default flags.
 type Config struct {
-	// Settle is how long after an event it may still be under way; 0 is [Settle].
+	// Settle is how long after an event it may still be on its way; 0 is [Settle].
 	Settle time.Duration
 	// Retry is how long an apiserver tries to send a batch before it drops it; 0 is 93 s.
 	Retry time.Duration
-	// Batch is the most events of a batch (--audit-webhook-batch-max-size); 0 is 400.
+	// Batch is the maximum size of a batch (--audit-webhook-batch-max-size); 0 is 400.
 	Batch int64
-	// Silent is how long an apiserver may send nothing, or ten times its usual pause; 0 is five
+	// Silent is how long an apiserver may be silent, or ten times its usual pause; 0 is five
 	// minutes.
 	Silent time.Duration
 }
@@ -55,17 +55,17 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Question is about one cluster.
+// Question selects one cluster and a range.
 type Question struct {
 	Cluster string
 	// From and To bound the events' own time; zero is a day before To, and Now less Settle.
 	From, To time.Time
 	Now      time.Time
-	// Scraped names the apiservers that are asked for their metrics.
+	// Scraped names the apiservers whose metrics are scraped.
 	Scraped []string
 }
 
-// Report is the answer.
+// Report answers a Question.
 type Report struct {
 	Cluster  string    `json:"cluster"`
 	From     time.Time `json:"from"`
@@ -76,7 +76,7 @@ type Report struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Server is one apiserver, or all that do not say which they are (empty name).
+// Server is one apiserver, or all that do not send a name (empty name).
 type Server struct {
 	Name     string    `json:"name"`
 	Events   int64     `json:"events"`  // arrived in the range
@@ -84,7 +84,7 @@ type Server struct {
 	Log      int64     `json:"log"`     // of them from a log first
 	Posts    int64     `json:"posts"`
 	LastPost time.Time `json:"lastPost,omitzero"`
-	// Silent is for how many seconds it has sent nothing, when that is longer than usual.
+	// Silent is for how many seconds it has sent nothing, if that is longer than usual.
 	Silent   float64   `json:"silentSeconds,omitempty"`
 	Measured *Measured `json:"measured,omitempty"` // absent: its metrics are not known
 	Volume   *Volume   `json:"volume,omitempty"`   // absent: the only apiserver, or nothing is usual yet
@@ -94,22 +94,22 @@ type Server struct {
 type Measured struct {
 	From      time.Time `json:"from"`
 	To        time.Time `json:"to"`
-	Sent      int64     `json:"sent"`     // handed to its audit backends
+	Sent      int64     `json:"sent"`     // passed to its audit backends
 	Received  int64     `json:"received"` // of the same time, at most Sent
 	Missing   int64     `json:"missing"`  // at least
 	AtMost    int64     `json:"atMost"`
 	Webhook   int64     `json:"webhookErrors"` // events its webhook backend dropped
 	Buffer    int64     `json:"bufferErrors"`  // events that found its buffer full
 	Log       int64     `json:"logErrors"`     // events its log backend could not write
-	Rejected  int64     `json:"rejected"`      // requests refused for want of auditing
-	Recovered int64     `json:"recovered"`     // dropped by it and there all the same, from a log
-	// DeadLetters are those of what is missing that came and could not be read; at most, when
+	Rejected  int64     `json:"rejected"`      // requests refused because they could not be audited
+	Recovered int64     `json:"recovered"`     // dropped by it, but stored from a log
+	// DeadLetters counts the missing events that arrived and could not be read; an upper bound if
 	// the cluster has several apiservers.
 	DeadLetters int64   `json:"deadLetters"`
 	Restarts    int     `json:"restarts"`
 	Unmeasured  float64 `json:"unmeasuredSeconds"` // between the last reading of a process and the next one's start
 	Gaps        []Gap   `json:"gaps,omitempty"`
-	// Losses are what its webhook backend lost, the newest fifty, whether or not it came another
+	// Losses are what its webhook backend lost, the newest fifty, whether or not it arrived another
 	// way.
 	Losses []Loss `json:"losses,omitempty"`
 }
@@ -120,10 +120,10 @@ type Loss struct {
 	To     time.Time `json:"to"`
 	Cause  string    `json:"cause"`
 	Events int64     `json:"events"`
-	// Arrived came from a log instead, the last of them at ArrivedBy.
+	// Arrived counts those that arrived from a log instead, the last of them at ArrivedBy.
 	Arrived   int64     `json:"arrived"`
 	ArrivedBy time.Time `json:"arrivedBy,omitzero"`
-	// Unwritten are those that the log backend could not write either.
+	// Unwritten counts those that the log backend could not write either.
 	Unwritten int64  `json:"unwritten,omitempty"`
 	Text      string `json:"text"`
 }
@@ -134,11 +134,11 @@ const (
 	CauseOverflow    = "buffer-overflow"
 	CauseOutage      = "outage" // not delivered within the retries
 	CauseRestart     = "restart"
-	CauseDeadLetter  = "dead-letter" // it came, and could not be read
+	CauseDeadLetter  = "dead-letter" // it arrived, and could not be read
 	CauseUnexplained = "unexplained"
 )
 
-// Gap is a stretch of which events are missing.
+// Gap is a stretch of time in which events are missing.
 type Gap struct {
 	// From and To are readings: the missing events were made between them.
 	From    time.Time `json:"from"`
@@ -146,24 +146,24 @@ type Gap struct {
 	Missing int64     `json:"missing"` // at least
 	AtMost  int64     `json:"atMost"`
 	Cause   string    `json:"cause"`
-	// Before and After are the events received around the longest pause in it: the requests
-	// that are missing ended between them.
+	// Before and After are the events received around the longest pause in it: the missing requests
+	// ended between them.
 	Before time.Time `json:"before,omitzero"`
 	After  time.Time `json:"after,omitzero"`
 	Text   string    `json:"text"`
 
-	run         int   // which process of the apiserver's
+	run         int   // index of the process of the apiserver
 	first, last point // its readings
 }
 
 // Severities of a problem.
 const (
-	Fail = "fail" // events are missing, or cannot come
-	Warn = "warn" // somebody should look at it
-	Note = "note" // it is explained, and nothing is to be done
+	Fail = "fail" // events are missing, or cannot arrive
+	Warn = "warn" // somebody should look into it
+	Note = "note" // it is explained; there is nothing to do
 )
 
-// Problem is something that is not as it should be.
+// Problem is something that is wrong.
 type Problem struct {
 	Severity  string `json:"severity"`
 	Kind      string `json:"kind"`
@@ -197,7 +197,7 @@ func (r *Report) add(severity, kind, server, todo, format string, args ...any) {
 // senderRange is how far back an apiserver that has gone silent is remembered.
 const senderRange = 25 * time.Hour
 
-// Check looks at one cluster.
+// Check checks one cluster.
 func Check(ctx context.Context, store Store, cfg Config, q Question) (Report, error) {
 	cfg = cfg.withDefaults()
 	if q.To.IsZero() {
@@ -219,7 +219,7 @@ func Check(ctx context.Context, store Store, cfg Config, q Question) (Report, er
 	for _, s := range senders {
 		recent[s.APIServer] = s
 	}
-	// Events and posts are told of the range that was asked for.
+	// Events and posts are counted for the requested range.
 	if senders, err = store.Senders(ctx, q.Cluster, q.From, until); err != nil {
 		return fail(err)
 	}
@@ -245,7 +245,7 @@ func Check(ctx context.Context, store Store, cfg Config, q Question) (Report, er
 	return r, nil
 }
 
-// serversOf lists the apiservers anything is known of, by name.
+// serversOf lists the apiservers that anything is known of, by name.
 func serversOf(senders []storage.Sender, recent map[string]storage.Sender, series map[string][]run, scraped []string) []Server {
 	by := map[string]Server{}
 	for _, s := range senders {
@@ -279,7 +279,7 @@ func serversOf(senders []storage.Sender, recent map[string]storage.Sender, serie
 	return out
 }
 
-// silence finds apiservers that sent and stopped.
+// silence finds apiservers that have stopped sending.
 func (r *Report) silence(cfg Config, recent map[string]storage.Sender, until time.Time) {
 	for i := range r.Servers {
 		s := &r.Servers[i]
@@ -290,8 +290,10 @@ func (r *Report) silence(cfg Config, recent map[string]storage.Sender, until tim
 		usual := known.Last.Sub(known.First) / time.Duration(known.Posts-1)
 		if quiet := until.Sub(known.Last); quiet > max(cfg.Silent, 10*usual) {
 			s.Silent = quiet.Seconds()
-			r.add(Fail, KindSilent, s.Name, "Does it run, with its audit flags? Its log names what it could not send. One that is gone for good is forgotten after a day.",
-				"%s has sent nothing for %s; before, it did every %s.", who(s.Name), quiet.Round(time.Second), max(usual, time.Second).Round(time.Second))
+			r.add(Fail, KindSilent, s.Name, "Check that it runs with its audit flags. Its log names what it could not send. An apiserver "+
+				"that was removed is forgotten after a day.",
+				"%s has sent nothing for %s; before, it sent every %s.", who(s.Name), quiet.Round(time.Second),
+				max(usual, time.Second).Round(time.Second))
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// world is what apiservers did and what arrived of it: the truth a report is held to.
+// world is what apiservers did and what arrived of it: the truth that a report is checked against.
 type world struct {
 	samples  []storage.AuditSample
 	events   []made
@@ -71,7 +71,8 @@ func (w *world) FromLog(_ context.Context, _ string, cuts []time.Time) ([]storag
 		for _, e := range w.events {
 			if e.source == "log" && !e.arrived.IsZero() && !e.at.Before(cuts[i]) && e.at.Before(cuts[i+1]) {
 				known := by[e.server]
-				by[e.server] = storage.FromLog{APIServer: e.server, Cut: cuts[i], Events: known.Events + 1, Last: later(known.Last, e.arrived)}
+				by[e.server] = storage.FromLog{APIServer: e.server, Cut: cuts[i], Events: known.Events + 1, Last: later(known.Last,
+					e.arrived)}
 			}
 		}
 		out = slices.AppendSeq(out, maps.Values(by))
@@ -180,8 +181,8 @@ func (w *world) ServerVolumes(_ context.Context, _ string, from, to time.Time) (
 	return out, nil
 }
 
-// apiserver makes events at a steady rate and posts them in batches; what it loses, and
-// counts as lost, a test says.
+// apiserver makes events at a steady rate and posts them in batches; a test says what it loses, and
+// counts as lost.
 type apiserver struct {
 	w       *world
 	name    string
@@ -260,7 +261,8 @@ func TestMeasured(t *testing.T) {
 			a.minutes(11, 1, false)
 			a.webhook += 50
 			a.minutes(12, 8, false)
-		}, result{50, 50, CauseUnencodable, "fail missing"}, []string{"50 are missing", "12:10:19.950", "12:10:25.050", "one PATCH", "affecting 50 audit events"}},
+		}, result{50, 50, CauseUnencodable, "fail missing"}, []string{"50 are missing", "12:10:19.950", "12:10:25.050", "one PATCH",
+			"affecting 50 audit events"}},
 		"an outage": {func(_ *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			a.minutes(5, 3, true)
@@ -291,7 +293,8 @@ func TestMeasured(t *testing.T) {
 			a.make(310.05, 330, 0.1, false)
 			a.read(330)
 			a.minutes(6, 14, false)
-		}, result{100, 100, CauseDeadLetter, "fail missing, fail unexplained"}, []string{"dead letters came at the time", "100 of them came and could not be read"}},
+		}, result{100, 100, CauseDeadLetter, "fail missing, fail unexplained"}, []string{"dead letters arrived at the time",
+			"100 of them arrived and could not be read"}},
 		"some came, and could not be read": {func(w *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			a.make(300.05, 310, 0.1, true)
@@ -299,7 +302,8 @@ func TestMeasured(t *testing.T) {
 			a.make(310.05, 330, 0.1, false)
 			a.read(330)
 			a.minutes(6, 14, false)
-		}, result{100, 100, CauseDeadLetter, "fail missing, fail unexplained, fail unexplained"}, []string{"30 of them came", "70 more are missing of which apiserver api-1 says nothing"}},
+		}, result{100, 100, CauseDeadLetter, "fail missing, fail unexplained, fail unexplained"}, []string{"30 of them arrived",
+			"70 more are missing that apiserver api-1 did not report as dropped"}},
 		"dropped, and something else could not be read": {func(w *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			a.make(300.05, 310, 0.1, true)
@@ -321,8 +325,9 @@ func TestMeasured(t *testing.T) {
 			a.read(330)
 			a.webhook += 50
 			a.minutes(6, 14, false)
-		}, result{1, 1, CauseUnencodable, "note missing, note missing"}, []string{"1 is missing", "no backend has them", "dropped 50 events; at least 49",
-			"one PATCH", "49 of the 50 came from a log, the last at 2026-11-20T12:15:00Z.", "1 the log backend could not write either."}},
+		}, result{1, 1, CauseUnencodable, "note missing, note missing"}, []string{"1 is missing", "no backend has them",
+			"dropped 50 events; at least 49",
+			"one PATCH", "49 of the 50 came from a log, the last at 2026-11-20T12:15:00Z.", "The log backend could not write 1 of them either."}},
 		"two batches dropped, one recovered": {func(w *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			n := len(w.events)
@@ -339,7 +344,8 @@ func TestMeasured(t *testing.T) {
 			a.read(810)
 			a.webhook += 40
 			a.minutes(14, 6, false)
-		}, result{40, 40, CauseUnencodable, "fail missing, note missing"}, []string{"dropped 90 events; at least 50", "50 of the 50 came from a log, the last at 2026-11-20T12:06:40Z.", "None of the 40 came from a log."}},
+		}, result{40, 40, CauseUnencodable, "fail missing, note missing"}, []string{"dropped 90 events; at least 50",
+			"50 of the 50 came from a log, the last at 2026-11-20T12:06:40Z.", "None of the 40 came from a log."}},
 		"a full buffer, recovered": {func(w *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			n := len(w.events)
@@ -351,7 +357,8 @@ func TestMeasured(t *testing.T) {
 			a.make(310.05, 330, 0.1, false)
 			a.read(330)
 			a.minutes(6, 14, false)
-		}, result{0, 0, "", "note missing"}, []string{"at least 100", "--audit-webhook-batch-buffer-size", "100 of the 100 came from a log, the last at 2026-11-20T12:05:45Z."}},
+		}, result{0, 0, "", "note missing"}, []string{"at least 100", "--audit-webhook-batch-buffer-size",
+			"100 of the 100 came from a log, the last at 2026-11-20T12:05:45Z."}},
 		"started anew in between": {func(_ *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			a.started, a.events = at(330), 0
@@ -424,8 +431,8 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// TestMeasuredBounds: whatever is lost, and however uncertain the times of readings are, what
-// is missing lies between the bounds, and nothing is missing when nothing was lost.
+// TestMeasuredBounds: whatever is lost, and however uncertain the times of readings are, the number
+// missing lies between the bounds, and nothing is missing if nothing was lost.
 func TestMeasuredBounds(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
@@ -466,8 +473,8 @@ func TestMeasuredBounds(t *testing.T) {
 	}
 }
 
-// TestServersApart: apiservers of one cluster are told apart by the names their events come
-// under; one that gives none is compared when it is alone.
+// TestServersApart: apiservers of one cluster are distinguished by the names their events arrive
+// under; one without a name is compared if it is the only one.
 func TestServersApart(t *testing.T) {
 	w := &world{}
 	one, two := &apiserver{w: w, name: "one", started: at(-9)}, &apiserver{w: w, name: "two", started: at(-9)}
@@ -491,7 +498,8 @@ func TestServersApart(t *testing.T) {
 	}
 	unname("two")
 	r = check(t, w, Question{})
-	if i := slices.IndexFunc(r.Servers, func(s Server) bool { return s.Name == "two" }); r.Servers[i].Measured == nil || r.Servers[i].Measured.Missing != 600 {
+	if i := slices.IndexFunc(r.Servers, func(s Server) bool { return s.Name == "two" }); r.Servers[i].Measured == nil ||
+		r.Servers[i].Measured.Missing != 600 {
 		t.Errorf("one without a name: %+v", r.Servers)
 	}
 	unname("one")
@@ -536,7 +544,8 @@ func TestPairs(t *testing.T) {
 	b.started = at(500)
 	b.read(530)
 	r := check(t, w, Question{})
-	if got, want := fmt.Sprint(r.Pairs.Open, r.Pairs.Stopped, r.Pairs.Overdue, r.Pairs.NoStart, r.Pairs.NoAnswer, len(r.Pairs.Examples)), "4 1 2 1 1 4"; got != want {
+	if got, want := fmt.Sprint(r.Pairs.Open, r.Pairs.Stopped, r.Pairs.Overdue, r.Pairs.NoStart, r.Pairs.NoAnswer, len(r.Pairs.Examples)),
+		"4 1 2 1 1 4"; got != want {
 		t.Errorf("%s, want %s: %+v", got, want, r.Pairs)
 	}
 	// Where no beginning is recorded at all, none is missing.
@@ -562,13 +571,13 @@ func TestDeadLettersOfSeveral(t *testing.T) {
 		t.Errorf("%+v\n%+v", r.Servers[0].Measured, r.Servers[1].Measured)
 	}
 	if !slices.ContainsFunc(r.Problems, func(p Problem) bool {
-		return p.APIServer == "api-2" && strings.Contains(p.Text, "Up to 100 of them may have come")
+		return p.APIServer == "api-2" && strings.Contains(p.Text, "Up to 100 of them may have arrived")
 	}) {
 		t.Errorf("%+v", r.Problems)
 	}
 }
 
-// A drop of one apiserver among several is told of that one, and does not show in the others.
+// A drop of one apiserver among several is reported for that one, and does not show in the others.
 func TestVolumeOfAnApiserver(t *testing.T) {
 	const ordinary = 18000 // of ten a second in half an hour
 	for name, tc := range map[string]struct {
@@ -576,8 +585,9 @@ func TestVolumeOfAnApiserver(t *testing.T) {
 		every map[string]float64 // seconds between events now
 		drops string
 	}{
-		"as usual":          {map[string]int64{"api-1": ordinary, "api-2": ordinary}, map[string]float64{"api-1": 0.1, "api-2": 0.1}, ""},
-		"one drops":         {map[string]int64{"api-1": ordinary, "api-2": ordinary}, map[string]float64{"api-1": 0.1, "api-2": 0.5}, "api-2"},
+		"as usual": {map[string]int64{"api-1": ordinary, "api-2": ordinary}, map[string]float64{"api-1": 0.1, "api-2": 0.1}, ""},
+		"one drops": {map[string]int64{"api-1": ordinary, "api-2": ordinary}, map[string]float64{"api-1": 0.1, "api-2": 0.5},
+			"api-2"},
 		"one is new":        {map[string]int64{"api-1": ordinary}, map[string]float64{"api-1": 0.1, "api-2": 0.5}, ""},
 		"only one there is": {map[string]int64{"api-1": ordinary}, map[string]float64{"api-1": 0.5}, ""},
 		"few events":        {map[string]int64{"api-1": ordinary, "api-2": 200}, map[string]float64{"api-1": 0.1, "api-2": 60}, ""},
@@ -609,14 +619,16 @@ func TestVolume(t *testing.T) {
 		want  string
 		drop  bool
 	}{
-		"as usual":             {28, 100, func(time.Time) int64 { return 6000 }, "weekday and hour", false},
-		"half gone":            {28, 40, func(time.Time) int64 { return 6000 }, "weekday and hour", true},
-		"quiet as every night": {28, 40, func(t time.Time) int64 { return map[bool]int64{true: 2400, false: 60000}[t.Hour() == 12] }, "weekday and hour", false},
-		"a week of history":    {6, 40, func(time.Time) int64 { return 6000 }, "hour of the day", true},
-		"a day of history":     {1, 40, func(time.Time) int64 { return 6000 }, "hour", true},
-		"too few to tell":      {28, 1, func(time.Time) int64 { return 300 }, "weekday and hour", false},
-		"once lower before":    {28, 40, func(t time.Time) int64 { return map[bool]int64{true: 100, false: 6000}[t.YearDay()%28 == 2] }, "weekday and hour", false},
-		"new":                  {0, 40, nil, "", false},
+		"as usual":  {28, 100, func(time.Time) int64 { return 6000 }, "weekday and hour", false},
+		"half gone": {28, 40, func(time.Time) int64 { return 6000 }, "weekday and hour", true},
+		"quiet as every night": {28, 40, func(t time.Time) int64 { return map[bool]int64{true: 2400, false: 60000}[t.Hour() == 12] },
+			"weekday and hour", false},
+		"a week of history": {6, 40, func(time.Time) int64 { return 6000 }, "hour of the day", true},
+		"a day of history":  {1, 40, func(time.Time) int64 { return 6000 }, "hour", true},
+		"too few to tell":   {28, 1, func(time.Time) int64 { return 300 }, "weekday and hour", false},
+		"once lower before": {28, 40, func(t time.Time) int64 { return map[bool]int64{true: 100, false: 6000}[t.YearDay()%28 == 2] },
+			"weekday and hour", false},
+		"new": {0, 40, nil, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{}

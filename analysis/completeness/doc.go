@@ -1,6 +1,6 @@
-// Package completeness tells whether all audit events of a cluster arrived, which did not, and
-// why: it compares what each kube-apiserver counted with what is stored of it, and looks for
-// other traces of what is missing.
+// Package completeness reports whether all audit events of a cluster arrived, which are missing, and why: it
+// compares what each kube-apiserver counted with what is stored of it, and looks for other traces of what is
+// missing.
 //
 //	readings of apiserver_audit_event_total ─┐                      ┌─ missing, at least and at most
 //	events by their own time ────────────────┼─▶ sent.go ─▶ Gap ────┼─ cause.go: a batch that could not be
@@ -9,7 +9,6 @@
 //	events an hour against their usual ───▶ volume.go
 //	an apiserver's log, when it is at hand ▶ log.go: the events themselves
 //
-// A reading is bounded by the apiserver's own clock, which stamps the events as well: no
-// clocks are compared. What lies at the edges of a stretch makes "at least" and "at most"
-// differ; in the middle everything is counted exactly.
+// A reading is bounded by the apiserver's own clock, which stamps the events as well: no clocks are compared.
+// Events at the edges of a stretch make "at least" and "at most" differ; in the middle the count is exact.
 package completeness

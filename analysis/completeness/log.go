@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// PluginError is a line of an apiserver's log that says which audit events a backend lost.
+// PluginError is a line of an apiserver's log that reports which audit events a backend lost.
 type PluginError struct {
 	Plugin  string      `json:"plugin"` // webhook, buffered, log
 	Events  int64       `json:"events"`
 	Reason  string      `json:"reason"`
 	Cause   string      `json:"cause"`
-	Written time.Time   `json:"written,omitzero"` // the year is the impacted events'
+	Written time.Time   `json:"written,omitzero"` // the year is taken from the impacted events
 	Lost    []LostEvent `json:"lost"`             // as far as the log names them
 }
 
@@ -34,7 +34,7 @@ type LostEvent struct {
 	Response string    `json:"response"`
 }
 
-// Bounds of what is read of a log: it is made of what clients sent.
+// Bounds on what is read of a log: clients control its content.
 const (
 	maxLogLine   = 8 << 20
 	maxLostNames = 100_000
@@ -42,18 +42,19 @@ const (
 
 var (
 	pluginError = regexp.MustCompile(`Error in audit plugin '([a-z_]+)' affecting (\d+) audit events: (.*)`)
-	impacted    = regexp.MustCompile(`^(\S+) AUDIT: id=("(?:[^"\\]|\\.)*") stage=("(?:[^"\\]|\\.)*") ip="(?:[^"\\]|\\.)*" method=("(?:[^"\\]|\\.)*") user=("(?:[^"\\]|\\.)*") .* uri=("(?:[^"\\]|\\.)*") response="([^"]*)"`)
+	impacted    = regexp.MustCompile(`^(\S+) AUDIT: id=("(?:[^"\\]|\\.)*") stage=("(?:[^"\\]|\\.)*") ip="(?:[^"\\]|\\.)*" ` +
+		`method=("(?:[^"\\]|\\.)*") user=("(?:[^"\\]|\\.)*") .* uri=("(?:[^"\\]|\\.)*") response="([^"]*)"`)
 	klogHead    = regexp.MustCompile(`^[EWIF](\d{4}) (\d\d:\d\d:\d\d\.\d+) `)
 	unencodable = regexp.MustCompile(`(?i)MarshalJSON|invalid character|unable to encode|cannot unmarshal|unexpected end of JSON`)
 )
 
-// ReadLog finds in a kube-apiserver's log, as text or JSON, what its audit backends lost.
-// Lines of anything else are passed over. What was found comes with an error, too.
+// ReadLog finds in a kube-apiserver's log, as text or JSON, what its audit backends lost. Other
+// lines are skipped. What was found is returned together with an error.
 func ReadLog(r io.Reader) ([]PluginError, error) {
 	var out []PluginError
 	names := 0
 	lines := bufio.NewReaderSize(r, 64<<10)
-	open := false // the lines that follow name events of the last error
+	open := false // the following lines name events of the last error
 	for {
 		line, err := logLine(lines)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -92,7 +93,7 @@ func ReadLog(r io.Reader) ([]PluginError, error) {
 	}
 }
 
-// logLine reads a line; of one that is too long the beginning.
+// logLine reads a line; if it is too long, its beginning.
 func logLine(r *bufio.Reader) (string, error) {
 	var b strings.Builder
 	for {
@@ -106,7 +107,7 @@ func logLine(r *bufio.Reader) (string, error) {
 	}
 }
 
-// message is the text of a line: of a JSON log its message and error.
+// message returns the text of a line: for a JSON log its message and error.
 func message(line string) string {
 	if !strings.HasPrefix(line, "{") {
 		return line
@@ -121,7 +122,7 @@ func message(line string) string {
 	return entry.Msg + "\n" + entry.Err
 }
 
-// written is the time of a line of a text log, in year 0; zero when it has none.
+// written returns the time of a line of a text log, in year 0; zero if it has none.
 func written(line string) time.Time {
 	m := klogHead.FindStringSubmatch(line)
 	if m == nil {
@@ -149,7 +150,7 @@ func lostEvent(m []string) LostEvent {
 	return e
 }
 
-// Suspects are the events of an unencodable batch that can be its reason: only the body of a
+// Suspects returns the events of an unencodable batch that may be the cause: only the body of a
 // PATCH is recorded as it was sent.
 func (e *PluginError) Suspects() []LostEvent {
 	if e.Cause != CauseUnencodable {

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// mostLosses bounds the losses that are listed, mostTold those that are worded.
+	// mostLosses bounds the losses that are listed, mostTold those that get a text.
 	mostLosses = 50
 	mostTold   = 3
 )
 
-// losses lists what the webhook backend lost, why, and what of it came from a log: the webhook
-// comes first where a follower waits for it, so that what the log brought first of that time is
-// what was lost.
+// losses lists what the webhook backend lost, why, and what of it arrived from a log: a follower
+// waits for the webhook, so events of that time that the log brought first are those that were
+// lost.
 func (m *Measured) losses(ctx context.Context, store Store, cfg Config, cluster, name string, runs []run, t trace) error {
 	var unwritten []jump
 	for _, r := range runs {
@@ -39,7 +39,7 @@ func (m *Measured) losses(ctx context.Context, store Store, cfg Config, cluster,
 	if err != nil {
 		return err
 	}
-	// No more than what is not missing can have come.
+	// At most what is not missing can have arrived.
 	left := max(0, m.Webhook+m.Buffer-m.Missing)
 	for i := range m.Losses {
 		l := &m.Losses[i]
@@ -51,7 +51,8 @@ func (m *Measured) losses(ctx context.Context, store Store, cfg Config, cluster,
 		}
 		for k := range came {
 			c := &came[k]
-			if n := min(c.Events, l.Events-l.Unwritten-l.Arrived, left); n > 0 && c.APIServer == name && !c.Cut.Before(l.made(cfg)) && c.Cut.Before(l.To) {
+			if n := min(c.Events, l.Events-l.Unwritten-l.Arrived, left); n > 0 && c.APIServer == name && !c.Cut.Before(l.made(cfg)) &&
+				c.Cut.Before(l.To) {
 				l.Arrived, c.Events, left = l.Arrived+n, c.Events-n, left-n
 				l.ArrivedBy = later(l.ArrivedBy, c.Last)
 			}
@@ -61,10 +62,10 @@ func (m *Measured) losses(ctx context.Context, store Store, cfg Config, cluster,
 	return nil
 }
 
-// batchHold is how long an apiserver at its defaults waits for a batch to fill.
+// batchHold is how long an apiserver with default flags waits for a batch to fill.
 const batchHold = 30 * time.Second
 
-// made is when the first of the lost events can have been made: a batch is dropped when its
+// made returns when the first of the lost events can have been made: a batch is dropped when its
 // retries are over.
 func (l *Loss) made(cfg Config) time.Time {
 	if l.Cause == CauseOverflow {
@@ -83,7 +84,7 @@ func (l *Loss) describe(cfg Config) string {
 		text += fmt.Sprintf(" None of the %d came from a log.", l.Events)
 	}
 	if l.Unwritten > 0 {
-		text += fmt.Sprintf(" %d the log backend could not write either.", l.Unwritten)
+		text += fmt.Sprintf(" The log backend could not write %d of them either.", l.Unwritten)
 	}
 	return text
 }

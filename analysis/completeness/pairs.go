@@ -77,15 +77,17 @@ func (r *Report) pairs(ctx context.Context, store Store, cfg Config, q Question,
 	}
 	if n := p.Overdue + p.NoStart + p.NoAnswer; n > 0 {
 		r.add(Warn, KindPairs, "", "Bring in its audit log (retrial import); what is missing of requests is missing of others too.",
-			"Of %d requests only half is known: %d watches whose end never came, %d whose beginning did not, %d other requests without an end.", n, p.Overdue, p.NoStart, p.NoAnswer)
+			"Of %d requests only half is known: %d watches whose end never came, %d whose beginning did not, %d other requests without "+
+				"an end.", n, p.Overdue, p.NoStart, p.NoAnswer)
 	}
 	if p.Stopped > 0 {
-		r.add(Note, KindPairs, "", "", "%d requests were ended by the stop of their apiserver: it closes its webhook before it records their ends, which only its log may have.", p.Stopped)
+		r.add(Note, KindPairs, "", "", "%d requests were ended by the stop of their apiserver: it closes its webhook before it records "+
+			"their ends, which only its log may have.", p.Stopped)
 	}
 	return nil
 }
 
-// begun tells whether any beginning is recorded among the halves: an audit policy may omit it.
+// begun reports whether any beginning is recorded among the halves: an audit policy may omit it.
 func begun(list []storage.Unpaired) bool {
 	for _, u := range list {
 		if u.Missing == "ResponseComplete" {
@@ -95,7 +97,7 @@ func begun(list []storage.Unpaired) bool {
 	return false
 }
 
-// ended tells whether an apiserver was started again between a request and the end of the range.
+// ended reports whether an apiserver was started again between a request and the end of the range.
 func ended(runs []run, received, to time.Time) bool {
 	for _, run := range runs {
 		if run.started.After(received) && run.started.Before(to) {
@@ -105,7 +107,7 @@ func ended(runs []run, received, to time.Time) bool {
 	return false
 }
 
-// limit is how long a request may last at most.
+// limit returns how long a request may last at most.
 func limit(uri string) time.Duration {
 	_, query, _ := strings.Cut(uri, "?")
 	values, err := url.ParseQuery(query)

@@ -15,21 +15,21 @@ type point struct {
 	events, webhook, buffer, log, rejected int64
 }
 
-// run is the life of one process of an apiserver, as far as it was read.
+// run is the life of one process of an apiserver, as far as its counters were read.
 type run struct {
 	started time.Time
 	points  []point
 }
 
-// maxPoints bounds the readings of a process that are compared: of more, only some between
-// which no error was counted are left out.
+// maxPoints bounds the readings of a process that are compared: beyond it, some are left out
+// between which no error was counted.
 const maxPoints = 1000
 
-// startSlack is by how much two readings of a process may differ on when it started.
+// startSlack is by how much two readings of a process may differ about its start.
 const startSlack = 2 * time.Second
 
-// seriesOf sorts readings into the processes they are of. Those after to are left out: their
-// events may still be under way.
+// seriesOf groups readings by process. Those after to are left out: their events may still be on
+// their way.
 func seriesOf(samples []storage.AuditSample, from, to time.Time) map[string][]run {
 	out := map[string][]run{}
 	for _, s := range samples {
@@ -58,11 +58,12 @@ func seriesOf(samples []storage.AuditSample, from, to time.Time) map[string][]ru
 	return out
 }
 
-// restarted tells whether a reading is of another process than those before: it started at
+// restarted reports whether a reading is from another process than those before: it started at
 // another time, or counted less.
 func restarted(r run, s storage.AuditSample) bool {
 	last := r.points[len(r.points)-1]
-	return s.Started.Sub(r.started).Abs() > startSlack || s.Events < last.events || s.WebhookErrors < last.webhook || s.BufferErrors < last.buffer
+	return s.Started.Sub(r.started).Abs() > startSlack || s.Events < last.events || s.WebhookErrors < last.webhook ||
+		s.BufferErrors < last.buffer
 }
 
 // thin leaves readings out evenly, but none at which an error was counted.
@@ -81,7 +82,7 @@ func thin(points []point) []point {
 	return kept
 }
 
-// counts are the events received of one apiserver, summed from the first cut on.
+// counts are the events received from one apiserver, summed from the first cut on.
 type counts struct {
 	cuts []time.Time
 	sum  []int64 // before cuts[i]
@@ -107,7 +108,7 @@ func between(c counts, a, b point) (sent, least, most int64) {
 	return sent, sent - c.between(a.earliest, b.latest), sent - c.between(a.latest, b.earliest)
 }
 
-// measure compares sent and received of every apiserver that is scraped.
+// measure compares sent and received for every apiserver that is scraped.
 func (r *Report) measure(ctx context.Context, store Store, cfg Config, q Question, series map[string][]run) error {
 	var cuts []time.Time
 	for _, runs := range series {
@@ -131,7 +132,8 @@ func (r *Report) measure(ctx context.Context, store Store, cfg Config, q Questio
 		runs := series[s.Name]
 		if len(runs) == 0 {
 			if slices.Contains(q.Scraped, s.Name) {
-				r.add(Warn, KindUnread, s.Name, "See the server's log: the address, the credential, or the right to get /metrics.", "%s is to be asked for its metrics, and never answered in this time.", who(s.Name))
+				r.add(Warn, KindUnread, s.Name, "See the server's log: the address, the credential, or the right to get /metrics.",
+					"%s never answered a scrape of its metrics in this time.", who(s.Name))
 			}
 			continue
 		}
@@ -169,7 +171,7 @@ func (r *Report) measure(ctx context.Context, store Store, cfg Config, q Questio
 	return nil
 }
 
-// tally sums what was received by apiserver.
+// tally sums received events by apiserver.
 func tally(cuts []time.Time, received []storage.Received) map[string]counts {
 	out := map[string]counts{}
 	for _, x := range received {
@@ -190,8 +192,8 @@ func tally(cuts []time.Time, received []storage.Received) map[string]counts {
 	return out
 }
 
-// nameOf says under which name the events of each apiserver that is read come. One that gives
-// no name may be compared when it is the only one.
+// nameOf returns the name under which the events of each scraped apiserver arrive. One without a
+// name may be compared if it is the only one.
 func nameOf(series map[string][]run, counted map[string]counts, r *Report) map[string]string {
 	out := map[string]string{}
 	var unnamed []string
@@ -207,12 +209,13 @@ func nameOf(series map[string][]run, counted map[string]counts, r *Report) map[s
 		out[unnamed[0]] = ""
 	} else if len(unnamed) > 1 {
 		slices.Sort(unnamed)
-		r.add(Warn, KindUnnamed, "", "Give each its own name: retrial cluster rotate "+r.Cluster+" --apiserver NAME", "The events of %d apiservers come without saying whose they are: what was sent and what came cannot be compared.", len(unnamed))
+		r.add(Warn, KindUnnamed, "", "Give each its own name: retrial cluster rotate "+r.Cluster+" --apiserver NAME",
+			"The events of %d apiservers do not name their apiserver: what was sent and what arrived cannot be compared.", len(unnamed))
 	}
 	return out
 }
 
-// measured adds up the processes of one apiserver; nil when there are not two readings.
+// measured sums over the processes of one apiserver; nil if there are fewer than two readings.
 func measured(runs []run, c counts) *Measured {
 	m := &Measured{}
 	for i, run := range runs {
@@ -247,18 +250,18 @@ func measured(runs []run, c counts) *Measured {
 	return m
 }
 
-// gaps are the shortest stretches between readings of which events are certainly missing: between
-// two that follow each other, or as many as it takes when their times are known less well than
-// few events are apart. Those that touch are one.
+// gaps returns the shortest stretches between readings of which events are certainly missing: between
+// two adjacent readings, or more if their times are less certain than the events are far apart.
+// Adjacent gaps are joined.
 func gaps(run int, points []point, c counts) []Gap {
 	var out []Gap
 	begin, end := -1, -1               // of the newest
 	first := -1                        // of the last of out
-	most := make([]int64, len(points)) // that may be missing of what came before each
+	most := make([]int64, len(points)) // events that may be missing before each reading
 	for j, p := range points {
 		most[j] = p.events - c.before(p.earliest)
 		least := p.events - c.before(p.latest)
-		for i := j - 1; i > begin; i-- { // from begin on it would hold the one before
+		for i := j - 1; i > begin; i-- { // from begin on it would contain the one before
 			if least <= most[i] {
 				continue
 			}
@@ -274,13 +277,13 @@ func gaps(run int, points []point, c counts) []Gap {
 	return out
 }
 
-// gapBetween is the gap between two readings of a process.
+// gapBetween returns the gap between two readings of a process.
 func gapBetween(c counts, run int, first, last point) Gap {
 	_, least, most := between(c, first, last)
 	return Gap{From: first.earliest, To: last.latest, Missing: max(1, least), AtMost: most, run: run, first: first, last: last}
 }
 
-// judge turns what was measured of an apiserver into problems.
+// judge turns what was measured for an apiserver into problems.
 func (r *Report) judge(s *Server, several bool) {
 	m := s.Measured
 	lost := m.Webhook + m.Buffer
@@ -294,37 +297,41 @@ func (r *Report) judge(s *Server, several bool) {
 			text += " " + g.Text
 		}
 		if severity == Note {
-			text += fmt.Sprintf(" Its log backend could not write %d either: no backend has them.", m.Log)
+			text += fmt.Sprintf(" Its log backend could not write %d of them either: no backend has them.", m.Log)
 		}
 		r.add(severity, KindMissing, s.Name, todo, "%s", text)
 	}
 	if lost > 0 && m.Recovered > 0 {
-		text := fmt.Sprintf("%s dropped %d events; at least %d of them are here all the same, from a log.", who(s.Name), lost, m.Recovered)
+		text := fmt.Sprintf("%s dropped %d events; at least %d of them are stored anyway, from a log.", who(s.Name), lost, m.Recovered)
 		for _, l := range m.Losses[max(0, len(m.Losses)-mostTold):] {
 			text += " " + l.Text
 		}
 		r.add(Note, KindMissing, s.Name, "", "%s", text)
 	}
 	if m.DeadLetters > 0 {
-		text := fmt.Sprintf("%d of them came and could not be read: they are dead letters.", m.DeadLetters)
-		if several { // letters do not say which apiserver they are of
-			text = fmt.Sprintf("Up to %d of them may have come and could not be read: so many dead letters came at the time from all apiservers.", m.DeadLetters)
+		text := fmt.Sprintf("%d of them arrived and could not be read: they are dead letters.", m.DeadLetters)
+		if several { // letters do not name their apiserver
+			text = fmt.Sprintf("Up to %d of them may have arrived unreadable: that many dead letters arrived at the time from all "+
+				"apiservers.", m.DeadLetters)
 		}
-		r.add(Fail, KindUnexplained, s.Name, "retrial doctor tells why; what each letter holds is in the table dead_letters.", "%s", text)
+		r.add(Fail, KindUnexplained, s.Name, "retrial doctor shows why; the table dead_letters has the content of each.", "%s", text)
 	}
 	if rest := m.Missing - lost - m.Log - m.DeadLetters; rest > 0 && m.DeadLetters > 0 {
-		r.add(Fail, KindUnexplained, s.Name, "Look for a receiver under another address, and for a process of the apiserver that was killed.",
-			"%d more are missing of which %s says nothing: they were lost after it, or by its end.", rest, inside(s.Name))
+		r.add(Fail, KindUnexplained, s.Name, "Look for a receiver under another address, and for a process of the "+
+			"apiserver that was killed.",
+			"%d more are missing that %s did not report as dropped: they were lost after it sent them, or when it ended.", rest, inside(s.Name))
 	} else if rest > 0 {
-		r.add(Fail, KindUnexplained, s.Name, "Look for dead letters (retrial doctor), for a receiver under another address, and for a process of the apiserver that was killed.",
-			"%s says of only %d of them that it dropped them: the others were lost after it, or by its end.", who(s.Name), lost)
+		r.add(Fail, KindUnexplained, s.Name, "Look for dead letters (retrial doctor), for a receiver under another address, and for a "+
+			"process of the apiserver that was killed.",
+			"%s reports only %d of them as dropped: the others were lost after it sent them, or when it ended.", who(s.Name), lost)
 	}
 	if m.Rejected > 0 {
-		r.add(Warn, KindRejected, s.Name, "Its audit backend is in mode blocking-strict: see its log.", "%s refused %d requests because it could not audit them.", who(s.Name), m.Rejected)
+		r.add(Warn, KindRejected, s.Name, "Its audit backend is in mode blocking-strict: see its log.",
+			"%s refused %d requests because it could not audit them.", who(s.Name), m.Rejected)
 	}
 }
 
-// bounds tells a count that is known within two bounds.
+// bounds formats a count that is known within two bounds.
 func bounds(least, most int64) string {
 	switch {
 	case least >= most && least == 1:

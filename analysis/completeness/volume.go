@@ -16,19 +16,19 @@ type Volume struct {
 const (
 	volumeHistory = 29 * 24 * time.Hour
 	volumeSpan    = 30 * time.Minute
-	// fewEvents an hour are too few to say anything.
+	// fewEvents an hour are too few to conclude anything.
 	fewEvents = 600
 )
 
-// serverDays is how many days back the same half hour of an apiserver is looked at, and
-// enoughDays of how many of them there has to be something.
+// serverDays is for how many earlier days the same half hour of an apiserver is read, and
+// enoughDays how many of them must have events.
 const (
 	serverDays = 7
 	enoughDays = 3
 )
 
-// volumes looks for apiservers that send less than they did at the same time of the days before;
-// of one that is alone the cluster's volume says it.
+// volumes looks for apiservers that send less than at the same time of earlier days; if there is
+// only one, the cluster's volume covers it.
 func (r *Report) volumes(ctx context.Context, store Store, q Question) error {
 	if len(r.Servers) < 2 {
 		return nil
@@ -61,13 +61,14 @@ func (r *Report) volumes(ctx context.Context, store Store, q Question) error {
 		s.Volume = v
 		if v.drops(list[0]) && s.Silent == 0 {
 			r.add(Warn, KindVolume, s.Name, "Was it taken out of a load balancer, or a client moved? If not: its log.",
-				"%s sends %d events an hour, where %d are usual (by %s) and %d were the least.", who(s.Name), v.Hourly, v.Usual, v.By, list[0])
+				"%s sends %d events an hour, where %d are usual (by %s) and the minimum was %d.", who(s.Name), v.Hourly, v.Usual, v.By,
+				list[0])
 		}
 	}
 	return nil
 }
 
-// drops tells whether the newest half hour has far less than usual, and less than ever.
+// drops reports whether the newest half hour has far fewer events than usual, and fewer than ever.
 func (v *Volume) drops(least int64) bool {
 	return v.Usual >= fewEvents && 2*v.Hourly < v.Usual && v.Hourly < least
 }
@@ -99,7 +100,7 @@ func (r *Report) volume(ctx context.Context, store Store, q Question) error {
 	now := end.Add(-volumeSpan / 2).UTC()
 	for at, n := range hours {
 		if at.Equal(first.UTC()) {
-			continue // it may have begun within it
+			continue // events may have begun within it
 		}
 		any = append(any, n)
 		if at.Hour() != now.Hour() {
@@ -120,7 +121,7 @@ func (r *Report) volume(ctx context.Context, store Store, q Question) error {
 			r.Volume.Usual, r.Volume.By = h.counts[len(h.counts)/2], h.by
 			if lowest := h.counts[0]; r.Volume.drops(lowest) {
 				r.add(Warn, KindVolume, "", "Was an apiserver, a controller or an audit rule taken away? If not: their logs.",
-					"%d events an hour, where %d are usual (by %s) and %d were the least.", r.Volume.Hourly, r.Volume.Usual, h.by, lowest)
+					"%d events an hour, where %d are usual (by %s) and the minimum was %d.", r.Volume.Hourly, r.Volume.Usual, h.by, lowest)
 			}
 			break
 		}

@@ -8,7 +8,7 @@ import (
 //go:embed rules/*.yaml
 var builtin embed.FS
 
-// BuiltinFiles returns the files of the rules that come with the product.
+// BuiltinFiles returns the files of the built-in rules.
 func BuiltinFiles() fs.FS {
 	sub, err := fs.Sub(builtin, "rules")
 	if err != nil {

@@ -44,17 +44,17 @@ func newEnv() (*language, error) {
 	return &language{env}, nil
 }
 
-// tooCostly tells whether an expression was stopped because a request is too large for it.
+// tooCostly reports whether an expression was stopped because a request is too large for it.
 func tooCostly(err error) bool {
 	var stopped interpreter.EvalCancelledError
 	return errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded
 }
 
-// expr is one compiled expression. What it can, it reads without the interpreter.
+// expr is one compiled expression. It reads what it can without the interpreter.
 type expr struct {
 	prog  cel.Program
-	text  textGuess // nil when it knows nothing
-	guard guard     // nil when it knows nothing
+	text  textGuess // nil if it knows nothing
+	guard guard     // nil if it knows nothing
 	names []string  // of the variables, each once
 }
 
@@ -65,10 +65,10 @@ func (l *language) compile(where, text string, want *cel.Type) (*expr, error) {
 	}
 	ast, issues := l.env.CompileSource(common.NewStringSource(text, where))
 	if issues.Err() != nil {
-		return nil, issues.Err() // says where, line and column
+		return nil, issues.Err() // names line and column
 	}
 	if !ast.OutputType().IsExactType(want) {
-		return nil, fmt.Errorf("%s: is a %s, want a %s", where, ast.OutputType(), want)
+		return nil, fmt.Errorf("%s: type is %s, want %s", where, ast.OutputType(), want)
 	}
 	opts := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	root := celast.NavigateAST(ast.NativeRep())
@@ -130,17 +130,17 @@ type program struct {
 	about     *expr // nil for who made the request
 	says      *expr // nil for nothing
 	markNames []string
-	reads     []string // the variables it looks at, sorted
+	reads     []string // the variables it reads, sorted
 }
 
 type countProgram struct {
-	where, distinct *expr // nil when not given
+	where, distinct *expr // nil if not given
 	atLeast         int
 	after           bool
 }
 
-// threshold is what the store counts of it: different values only where they follow from what
-// it can count.
+// threshold returns what the store counts for it: distinct values only if they follow from what the
+// store can count.
 func (c *countProgram) threshold() verdict.Threshold {
 	t := verdict.Threshold{AtLeast: c.atLeast}
 	if c.distinct != nil && !slices.ContainsFunc(c.distinct.names, func(name string) bool { return !codec.Countable(name) }) {
@@ -179,13 +179,13 @@ func compile(l *language, file string, r Rule) (*program, error) {
 	return p, errors.Join(errs...)
 }
 
-// variables are those its expressions name, and those its Match is about.
+// variables returns the variables that its expressions name and its Match compares.
 func (p *program) variables() []string {
 	all := map[string]bool{}
 	add := func(e *expr) {
 		if e != nil {
 			for _, name := range e.names {
-				all[name] = codec.Askable(name) // others are of the expression itself
+				all[name] = codec.Askable(name) // others are computed for the expression alone
 			}
 		}
 	}
@@ -231,7 +231,7 @@ func index(byID map[string]*program) *Set {
 	return s
 }
 
-// only returns the set of one of its rules.
+// only returns a set of one of its rules.
 func (s *Set) only(id string) *Set {
 	for _, p := range s.rules {
 		if p.rule.ID == id {
@@ -249,7 +249,7 @@ func parseResource(s string) resourceKey {
 	return resourceKey{group, resource, sub}
 }
 
-// matches compares the rule's Match, all but resources.
+// matches compares the rule's Match, except for resources.
 func (p *program) matches(in *input) bool {
 	m := &p.rule.Match
 	return has(m.Verbs, in.event.Verb) &&

@@ -11,12 +11,12 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Config says how far a detector goes.
+// Config configures a Detector.
 type Config struct {
-	// Since is the time from which on the history is whole, for first-seen rules. Zero: each
+	// Since is the time from which the history is complete, for first-seen rules. Zero: each
 	// cluster's earliest request.
 	Since time.Time
-	// MaxPanes bounds the memory of each rule: groups and windows under way. Default: one
+	// MaxPanes bounds the memory of each rule: groups and windows in progress. Default: one
 	// million. Beyond it new ones are dropped and counted.
 	MaxPanes int
 }
@@ -24,10 +24,10 @@ type Config struct {
 // Stats counts what a detector did.
 type Stats struct {
 	Requests int64
-	// Hits are requests a rule's expression selected, by rule.
+	// Hits counts requests that a rule's expression selected, by rule.
 	Hits map[string]int64
-	// Errors are expressions that failed on a request, by rule; the rule then does not hold
-	// for it. FirstError is an example.
+	// Errors counts expressions that failed on a request, by rule; the rule then does not hold for
+	// it. FirstError is an example.
 	Errors     map[string]int64
 	FirstError map[string]string
 	Dropped    int64 // requests beyond MaxPanes
@@ -59,11 +59,11 @@ func New(set *Set, cfg Config) *Detector {
 	return d
 }
 
-// Stats returns what was counted so far. The maps are the detector's own.
+// Stats returns the counts so far. The maps are the detector's own.
 func (d *Detector) Stats() Stats { return d.stats }
 
 // Observe takes one request: the event of its first judged stage and the verdict on it. Pass
-// each request once; v may be nil when there is none. Both are only read, and not kept.
+// each request once; v may be nil if there is none. Both are only read, and not kept.
 func (d *Detector) Observe(cluster string, e *event.Event, v *verdict.Verdict) {
 	d.stats.Requests++
 	d.in.reset(cluster, e, v)
@@ -111,23 +111,23 @@ func (d *Detector) failed(p *program, err error) {
 	}
 }
 
-// ruleState is what is remembered for a rule.
+// ruleState is what is kept for a rule.
 type ruleState struct {
 	*program
 	panes map[paneKey]*pane
 }
 
-// paneKey tells panes apart. A pane is the part of a window between two starts of windows;
-// start is in nanoseconds since 1970, 0 for first-seen rules, which have one pane a key.
+// paneKey identifies a pane: the part of a window between two starts of windows. start is in
+// nanoseconds since 1970, 0 for first-seen rules, which have one pane per key.
 type paneKey struct {
 	cluster, group string
 	start          int64
 }
 
-// pane counts requests of one group. It is the same whatever the order they came in.
+// pane counts requests of one group. It does not depend on their order.
 type pane struct {
 	tally
-	hour     int64      // first-seen rules: the hour the key was first seen in, which alone counts
+	hour     int64      // first-seen rules: the hour the key was first seen in; only that hour counts
 	evidence []Evidence // the earliest, sorted
 	counts   []tally
 }
@@ -138,7 +138,7 @@ type tally struct {
 	distinct    map[uint64]struct{}
 }
 
-// see notes that something happened at t.
+// see records that something happened at t.
 func (c *tally) see(t time.Time) {
 	if c.n == 0 || t.Before(c.first) {
 		c.first = t
@@ -149,7 +149,7 @@ func (c *tally) see(t time.Time) {
 	c.n++
 }
 
-// add joins what two panes saw; distinct values are not joined.
+// add merges what two panes saw; distinct values are not merged.
 func (c *tally) add(o *tally) {
 	if o.n == 0 {
 		return
@@ -166,7 +166,7 @@ func (c *tally) add(o *tally) {
 // maxDistinct bounds the values a pane remembers; thresholds stay below it.
 const maxDistinct = 4096
 
-// enter counts the request at hand in its pane.
+// enter counts the current request in its pane.
 func (d *Detector) enter(s *ruleState) {
 	t := d.in.event.RequestReceivedTimestamp
 	key, hour := int64(0), int64(0)
@@ -197,7 +197,7 @@ func (d *Detector) enter(s *ruleState) {
 				d.failed(s.program, err)
 			}
 			if !ok || err != nil {
-				// The first threshold says what the rule is about, so that is what it shows.
+				// The first threshold says what the rule is about, so its requests are shown.
 				shown = shown && i > 0
 				continue
 			}
@@ -223,7 +223,7 @@ func (d *Detector) enter(s *ruleState) {
 	}
 }
 
-// evidence is the request at hand as a rule tells of it. What it cannot tell is left out.
+// evidence returns the current request as a finding shows it. What cannot be shown is left out.
 func (d *Detector) evidence(p *program) Evidence {
 	words := func(e *expr) string {
 		if e == nil {
@@ -240,7 +240,7 @@ func (d *Detector) evidence(p *program) Evidence {
 		says = strings.TrimPrefix(says+"; its answer was lost, and it may have been done", "; ")
 	}
 	if slices.Contains(p.reads, "object") && d.in.cut() {
-		says = strings.TrimPrefix(says+"; its event was too large, and there is more of it than is recorded", "; ")
+		says = strings.TrimPrefix(says+"; its event was too large and was recorded in part", "; ")
 	}
 	if d.in.unchecked {
 		says = strings.TrimPrefix(says+"; it is too large to be checked", "; ")
@@ -248,14 +248,14 @@ func (d *Detector) evidence(p *program) Evidence {
 	return d.in.evidence(words(p.about), says)
 }
 
-// earliest sorts evidence and keeps what a finding names.
+// earliest sorts evidence and keeps what a finding lists.
 func earliest(e []Evidence) []Evidence {
 	slices.SortFunc(e, compareEvidence)
 	return e[:min(len(e), maxEvidence)]
 }
 
-// nanos returns a time in nanoseconds since 1970, held within what they can say with room
-// for windows around it: timestamps of a log need not be true.
+// nanos returns a time in nanoseconds since 1970, clamped to their range with room for windows
+// around it: timestamps of a log may be false.
 func nanos(t time.Time) int64 {
 	const least, most = -8_000_000_000, 8_000_000_000 // seconds: 1716 to 2223
 	switch sec := t.Unix(); {
@@ -276,8 +276,8 @@ func floor(v, step int64) int64 {
 	return v - m
 }
 
-// Flush returns what the requests observed so far give, all windows taken for over. The
-// order is deterministic.
+// Flush returns the findings of the requests observed so far; all windows are closed. The order is
+// deterministic.
 func (d *Detector) Flush() []Finding {
 	var out []Finding
 	for _, p := range d.set.rules {
@@ -307,15 +307,15 @@ func (d *Detector) flush(s *ruleState) []Finding {
 	return out
 }
 
-// firing is what the windows of one group that begin between two multiples of the rule's
-// fold found together.
+// firing is what the windows of one group that begin between two multiples of the rule's fold
+// found.
 type firing struct {
 	bucket int64 // that multiple
 	panes  []int64
 }
 
-// windows returns where the thresholds hold. Overlapping windows see a burst again and
-// again: one that holds nothing its predecessor did not hold is silent.
+// windows returns where the thresholds hold. Overlapping windows see a burst again and again: a
+// window that holds nothing its predecessor did not hold is silent.
 func (s *ruleState) windows(g paneKey, starts []int64) []firing {
 	length, every := int64(s.rule.Window.Length), int64(s.rule.Window.Every)
 	var out []firing
@@ -352,7 +352,7 @@ func union(a, b []int64) []int64 {
 	return slices.Compact(a)
 }
 
-// holds says whether all thresholds hold over some panes together.
+// holds reports whether all thresholds hold over several panes together.
 func (s *ruleState) holds(g paneKey, starts []int64) bool {
 	var before tally
 	for i, c := range s.counts {
@@ -394,7 +394,7 @@ func (s *ruleState) finding(g paneKey, w firing) Finding {
 	return s.state(g, w.bucket, w.bucket, &sum)
 }
 
-// state makes a finding of a pane. What identifies its window is begin, save for first-seen
+// state turns a pane into a finding. What identifies its window is its start, except for first-seen
 // rules, which find a key once.
 func (s *ruleState) state(g paneKey, window, begin int64, p *pane) Finding {
 	text := p.evidence[0].Text
@@ -408,11 +408,10 @@ func (s *ruleState) state(g paneKey, window, begin int64, p *pane) Finding {
 	}
 }
 
-// firstFold is the stretch of time the requests of a key count in that is new.
+// firstFold is the stretch of time in which the requests of a new key count.
 const firstFold = time.Hour
 
-// firstSeen reports a key whose first request lies behind the time in which everything is
-// new.
+// firstSeen reports a key whose first request lies after the time in which everything is new.
 func (d *Detector) firstSeen(s *ruleState, g paneKey) []Finding {
 	since := d.cfg.Since
 	if since.IsZero() {

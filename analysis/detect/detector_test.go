@@ -15,7 +15,7 @@ import (
 
 var t0 = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
 
-// podGet is a request of a user, at seconds after t0.
+// podGet returns a request of a user, at seconds after t0.
 func podGet(user, pod string, seconds int) *event.Event {
 	at := t0.Add(time.Duration(seconds) * time.Second)
 	return &event.Event{
@@ -126,7 +126,7 @@ func TestTooManyGroups(t *testing.T) {
 	}
 }
 
-// TestTimesNoLogShouldHold asks for an end, and for the request not to be lost.
+// TestTimesNoLogShouldHold checks that impossible times terminate, and do not lose the request.
 func TestTimesNoLogShouldHold(t *testing.T) {
 	for _, at := range []time.Time{{}, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(-300, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		for _, rule := range []string{windowRule, goodRule} {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Finding is what a rule found in one window. Two findings of equal ID are the same finding.
+// Finding is what a rule found in one window. Findings with the same ID are the same finding.
 type Finding struct {
 	ID       string   `json:"id"` // 32 hexadecimal digits, of cluster, rule, group and window
 	Rule     string   `json:"rule"`
@@ -20,20 +20,21 @@ type Finding struct {
 	Severity string   `json:"severity"`
 	Attack   []string `json:"attack"`
 	Cluster  string   `json:"cluster"`
-	Subject  string   `json:"subject"` // who made the earliest request, or whom the rule says; chosen by clients, like all text below
-	// Window is the begin of the stretch of time the finding is about: of a rule's fold, or of
-	// the hour something was first seen in.
+	// requestor of the earliest request, or whom the rule names; chosen by clients, like all text below
+	Subject string `json:"subject"`
+	// Window is the start of the stretch of time the finding is about: of a rule's fold, or of the
+	// hour in which a key was first seen.
 	Window time.Time `json:"window"`
 	// First and Last are the times of the earliest and latest request counted.
 	First    time.Time  `json:"first"`
 	Last     time.Time  `json:"last"`
 	Count    int64      `json:"count"` // requests
-	Text     string     `json:"text"`  // one line: the earliest request, and how many more
+	Text     string     `json:"text"`  // one line: the earliest request, and the number of others
 	Evidence []Evidence `json:"evidence"`
 }
 
-// Evidence is one request of a finding: enough to find it again, and nothing of its bodies
-// or query.
+// Evidence is one request of a finding: enough to find it again, and nothing of its bodies or
+// query.
 type Evidence struct {
 	AuditID string    `json:"auditID"`
 	Request string    `json:"request"` // request key, 32 hexadecimal digits
@@ -43,11 +44,11 @@ type Evidence struct {
 	subject string
 }
 
-// maxEvidence is how many requests a finding names: the earliest ones.
+// maxEvidence is how many requests a finding lists: the earliest ones.
 const maxEvidence = 5
 
-// identify hashes what makes a finding itself. Parts are length-prefixed: clients choose
-// some of them.
+// identify hashes what identifies a finding. Parts are length-prefixed: clients choose some of
+// them.
 func identify(cluster, rule, group string, window int64) string {
 	h := sha256.New()
 	var n [8]byte
@@ -61,9 +62,9 @@ func identify(cluster, rule, group string, window int64) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// evidence describes the request the input stands at: about whom it is, who made it if that is
-// empty, and what else is said of it. Strings are copies, since those of an event alias the buffer
-// it was read into.
+// evidence describes the input's request: whom it is about (who made it if that is empty) and what
+// else the rule says about it. Strings are copies, since those of an event alias the buffer it was
+// read into.
 func (in *input) evidence(about, says string) Evidence {
 	e, a := in.event, in.attrs
 	var b strings.Builder
@@ -103,13 +104,13 @@ func (in *input) evidence(about, says string) Evidence {
 	}
 }
 
-// maxText bounds what clients choose and findings keep.
+// maxText bounds client-chosen text in findings.
 const maxText = 500
 
-// short cuts a text that is too long.
+// short truncates a text that is too long.
 func short(s string) string { return cutTo(s, maxText) }
 
-// cutTo cuts a text of more than n bytes, between characters.
+// cutTo truncates a text to at most n bytes, between characters.
 func cutTo(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -134,7 +135,7 @@ func compareEvidence(a, b Evidence) int {
 	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Request, b.Request), cmp.Compare(a.Text, b.Text))
 }
 
-// order sorts findings: time, rule, identifier.
+// order sorts findings by time, rule and identifier.
 func order(f []Finding) {
 	slices.SortFunc(f, func(a, b Finding) int {
 		return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID))

@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// Function is a function expressions may use beside those of the language. It returns a string.
+// Function is a function that expressions may use in addition to those of CEL. It returns a string.
 type Function struct {
 	Name   string
 	Params []Variable
@@ -20,17 +20,19 @@ type Function struct {
 	call func(args []ref.Val) string
 }
 
-// Functions returns the functions of the rule language that are not of CEL, in the order in which
-// they are documented.
+// Functions returns the functions of the rule language that CEL does not have, in the order in
+// which they are documented.
 func Functions() []Function {
 	return []Function{{
-		"bindingText", variables("object", "resource", "ns", "name"), "which role a binding gives to whom, in words; what is not recorded is named so",
+		"bindingText", variables("object", "resource", "ns", "name"), "which role a binding gives to whom, in words; says " +
+			"what is not recorded",
 		func(args []ref.Val) string {
 			return bindingText(args[0], wordOf(args[1]), wordOf(args[2]), wordOf(args[3]))
 		},
 	}, {
-		"patchText", append(append(variables("object"), Variable{Name: "role", Type: cel.StringType}), variables("resource", "ns", "name")...),
-		"the same of a binding that is patched: its role is told, whom it gives it to is what the patch says",
+		"patchText", append(append(variables("object"), Variable{Name: "role", Type: cel.StringType}), variables("resource", "ns",
+			"name")...),
+		"the same for a binding that is patched, whose role is given; the subjects are those in the patch",
 		func(args []ref.Val) string {
 			return patchText(args[0], wordOf(args[1]), wordOf(args[2]), wordOf(args[3]), wordOf(args[4]))
 		},
@@ -40,7 +42,7 @@ func Functions() []Function {
 	}}
 }
 
-// variables returns those of the language that have these names.
+// variables returns those variables of the language that have these names.
 func variables(names ...string) []Variable {
 	out := make([]Variable, len(names))
 	for i, name := range names {
@@ -50,7 +52,7 @@ func variables(names ...string) []Variable {
 	return out
 }
 
-// String is the function with its parameters.
+// String returns the function with its parameters.
 func (f *Function) String() string {
 	names := make([]string, len(f.Params))
 	for i := range f.Params {
@@ -70,15 +72,15 @@ func (f *Function) option() cel.EnvOption {
 	})))
 }
 
-// maxNamed bounds the subjects that are named.
+// maxNamed bounds the subjects that are listed.
 const maxNamed = 5
 
-// maxBrief is how much of a name is told: clients may choose names of megabytes.
+// maxBrief is how much of a name is shown: clients may choose names of megabytes.
 const maxBrief = 80
 
 func brief(name string) string { return cutTo(name, maxBrief) }
 
-// bindingText says which role a binding gives to whom. What it was written without, it is not said to have.
+// bindingText describes which role a binding gives to whom, and what of it is not recorded.
 func bindingText(binding ref.Val, resource, ns, name string) string {
 	if own := textIn(binding, "metadata", "name"); own != "" {
 		name = own
@@ -86,7 +88,7 @@ func bindingText(binding ref.Val, resource, ns, name string) string {
 	return grantText(textIn(binding, "roleRef", "name"), elements(memberOf(binding, "subjects")), resource, ns, name)
 }
 
-// patchText says which role a patched binding gives to whom: to those that the patch names.
+// patchText describes which role a patched binding gives to whom: the subjects in the patch.
 func patchText(object ref.Val, role, resource, ns, name string) string {
 	return grantText(role, elements(memberOf(object, "subjects")), resource, ns, name)
 }
@@ -102,10 +104,10 @@ func grantText(role string, subjects []ref.Val, resource, ns, name string) strin
 	return "it gives " + brief(role) + " to " + subjectsText(subjects) + " by " + by
 }
 
-// subjectsText names subjects.
+// subjectsText lists subjects.
 func subjectsText(subjects []ref.Val) string {
 	if len(subjects) == 0 {
-		return "nobody who is recorded"
+		return "no recorded subject"
 	}
 	var names []string
 	for _, s := range subjects[:min(len(subjects), maxNamed)] {
@@ -122,7 +124,7 @@ func subjectsText(subjects []ref.Val) string {
 	return text
 }
 
-// elements returns what is in a list, nil of anything else.
+// elements returns the elements of a list, nil for anything else.
 func elements(v ref.Val) []ref.Val {
 	list, ok := v.(traits.Lister)
 	if !ok {
@@ -136,7 +138,7 @@ func elements(v ref.Val) []ref.Val {
 	return out
 }
 
-// memberOf returns a member of a map, nil without one.
+// memberOf returns a member of a map, nil if there is none.
 func memberOf(v ref.Val, name string) ref.Val {
 	m, ok := v.(traits.Mapper)
 	if !ok {
@@ -146,7 +148,7 @@ func memberOf(v ref.Val, name string) ref.Val {
 	return member
 }
 
-// textIn returns the string at the end of a path of members, "" without one.
+// textIn returns the string at the end of a path of members, "" if there is none.
 func textIn(v ref.Val, path ...string) string {
 	for _, name := range path {
 		v = memberOf(v, name)
@@ -154,7 +156,7 @@ func textIn(v ref.Val, path ...string) string {
 	return wordOf(v)
 }
 
-// wordOf returns a value that is a string, "" of any other.
+// wordOf returns a value that is a string, "" for any other.
 func wordOf(v ref.Val) string {
 	s, _ := v.(types.String)
 	return string(s)

@@ -11,16 +11,18 @@ func TestBindingText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const seven = `{"kind":"User","name":"a"},{"kind":"ServiceAccount","namespace":"ns","name":"b"},{"kind":"Group","name":"c"},{"name":"d"},{"kind":7},{"kind":"User","name":"f"},{"kind":"User","name":"g"}`
+	const seven = `{"kind":"User","name":"a"},{"kind":"ServiceAccount","namespace":"ns","name":"b"},{"kind":"Group","name":"c"},` +
+		`{"name":"d"},{"kind":7},{"kind":"User","name":"f"},{"kind":"User","name":"g"}`
 	for _, c := range []struct{ expr, want string }{
-		{`bindingText({"metadata": {"name": "own"}, "roleRef": {"name": "edit"}, "subjects": [{"kind": "User", "name": "eve"}]}, "rolebindings", "shop", "asked")`,
+		{`bindingText({"metadata": {"name": "own"}, "roleRef": {"name": "edit"}, "subjects": [{"kind": "User", "name": "eve"}]}, ` +
+			`"rolebindings", "shop", "asked")`,
 			"it gives edit to User eve by RoleBinding shop/own"},
 		{`bindingText({"roleRef": {"name": "view"}, "subjects": []}, "clusterrolebindings", "", "asked")`,
-			"it gives view to nobody who is recorded by ClusterRoleBinding asked"},
+			"it gives view to no recorded subject by ClusterRoleBinding asked"},
 		{`bindingText({}, "clusterrolebindings", "", "asked")`,
-			"it gives a role that is not recorded to nobody who is recorded by ClusterRoleBinding asked"},
+			"it gives a role that is not recorded to no recorded subject by ClusterRoleBinding asked"},
 		{`bindingText({"roleRef": 3, "subjects": "all", "metadata": []}, "clusterrolebindings", "", "asked")`,
-			"it gives a role that is not recorded to nobody who is recorded by ClusterRoleBinding asked"},
+			"it gives a role that is not recorded to no recorded subject by ClusterRoleBinding asked"},
 		{`bindingText({"roleRef": {"name": "r"}, "subjects": [` + seven + `]}, "clusterrolebindings", "", "n")`,
 			"it gives r to User a, ServiceAccount ns/b, Group c,  d,   and 2 more by ClusterRoleBinding n"},
 	} {

@@ -25,17 +25,17 @@ func knownOf(b bool) known {
 	return isFalse
 }
 
-// guard works out the value of a bool expression without the interpreter, as far as that
-// goes: comparisons of variables, or of what a condition chooses among them, with constants, and
-// what joins them. Where it is unknown the expression is run. CEL's && and || pass over an error
-// when the other side decides, so a guard that decides is never contradicted.
+// guard computes the value of a bool expression without the interpreter, as far as that goes:
+// comparisons of variables, or of what a condition chooses among them, with constants, and their
+// conjunctions and disjunctions. If the value is unknown the expression is run. CEL's && and ||
+// ignore an error if the other side decides, so a guard that decides is never contradicted.
 type guard func(*input) known
 
-// guardOf returns the guard of an expression, nil when it would know nothing.
+// guardOf returns the guard of an expression, nil if it would know nothing.
 func guardOf(e celast.Expr) guard { return guardIn(e, true) }
 
-// guardIn is guardOf; bodies: what is false may as well fail, so that needleGuard will do. It
-// may not where its opposite is asked for.
+// guardIn is guardOf with bodies: an expression that is false may also fail, so that needleGuard
+// suffices. It does not where its negation is needed.
 func guardIn(e celast.Expr, bodies bool) guard {
 	g := plainGuard(e, bodies)
 	if g == nil && bodies {
@@ -44,7 +44,7 @@ func guardIn(e celast.Expr, bodies bool) guard {
 	return g
 }
 
-// plainGuard is the guard of comparisons of variables and of what joins them.
+// plainGuard returns the guard of comparisons of variables and of what joins them.
 func plainGuard(e celast.Expr, bodies bool) guard {
 	switch e.Kind() {
 	case celast.IdentKind:
@@ -61,9 +61,13 @@ func plainGuard(e celast.Expr, bodies bool) guard {
 		case operators.LogicalNot:
 			return not(guardIn(args[0], false))
 		case operators.Equals:
-			return either(textGuard(args[0], args[1], func(v, c string) bool { return v == c }), codeGuard(args, func(v, c int64) bool { return v == c }))
+			return either(textGuard(args[0], args[1], func(v, c string) bool { return v == c }), codeGuard(args, func(v, c int64) bool {
+				return v == c
+			}))
 		case operators.NotEquals:
-			return either(textGuard(args[0], args[1], func(v, c string) bool { return v != c }), codeGuard(args, func(v, c int64) bool { return v != c }))
+			return either(textGuard(args[0], args[1], func(v, c string) bool { return v != c }), codeGuard(args, func(v, c int64) bool {
+				return v != c
+			}))
 		case operators.GreaterEquals:
 			return codeGuard(args, func(v, c int64) bool { return v >= c })
 		case operators.Less:
@@ -79,11 +83,11 @@ func plainGuard(e celast.Expr, bodies bool) guard {
 	return nil
 }
 
-// textGuess is to string expressions what a guard is to bool ones: a variable, the most
-// frequent group key, or one chosen by a condition.
+// textGuess is to string expressions what a guard is to bool ones: a variable, the most frequent
+// group key, or one chosen by a condition.
 type textGuess func(*input) (string, bool)
 
-// guessOf returns the guess of an expression, nil when it would know nothing.
+// guessOf returns the guess of an expression, nil if it would know nothing.
 func guessOf(e celast.Expr) textGuess {
 	switch e.Kind() {
 	case celast.IdentKind:
@@ -118,7 +122,7 @@ func chosen(condition guard, then, otherwise textGuess) textGuess {
 	}
 }
 
-// joined is && or ||: decides is the value of either side that decides.
+// joined evaluates && or ||: decides is the value of either side that decides.
 func joined(a, b guard, decides known) guard {
 	if a == nil {
 		a, b = b, a
@@ -186,7 +190,7 @@ func either(a, b guard) guard {
 	return b
 }
 
-// codeGuard compares the status code, the one number there is, with a constant.
+// codeGuard compares the status code, the only number, with a constant.
 func codeGuard(args []celast.Expr, holds func(v, c int64) bool) guard {
 	if args[0].Kind() != celast.IdentKind || args[0].AsIdent() != "code" || args[1].Kind() != celast.LiteralKind {
 		return nil

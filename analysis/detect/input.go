@@ -23,8 +23,8 @@ type Variable struct {
 	Doc  string
 }
 
-// Variables returns every variable of the rule language, in the order in which they are
-// documented. Strings, numbers and lists of what an event does not have are empty.
+// Variables returns every variable of the rule language, in the order in which they are documented.
+// Strings, numbers and lists that an event does not have are empty.
 func Variables() []Variable {
 	str, boolean, strs := cel.StringType, cel.BoolType, cel.ListType(cel.StringType)
 	pairs, object := cel.MapType(cel.StringType, cel.StringType), cel.MapType(cel.StringType, cel.DynType)
@@ -39,51 +39,55 @@ func Variables() []Variable {
 		{"impersonatedGroups", strs, "groups of that user"},
 		{"subject", str, "user the request was authorized as: the impersonated one if there is one"},
 		{"subjectGroups", strs, "groups of the subject"},
-		{"component", boolean, "the subject is a part of the control plane, see below"},
+		{"component", boolean, "the subject is a component of the control plane, see below"},
 		{"path", str, "request path without its query"},
 		{"query", str, "query of the request, raw"},
 		{"isResource", boolean, "the request is for a resource, not for a URL"},
-		{"apiGroup", str, "API group; of path and verb, not of objectRef, as are the next four"},
+		{"apiGroup", str, "API group; from path and verb, not from objectRef, like the next four"},
 		{"resource", str, "resource"},
 		{"subresource", str, "subresource"},
 		{"ns", str, "namespace, empty for cluster scope (namespace is a reserved word of CEL)"},
 		{"name", str, "object name in the path, empty on create"},
 		{"dryRun", boolean, "a write that asked for a dry run"},
-		{"answerLost", boolean, "a write that was let through, and may have been done: it timed out, or the apiserver failed on it, and nobody was told"},
+		{"answerLost", boolean, "a write that was let through, and may have been done: it timed out, or the apiserver failed on it, so " +
+			"its outcome is not recorded"},
 		{"code", cel.IntType, "HTTP status code, 0 when none is recorded"},
 		{"message", str, "message of the response status"},
 		{"stage", str, "stage the request was judged at"},
 		{"level", str, "audit level"},
 		{"auditID", str, "audit ID: chosen by the client"},
 		{"requestKey", str, "identity of the request: audit ID, user, verb, URI and time"},
-		{"sourceIP", str, "last source address, the only one the apiserver saw itself"},
-		{"sourceIPs", strs, "all source addresses; all but the last are the client's word"},
-		{"userAgent", str, "user agent: the client's word"},
+		{"sourceIP", str, "last source address, the only one that the apiserver itself saw"},
+		{"sourceIPs", strs, "all source addresses; the client controls all but the last"},
+		{"userAgent", str, "user agent: chosen by the client"},
 		{"annotations", pairs, "audit annotations"},
 		{"time", cel.TimestampType, "when the request was received"},
 		{"requestObject", object, "request body when it is an object, else empty"},
 		{"written", object, "the same without members that are null"},
 		{"requestPatch", cel.ListType(cel.DynType), "request body when it is a list (a JSON patch), else empty"},
 		{"responseObject", object, "response body when it is an object, else empty"},
-		{"object", object, "the object as it was written: the response unless it is a Status, else the request; without members that are null. Of a JSON patch it is what the patch puts where"},
+		{"object", object, "the object as it was written: the response unless it is a Status, else the request; without members that are " +
+			"null. Of a JSON patch it has what the patch sets, in its place"},
 		{"verdict.outcome", str, "match, drift, ambiguous, indeterminate, not_judged"},
 		{"verdict.class", str, "class of the outcome"},
 		{"verdict.recorded", str, "recorded decision: allow, forbid, none"},
 		{"verdict.replayed", str, "replayed decision"},
 		{"verdict.reason", str, "recorded reason"},
 		{"verdict.authorizer", str, "authorizer that decided in the replica: masters, node, rbac"},
-		{"verdict.grants", cel.ListType(pairs), "every granting path: binding, bindingKind, bindingNamespace, role, roleKind, subject, subjectKind"},
+		{"verdict.grants", cel.ListType(pairs), "every granting path: binding, bindingKind, bindingNamespace, role, roleKind, " +
+			"subject, subjectKind"},
 		{"verdict.identity", strs, "contradictions in the recorded identity"},
-		{"verdict.credential", str, "what the user authenticated with: JTI=…, X509SHA256=…, Secret=…; empty when the event does not tell"},
+		{"verdict.credential", str, "what the user authenticated with: JTI=…, X509SHA256=…, Secret=…; empty if the event does not show it"},
 		{"verdict.missing", strs, "what an indeterminate verdict would need"},
-		{"verdict.binds", strs, "of a write of a binding: the roles that it gives, or may give, as the replica knows it (ClusterRole/name, Role/namespace/name), \"?\" for any"},
+		{"verdict.binds", strs, "of a write of a binding: the roles that it gives, or may give, as the replica knows it " +
+			"(ClusterRole/name, Role/namespace/name), \"?\" for any"},
 		{"verdict.admission", str, "not-run, admitted, rejected"},
-		{"verdict.admissionPlugin", str, "admission plugin that refused the request; empty when none did"},
+		{"verdict.admissionPlugin", str, "admission plugin that refused the request; empty if none did"},
 	}
 }
 
-// input is one request as expressions see it. Bodies are decoded when an expression first
-// asks for them, and once.
+// input is one request as expressions see it. Bodies are decoded once, when an expression first
+// reads them.
 type input struct {
 	cluster string
 	event   *event.Event
@@ -92,7 +96,7 @@ type input struct {
 
 	key       string
 	req, resp *body
-	part      int8 // component: 0 not known yet, 1 it is, -1 it is not
+	part      int8 // component: 0 not known yet, 1 true, -1 false
 	unchecked bool // it was too large for the rule at hand
 }
 
@@ -105,8 +109,8 @@ type body struct {
 	patched map[string]any // of a list: see patchedObject
 }
 
-// whole returns the object without members that are null: to Kubernetes they are absent, to
-// an expression they would be values of the wrong type.
+// whole returns the object without members that are null: to Kubernetes they are absent, to an
+// expression they would be values of the wrong type.
 func (b *body) whole() map[string]any {
 	if b.clean == nil {
 		b.clean, _ = withoutNulls(b.object).(map[string]any)
@@ -142,7 +146,7 @@ func (in *input) reset(cluster string, e *event.Event, v *verdict.Verdict) {
 	*in = input{cluster: cluster, event: e, verdict: v}
 	if v == nil {
 		in.verdict = &verdict.Verdict{}
-		// Without attributes a request is for no resource, which is what an unparsable URI is.
+		// Without attributes a request is for no resource, like one with an unparsable URI.
 		in.verdict.Attributes, _ = apirequest.Of(e.Verb, e.RequestURI)
 	}
 	in.attrs = &in.verdict.Attributes
@@ -211,7 +215,7 @@ func (in *input) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// object is the object as it was written.
+// object returns the object as it was written.
 func (in *input) object() map[string]any {
 	if o := in.response().whole(); o["kind"] != "Status" && len(o) > 0 {
 		return o
@@ -226,7 +230,7 @@ func (in *input) object() map[string]any {
 	return req.patched
 }
 
-// cut tells whether a receiver kept a part of a role or binding; see event.KeepBodies.
+// cut reports whether a receiver kept a part of a role or binding; see event.KeepBodies.
 func (in *input) cut() bool { return event.Stripped(in.event) && in.object()["cut"] == true }
 
 func list(s []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, s) }
@@ -254,8 +258,8 @@ func (in *input) response() *body {
 	return in.resp
 }
 
-// decode reads a body. One that is neither object nor list is neither here; the decoder of
-// events has made sure that it is JSON.
+// decode decodes a body. One that is neither object nor list leaves both empty; the decoder of
+// events has checked that it is JSON.
 func decode(raw []byte) *body {
 	b := &body{object: map[string]any{}, list: []any{}}
 	raw = bytes.TrimSpace(raw)
@@ -303,7 +307,7 @@ func (in *input) inGroup(any []string) bool {
 	return false
 }
 
-// isComponent is component, asked by rule after rule.
+// isComponent caches component, which rule after rule reads.
 func (in *input) isComponent() bool {
 	if in.part == 0 {
 		in.part = -1
@@ -314,11 +318,11 @@ func (in *input) isComponent() bool {
 	return in.part > 0
 }
 
-// component says whether a part of the control plane made this request by the right that
-// part is born with: the apiserver's loopback client, a node within the node authorizer, a
-// controller's service account through its own system:controller role, another component
-// through the cluster role of its own name. The name alone never suffices, save for the
-// loopback client, which nobody can authenticate as from outside.
+// component reports whether a part of the control plane made this request by the right that the
+// component has by default: the apiserver's loopback client, a node within the node authorizer, a
+// controller's service account through its own system:controller role, another component through
+// the cluster role of its own name. The name alone never suffices, except for the loopback client,
+// which nobody can authenticate as from outside.
 func (in *input) component() bool {
 	if in.event.ImpersonatedUser != nil {
 		return false
@@ -328,10 +332,11 @@ func (in *input) component() bool {
 	case user == "system:apiserver":
 		return slices.Contains(in.event.User.Groups, "system:masters")
 	case strings.HasPrefix(user, "system:node:"):
-		// Of a node's right to one object the log alone cannot always tell, nor where its pods
-		// were being bound at that moment.
+		// The log alone does not always show a node's right to one object, nor where its pods were
+		// being bound at that moment.
 		return in.verdict.Authorizer == verdict.AuthorizerNode ||
-			in.verdict.Recorded == verdict.DecisionAllow && (in.verdict.Class == verdict.ClassNodeGraph || in.verdict.Class == verdict.ClassRaced)
+			in.verdict.Recorded == verdict.DecisionAllow && (in.verdict.Class == verdict.ClassNodeGraph ||
+				in.verdict.Class == verdict.ClassRaced)
 	case strings.HasPrefix(user, "system:serviceaccount:"):
 		name, ok := strings.CutPrefix(user, "system:serviceaccount:kube-system:")
 		return ok && in.granted("system:controller:"+name)
@@ -339,10 +344,11 @@ func (in *input) component() bool {
 	return strings.HasPrefix(user, "system:") && in.granted(user)
 }
 
-// granted says whether a cluster role of that name allowed the request, bound cluster-wide
+// granted reports whether a cluster role of that name allowed the request, bound cluster-wide
 // by a binding of the same name.
 func (in *input) granted(role string) bool {
 	return slices.ContainsFunc(in.verdict.Grants, func(g verdict.Grant) bool {
-		return g.Role == role && g.RoleKind == "ClusterRole" && g.Binding == role && g.BindingKind == "ClusterRoleBinding" && g.SubjectKind != "Group"
+		return g.Role == role && g.RoleKind == "ClusterRole" && g.Binding == role && g.BindingKind == "ClusterRoleBinding" &&
+			g.SubjectKind != "Group"
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// meant are the scenarios of the bundled recording's driver a rule is there for: beginnings
-// of their names. Rules that are not listed have nothing to find in it.
+// meant returns, per rule, the scenarios of the bundled recording's driver that the rule is for:
+// prefixes of their names. Rules that are not listed have nothing to find in it.
 func meant() map[string][]string {
 	return map[string][]string{
 		"credential-forged":          {"authn/stale-token"},
@@ -40,12 +40,13 @@ func meant() map[string][]string {
 	}
 }
 
-// scenarios are the names of what the driver did, by audit ID.
+// scenarios returns the names of what the driver did, by audit ID.
 func scenarios(t *testing.T) map[string]string {
 	t.Helper()
 	dir := os.Getenv("RETRIAL_CORPUS")
 	if dir == "" {
-		t.Skip("RETRIAL_CORPUS does not name the folder of the recording's scenarios.jsonl: what its requests were meant to do is not known")
+		t.Skip("RETRIAL_CORPUS does not name the folder of the recording's scenarios.jsonl: what its requests were meant " +
+			"to do is not known")
 	}
 	f, err := os.Open(filepath.Join(dir, "scenarios.jsonl"))
 	if err != nil {
@@ -68,10 +69,10 @@ func scenarios(t *testing.T) map[string]string {
 	return out
 }
 
-// TestAgainstIntent judges what the rules say of the whole recording by what its driver
-// meant, and holds the table of docs/detections.md to it: a finding is true when most of its
-// requests the driver knows of belong to scenarios the rule is there for. Requests it does
-// not know are the control plane's own, or those of tools that name no audit ID.
+// TestAgainstIntent compares the findings for the whole recording with what its driver intended,
+// and checks the table of docs/detections.md: a finding is true if most of its requests that the
+// driver knows belong to scenarios that the rule is for. Requests that it does not know are the
+// control plane's own, or those of tools that set no audit ID.
 func TestAgainstIntent(t *testing.T) {
 	scenario := scenarios(t)
 	set := builtinSet(t)
@@ -155,7 +156,8 @@ func TestAgainstIntent(t *testing.T) {
 	}
 	for _, r := range set.Rules() {
 		s := got[r.ID]
-		row := fmt.Sprintf("| `%s` | %s | %s | %d | %d | %d | %d | %d | ", r.ID, r.Severity, r.Kind, s.findings, s.requests, s.meant, s.other, s.unknown)
+		row := fmt.Sprintf("| `%s` | %s | %s | %d | %d | %d | %d | %d | ", r.ID, r.Severity, r.Kind, s.findings, s.requests, s.meant,
+			s.other, s.unknown)
 		if !strings.Contains(string(doc), "\n"+row) {
 			t.Errorf("docs/detections.md does not say\n%s", row)
 		}
@@ -171,7 +173,7 @@ func isMeant(rule, scenario string) bool {
 	return false
 }
 
-// applies tells whether the set's index leads from a request to a rule.
+// applies reports whether the set's index leads from a request to a rule.
 func applies(set *Set, p *program, in *input) bool {
 	if len(p.rule.Match.Resources) == 0 {
 		return true

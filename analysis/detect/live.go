@@ -16,21 +16,21 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Store is what Live asks and keeps; *storage.Store is one.
+// Store is what Live reads and writes; *storage.Store implements it.
 type Store interface {
 	MarkStore
-	// Clusters are those there are events of, with the range of their requests.
+	// Clusters returns the clusters that have events, with the range of their requests.
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
-	// Earliest is when a cluster's earliest judged request was received.
+	// Earliest returns when a cluster's earliest judged request was received.
 	Earliest(ctx context.Context, cluster string) (time.Time, error)
-	// FindingsOf are all findings of rules and spans; the newest SaveFindings of each stands.
+	// FindingsOf returns all findings of rules and spans; the newest SaveFindings of each stands.
 	FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error)
 	SaveFindings(ctx context.Context, list []verdict.StoredFinding) error
 	SpansDone(ctx context.Context) ([]verdict.SpanDone, error)
 	SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error
 }
 
-// MarkStore is what Live asks about marks; storage.Store says what each answers.
+// MarkStore is what Live reads of marks; storage.Store documents the answers.
 type MarkStore interface {
 	MarkSums(ctx context.Context, since time.Time) (sums []verdict.MarkSum, next time.Time, err error)
 	Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(row verdict.Row, selected []int) error) error
@@ -40,38 +40,38 @@ type MarkStore interface {
 	FirstTimes(ctx context.Context, f verdict.MarkFilter, keys []uint64) ([]verdict.KeyTime, error)
 }
 
-// LiveConfig says how findings are kept up to date.
+// LiveConfig configures the upkeep of findings.
 type LiveConfig struct {
-	// Lateness is how far behind a cluster's newest request rules that count, or look for
-	// something new, keep: requests may come so late without findings being taken back. A
-	// cluster that has been quiet for as long is looked at to its end. 0: no wait.
+	// Lateness is how far rules that count, or look for something new, stay behind a cluster's
+	// newest request: a request may arrive that late without a finding being withdrawn. A cluster
+	// that has been quiet for that long is processed to its end. 0: no wait.
 	Lateness time.Duration
-	// Now is the clock; required. Findings are functions of requests' own times: it paces,
-	// orders versions of a finding, and tells when a cluster is quiet.
+	// Now is the clock; required. Findings are functions of requests' own times: the clock only
+	// paces the work, orders versions of a finding, and shows when a cluster is quiet.
 	Now func() time.Time
-	// Changes counts what this process stored, when nobody else stores anything: while it stays
-	// the same the store is read once a minute, no more. Nil: each pass reads.
+	// Changes counts what this process stored, if no other process writes to the store: while it
+	// stays the same the store is read at most once a minute. Nil: each pass reads.
 	Changes func() uint64
-	// Longest bounds the work of a pass; what is left over is the next one's. Default 30 s.
+	// Longest bounds the work of a pass; the rest is left to the next one. Default 30 s.
 	Longest time.Duration
 	// Rest is called within a pass, after some of its work; nil: a pass does not rest.
 	Rest func(ctx context.Context) error
-	// Since is up to when, by Now, changes are known to have been worked out; zero: the first
-	// pass counts from its begin.
+	// Since is up to when, by Now, changes are known to have been processed; zero: the first pass
+	// counts from its start.
 	Since time.Time
-	// AsOf is told up to when, by Now, changes have been worked out, whenever that is known
-	// anew: before each rest, and when a pass ends. What waits for time to pass (Lateness) does
-	// not count. Nil: nobody.
+	// AsOf is called with the time, by Now, up to which changes have been processed, whenever it
+	// advances: before each rest, and at the end of a pass. What waits for time to pass (Lateness)
+	// does not count. May be nil.
 	AsOf func(at time.Time)
-	// Failed is told of expressions that failed on a stored request; nil: nobody.
+	// Failed is called for expressions that failed on a stored request; may be nil.
 	Failed func(rule, example string, n int64)
 }
 
-// Live keeps the findings of a store equal to what its marked requests give. Every finding
-// belongs to a span, a stretch of request time: spans whose marks changed are worked out
-// again, whole, and the difference is stored. So it does not matter in what order requests
-// come, how late, how often, or who else is at the same work: what stands in the end follows
-// from the requests that stand. It is not safe for concurrent use.
+// Live keeps the findings of a store equal to what its marked requests give. Every finding belongs
+// to a span, a stretch of request time: spans whose marks changed are computed again, whole, and
+// the difference is stored. So it does not matter in what order requests arrive, how late, how
+// often, or who else does the same work: the final findings follow from the requests that stand. It
+// is not safe for concurrent use.
 type Live struct {
 	cfg   LiveConfig
 	set   *Set
@@ -80,20 +80,20 @@ type Live struct {
 
 	loaded  bool
 	since   time.Time                    // by the store's clock: sums that changed before are known
-	full    time.Time                    // when all sums were read last
-	sums    map[series]map[int64]slotSum // by begin of the slot, in seconds
-	done    map[span]int64               // digests worked out
-	pending map[span]time.Time           // to be looked at, and since when, by Now, at the earliest
-	loadAt  time.Time                    // when changes were read last, by Now
-	asOf    time.Time                    // up to when changes have been worked out, as told last
-	readAt  time.Time                    // when the store was read last, and the changes until then
+	full    time.Time                    // when all sums were last read
+	sums    map[series]map[int64]slotSum // by start of the slot, in seconds
+	done    map[span]int64               // digests processed
+	pending map[span]time.Time           // to be processed, and the earliest time, by Now, since when
+	loadAt  time.Time                    // when changes were last read, by Now
+	asOf    time.Time                    // up to when changes have been processed, as reported last
+	readAt  time.Time                    // when the store was last read, and the changes until then
 	changes uint64
 	known   []storage.Cluster    // as read then
-	seen    map[span]time.Time   // of open spans: up to when they were looked at
+	seen    map[span]time.Time   // of open spans: up to when they were processed
 	quiet   map[string]quietness // by cluster
 	begins  map[string]time.Time // earliest requests of clusters, this pass
-	updated time.Time            // newest Updated given out
-	ready   []verdict.SpanDone   // done, not noted in the store yet
+	updated time.Time            // newest Updated assigned
+	ready   []verdict.SpanDone   // done, not yet recorded in the store
 }
 
 type series struct{ cluster, rule string }
@@ -105,31 +105,32 @@ type span struct {
 
 type slotSum struct{ count, digest int64 }
 
-// quietness is since when a cluster's events are the same.
+// quietness is since when the events of a cluster have not changed.
 type quietness struct {
 	cluster storage.Cluster
 	since   time.Time
 }
 
-// liveRule is a rule and how its spans lie.
+// liveRule is a rule and the layout of its spans.
 type liveRule struct {
 	*program
 	single *Set // of the rule alone
-	// unit is the length of a span, a multiple of the rule's fold; before and after, how far
+	// unit is the length of a span, a multiple of the rule's fold; before and after are how far
 	// outside of it requests count for its findings.
 	unit, before, after time.Duration
-	step                time.Duration // of the time up to which an open span is looked at
+	step                time.Duration // of the time up to which an open span is processed
 	tier                tier
-	salt                int64 // hash of the rule: another rule of the same id is worked out anew
+	salt                int64 // hash of the rule: a changed rule of the same id is computed anew
 }
 
-// tier are rules whose requests are read together, so that many are not read with what few need.
+// tier groups rules whose requests are read together, so that many requests are not read with
+// columns that few need.
 type tier int
 
 const (
-	tierCounts tier = iota // many requests a rule, of which little is asked
-	tierEvents             // few, of which all but bodies may be
-	tierBodies             // most of what there is to read, and few rules look at them
+	tierCounts tier = iota // many requests a rule, few columns of each
+	tierEvents             // few requests, all columns except bodies
+	tierBodies             // most of what there is to read, for few rules
 	tiers
 )
 
@@ -161,16 +162,16 @@ func newLiveRule(set *Set, p *program) *liveRule {
 	return r
 }
 
-// needsBodies tells whether a variable is worked out from bodies: options that name a dry run
-// may be one.
+// needsBodies reports whether a variable is derived from bodies: options that name a dry run may be
+// in one.
 func needsBodies(variable string) bool {
 	return variable == "dryRun" || slices.Contains(bodyVariables, variable)
 }
 
-// NewLive returns the upkeep of a store's findings by a set of rules.
+// NewLive returns a Live for a store and a set of rules.
 func NewLive(set *Set, store Store, cfg LiveConfig) (*Live, error) {
 	if cfg.Now == nil {
-		return nil, errors.New("detections: no clock")
+		return nil, errors.New("detections: Now is required")
 	}
 	if cfg.Longest <= 0 {
 		cfg.Longest = 30 * time.Second
@@ -191,23 +192,23 @@ func NewLive(set *Set, store Store, cfg LiveConfig) (*Live, error) {
 // Pass is what one pass did.
 type Pass struct {
 	Worked    time.Duration  // without rests
-	Spans     int            // worked out
-	Saved     map[string]int // findings that are new or know more, by severity
+	Spans     int            // computed
+	Saved     map[string]int // new or extended findings, by severity
 	Withdrawn int
 	Left      int // spans that changed and wait: for time to pass, or for the next pass
-	// Dropped are requests left out because there were too many groups in one span.
+	// Dropped counts requests left out because there were too many groups in one span.
 	Dropped int64
 }
 
-// reread is how often all sums are read, and not only those that changed by the clock of the
-// store: clocks are set back, and retention takes sums away.
+// reread is how often all sums are read, and not only those that changed by the store's clock:
+// clocks are set back, and retention removes sums.
 const reread = time.Hour
 
-// readAtLeast is how often the store is read though nothing is said to have changed.
+// readAtLeast is how often the store is read even if nothing is reported to have changed.
 const readAtLeast = time.Minute
 
-// Pass looks for marks that changed and brings the findings they may touch up to date. After
-// an error the next pass takes up where it stopped.
+// Pass looks for marks that changed and updates the findings they may affect. After an error the
+// next pass resumes where it stopped.
 func (l *Live) Pass(ctx context.Context) (Pass, error) {
 	out := Pass{Saved: map[string]int{}}
 	began := l.cfg.Now()
@@ -218,7 +219,7 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 	l.begins = map[string]time.Time{}
 	defer func() { l.begins = nil }()
 	order := slices.SortedFunc(maps.Keys(l.pending), func(a, b span) int {
-		// What is newest matters most; first-seen rules come to the same end in either order.
+		// The newest matters most; first-seen rules reach the same result in either order.
 		return cmp.Or(cmp.Compare(b.begin, a.begin), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.rule, b.rule))
 	})
 	var ready []*spanWork
@@ -247,7 +248,8 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 		out.Worked += l.cfg.Now().Sub(began)
 		if err != nil {
 			s := b[0].span
-			return out, fmt.Errorf("work out %d spans such as %s of cluster %q at %s: %w", len(b), s.rule, s.cluster, time.Unix(s.begin, 0).UTC().Format(time.RFC3339), err)
+			return out, fmt.Errorf("update %d spans such as %s of cluster %q at %s: %w", len(b), s.rule, s.cluster,
+				time.Unix(s.begin, 0).UTC().Format(time.RFC3339), err)
 		}
 	}
 	out.Left = len(l.pending)
@@ -255,7 +257,7 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 	return out, l.note(ctx, 1)
 }
 
-// tell says up to when changes have been worked out.
+// tell reports up to when changes have been processed.
 func (l *Live) tell() {
 	at := l.loadAt
 	for _, since := range l.pending {
@@ -267,7 +269,7 @@ func (l *Live) tell() {
 	l.cfg.AsOf(at)
 }
 
-// load reads what changed since the last pass, all of it now and then.
+// load reads what changed since the last pass, and from time to time everything.
 func (l *Live) load(ctx context.Context, now time.Time) error {
 	changes := uint64(0)
 	if l.cfg.Changes != nil {
@@ -277,7 +279,7 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	since := l.loadAt // when what changed may have changed at the earliest
+	since := l.loadAt // the earliest time at which what changed may have changed
 	if !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full) {
 		l.loaded, l.since, l.full, since = false, time.Time{}, now, l.asOf
 		l.sums, l.pending, l.seen, l.done = map[series]map[int64]slotSum{}, map[span]time.Time{}, map[span]time.Time{}, map[span]int64{}
@@ -300,7 +302,7 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 	for _, m := range sums {
 		r, ok := l.rules[m.Rule]
 		if !ok {
-			continue // a rule there is no more: its findings stand
+			continue // the rule no longer exists: its findings stand
 		}
 		s, at, now := series{m.Cluster, m.Rule}, m.Slot.Unix(), slotSum{m.Count, m.Digest}
 		if l.sums[s] == nil {
@@ -320,7 +322,8 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// touch notes the spans a slot's requests may count in, and since when they may have changed.
+// touch records the spans that a slot's requests may count in, and since when they may have
+// changed.
 func (l *Live) touch(s series, r *liveRule, slot, since time.Time) {
 	note := func(at int64) {
 		if _, ok := l.pending[span{s, at}]; !ok {
@@ -328,7 +331,7 @@ func (l *Live) touch(s series, r *liveRule, slot, since time.Time) {
 		}
 	}
 	if r.rule.Kind == KindFirstSeen {
-		// Of all later days what is new may be so no more.
+		// What is new on any later day may no longer be.
 		for at := range l.sums[s] {
 			if at >= slot.Unix() {
 				note(at)
@@ -343,7 +346,7 @@ func (l *Live) touch(s series, r *liveRule, slot, since time.Time) {
 	}
 }
 
-// digest sums the slots a span's findings may rest on.
+// digest sums the slots that a span's findings may depend on.
 func (l *Live) digest(s span, r *liveRule) slotSum {
 	sum := slotSum{digest: r.salt}
 	add := func(at int64) {
@@ -367,10 +370,10 @@ func (l *Live) digest(s span, r *liveRule) slotSum {
 	return sum
 }
 
-// endless is after every request a store holds.
+// endless is after every request in any store.
 var endless = time.Unix(1<<33, 0).UTC() //nolint:gochecknoglobals // a constant
 
-// horizons are up to when rules that count look at each cluster.
+// horizons are up to when counting rules process each cluster.
 func (l *Live) horizons(now time.Time) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, c := range l.known {

@@ -52,7 +52,7 @@ window: {length: 1h, every: 10m}
 counts: [{distinct: requestKey, atLeast: 2}]
 `
 
-// history is what a simulated cluster did, and the rows that stand of it.
+// history is what a simulated cluster did, and the rows that stand.
 type history struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -71,7 +71,9 @@ func newHistory(t *testing.T, seed uint64) *history {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &history{t: t, rng: rand.New(rand.NewPCG(seed, 9)), set: set, tagger: NewTagger(set, func(rule string, err error) { t.Error(rule, err) })}
+	return &history{t: t, rng: rand.New(rand.NewPCG(seed, 9)), set: set, tagger: NewTagger(set, func(rule string, err error) {
+		t.Error(rule, err)
+	})}
 }
 
 func splitDocuments(text string) (out []string) {
@@ -101,7 +103,7 @@ func lines(text string) func(func(string) bool) {
 	}
 }
 
-// judge gives a row a verdict by chance, and its marks.
+// judge gives a row a random verdict, and its marks.
 func (h *history) judge(r *verdict.Row) {
 	storagetest.Verdict(r)
 	switch h.rng.IntN(6) {
@@ -113,11 +115,11 @@ func (h *history) judge(r *verdict.Row) {
 	r.Marks = h.tagger.Tag(r.Cluster, r.Event, r.Verdict)
 }
 
-// request is somebody's request at a time, sometimes under an audit ID used before.
+// request is a request at a time, sometimes under an audit ID used before.
 func (h *history) request(cluster string, n int) verdict.Row {
 	h.t.Helper()
 	e := podGet(fmt.Sprint("user", h.rng.IntN(4)), fmt.Sprint("pod", h.rng.IntN(12)), h.rng.IntN(20*3600))
-	if h.rng.IntN(3) > 0 { // most of what happens happens at once
+	if h.rng.IntN(3) > 0 { // most events are clustered in time
 		e.RequestReceivedTimestamp = t0.Add(time.Duration(h.rng.IntN(3))*9*time.Hour + time.Duration(h.rng.IntN(900_000))*time.Millisecond)
 		e.StageTimestamp = e.RequestReceivedTimestamp
 	}
@@ -130,8 +132,8 @@ func (h *history) request(cluster string, n int) verdict.Row {
 	return row
 }
 
-// block returns rows to insert: new requests in no order of time, and corrections of old
-// ones. What stands afterwards is in rows.
+// block returns rows to insert: new requests in no order of time, and corrections of old ones. The
+// rows that stand afterwards are in rows.
 func (h *history) block() (out []verdict.Row) {
 	for range 1 + h.rng.IntN(25) {
 		row := h.request([]string{"prod", "test"}[h.rng.IntN(2)], len(h.rows))
@@ -156,7 +158,7 @@ func (h *history) block() (out []verdict.Row) {
 	return out
 }
 
-// want is what a detector finds in the rows that stand, by id.
+// want returns what a detector finds in the rows that stand, by id.
 func (h *history) want() map[string]Finding {
 	out := map[string]Finding{}
 	d := New(h.set, Config{})
@@ -169,7 +171,7 @@ func (h *history) want() map[string]Finding {
 	return out
 }
 
-// found is what the store holds.
+// found returns what the store holds.
 func found(t *testing.T, s *storage.Store) map[string]Finding {
 	t.Helper()
 	out := map[string]Finding{}
@@ -220,7 +222,7 @@ func same(t *testing.T, what string, got, want map[string]Finding) {
 	}
 }
 
-// unreliable is a store that fails now and then, before or after it did what it was asked.
+// unreliable is a store that fails now and then, before or after it did the work.
 type unreliable struct {
 	*storage.Store
 	rng *rand.Rand
@@ -256,9 +258,9 @@ func (u unreliable) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) 
 	return u.Store.SaveSpansDone(ctx, list)
 }
 
-// TestLiveConverges lets requests come in any order, late, with corrections, while passes
-// run, fail, end and begin anew under changing holders: what is found in the end is what a
-// detector finds in the rows that stand, and what a store filled at once gives.
+// TestLiveConverges lets requests arrive in any order, late, with corrections, while passes run,
+// fail, end and restart under changing holders: the final findings equal those of a detector on the
+// rows that stand, and those of a store filled at once.
 func TestLiveConverges(t *testing.T) {
 	withdrawn := 0
 	for seed := range uint64(2) {
@@ -306,7 +308,7 @@ func TestLiveConverges(t *testing.T) {
 					first = holder(time.Minute, true)
 				case 1: // another holder
 					first, second = second, first
-				case 2: // the store as well is another process's
+				case 2: // the store is also another process's
 					closeStore()
 					s, closeStore = storagetest.Start(t, dir)
 					first, second = holder(time.Minute, true), holder(time.Minute, true)
@@ -347,8 +349,8 @@ func TestLiveConverges(t *testing.T) {
 	}
 }
 
-// TestLiveKeepsWhatRetentionTook: events leave, their findings stay, also when something
-// late comes for the same time.
+// TestLiveKeepsWhatRetentionTook: events expire, their findings stay, even if something late
+// arrives for the same time.
 func TestLiveKeepsWhatRetentionTook(t *testing.T) {
 	h := newHistory(t, 1)
 	engineNow := t0.Add(100 * time.Hour)
@@ -376,7 +378,7 @@ func TestLiveKeepsWhatRetentionTook(t *testing.T) {
 	}
 	late := h.request("prod", 10_000)
 	late.Received = time.Now()
-	for range 50 { // of every time there was something at
+	for range 50 { // every time at which there was something
 		r := h.request("prod", 10_001+h.rng.IntN(1<<20))
 		r.Received = late.Received
 		if err := s.Insert(ctx, fmt.Sprint("late ", r.Position.Offset), []verdict.Row{r}); err != nil {

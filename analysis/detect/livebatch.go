@@ -7,31 +7,31 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// batch are spans of one cluster that are worked out together: what the store is asked costs more
-// to plan than to answer, for most rules select little.
+// batch are spans of one cluster that are worked out together: a query costs the store more to plan
+// than to answer, because most rules select little.
 //
 //	counts of panes, first keys ─▶ which panes can matter ─▶ marked requests, each read once
 //	─▶ a detector a span ─▶ findings ─▶ the difference to what is stored
 type batch []*spanWork
 
 const (
-	// batchSpans and batchTime bound a batch: its detectors are in memory together, and all it
-	// asks about lies within one stretch of time.
+	// batchSpans and batchTime bound a batch: its detectors are in memory together, and all its
+	// queries lie within one stretch of time.
 	batchSpans = 128
 	batchTime  = 8 * time.Hour
-	// batchPanes bounds the panes asked for in one statement.
+	// batchPanes bounds the panes in one statement.
 	batchPanes = 100_000
 )
 
-// batches divides spans, which come newest first. First-seen rules, whose spans are days, are by
-// themselves.
+// batches divides spans, which are sorted newest first. First-seen rules, whose spans are days,
+// form batches of their own.
 func batches(ready []*spanWork) (out []batch) {
 	type kind struct {
 		cluster string
 		first   bool
 	}
 	type open struct {
-		at       int // in out
+		at       int // index in out
 		from, to time.Time
 	}
 	last := map[kind]open{}
@@ -57,7 +57,7 @@ func batches(ready []*spanWork) (out []batch) {
 	return out
 }
 
-// run brings all spans of the batch up to date.
+// run updates all spans of the batch.
 func (b batch) run(ctx context.Context) error {
 	if err := b.observe(ctx); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (b batch) run(ctx context.Context) error {
 	return l.note(ctx, 100)
 }
 
-// observe has the detector of each span see the requests that may matter to it.
+// observe passes the detector of each span the requests that may matter to it.
 func (b batch) observe(ctx context.Context) error {
 	filters, err := b.filters(ctx)
 	if err != nil {
@@ -150,8 +150,8 @@ func (b batch) observe(ctx context.Context) error {
 	return nil
 }
 
-// filters selects, for each span, the requests its detector has to see: none, those of some
-// panes (in parts, when they are many), or all that are marked.
+// filters selects, for each span, the requests its detector must see: none, those of some panes (in
+// parts, if they are many), or all that are marked.
 func (b batch) filters(ctx context.Context) ([][]verdict.MarkFilter, error) {
 	out := make([][]verdict.MarkFilter, len(b))
 	var counting []verdict.MarkFilter

@@ -25,8 +25,8 @@ func (s slow) Marked(ctx context.Context, filters []verdict.MarkFilter, visit fu
 	return s.Store.Marked(ctx, filters, visit)
 }
 
-// TestLiveSaysHowFarBehind: AsOf stays at what has been worked out, over passes that leave work
-// to the next, fail, or rest, and moves on once nothing older waits.
+// TestLiveSaysHowFarBehind: AsOf stays at what has been processed, over passes that leave work to
+// the next, fail, or rest, and advances once nothing older waits.
 func TestLiveSaysHowFarBehind(t *testing.T) {
 	h := newHistory(t, 3)
 	s := storagetest.Open(t)
@@ -68,7 +68,7 @@ func TestLiveSaysHowFarBehind(t *testing.T) {
 			t.Errorf("%s: worked out up to %s, want %s", what, asOf.Sub(since), want.Sub(since))
 		}
 	}
-	// Three stretches too far apart to be worked out together, each longer than a pass takes on.
+	// Three stretches too far apart to be processed together, each longer than a pass accepts.
 	insert("three", 1, 15, 30)
 	took = 40 * time.Second
 	pass("the newest alone", since)
@@ -122,7 +122,9 @@ func TestLiveWaitIsNoLag(t *testing.T) {
 	s := storagetest.Open(t)
 	clock := t0.Add(100 * time.Hour)
 	var asOf time.Time
-	l, err := NewLive(h.set, s, LiveConfig{Lateness: time.Minute, Now: func() time.Time { return clock }, AsOf: func(at time.Time) { asOf = at }})
+	l, err := NewLive(h.set, s, LiveConfig{Lateness: time.Minute, Now: func() time.Time { return clock }, AsOf: func(at time.Time) {
+		asOf = at
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,14 +156,15 @@ func (c *counted) MarkSums(ctx context.Context, since time.Time) ([]verdict.Mark
 	return c.Store.MarkSums(ctx, since)
 }
 
-// TestLiveLeavesAnIdleStoreAlone: where nobody stores anything passes do not ask, save once a
-// minute, and say that findings are up to date; what is stored is seen by the next pass.
+// TestLiveLeavesAnIdleStoreAlone: while nothing is stored, passes read the store only once a
+// minute, and report that findings are up to date; what is stored is seen by the next pass.
 func TestLiveLeavesAnIdleStoreAlone(t *testing.T) {
 	h := newHistory(t, 5)
 	s := &counted{Store: storagetest.Open(t)}
 	clock := t0.Add(100 * time.Hour)
 	var asOf time.Time
-	l, err := NewLive(h.set, s, LiveConfig{Now: func() time.Time { return clock }, AsOf: func(at time.Time) { asOf = at }, Changes: s.Inserted})
+	l, err := NewLive(h.set, s, LiveConfig{Now: func() time.Time { return clock }, AsOf: func(at time.Time) { asOf = at },
+		Changes: s.Inserted})
 	if err != nil {
 		t.Fatal(err)
 	}

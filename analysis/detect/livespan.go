@@ -10,9 +10,9 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// This file has what one span needs; livebatch.go works out many at once.
+// This file handles one span; livebatch.go computes many at once.
 
-// look returns a span whose marks changed and that it is time to bring up to date; else nil.
+// look returns a span whose marks changed and that is due; nil otherwise.
 func (l *Live) look(s span, horizon time.Time, out *Pass) *spanWork {
 	r := l.rules[s.rule]
 	sum := l.digest(s, r)
@@ -25,13 +25,13 @@ func (l *Live) look(s span, horizon time.Time, out *Pass) *spanWork {
 		until = time.Unix(0, floor(nanos(horizon), int64(r.step))).UTC()
 		if !until.After(time.Unix(s.begin, 0).Add(-r.before)) || until.Equal(l.seen[s]) {
 			l.pending[s] = l.loadAt
-			return nil // nothing of it is old enough, or nothing more than last time
+			return nil // nothing of it is old enough, or nothing is new since last time
 		}
 	}
 	return &spanWork{Live: l, r: r, span: s, until: until, sum: sum, out: out}
 }
 
-// worked notes that a span is up to date.
+// worked records that a span is up to date.
 func (w *spanWork) worked() {
 	w.out.Spans++
 	if w.until != endless {
@@ -41,11 +41,11 @@ func (w *spanWork) worked() {
 	delete(w.pending, w.span)
 	delete(w.seen, w.span)
 	w.done[w.span] = w.sum.digest
-	w.ready = append(w.ready, verdict.SpanDone{Cluster: w.span.cluster, Rule: w.span.rule, Span: time.Unix(w.span.begin, 0).UTC(), Digest: w.sum.digest, Updated: w.stamp(time.Time{})})
+	w.ready = append(w.ready, verdict.SpanDone{Cluster: w.span.cluster, Rule: w.span.rule, Span: time.Unix(w.span.begin, 0).UTC(),
+		Digest: w.sum.digest, Updated: w.stamp(time.Time{})})
 }
 
-// note stores what is done once there is enough of it. What is lost on the way is done
-// again.
+// note stores what is done once there is enough of it. What is lost before is done again.
 func (l *Live) note(ctx context.Context, enough int) error {
 	if len(l.ready) < enough {
 		return nil
@@ -57,14 +57,14 @@ func (l *Live) note(ctx context.Context, enough int) error {
 	return nil
 }
 
-// stamp returns a time for what is stored now: after any given out, and after the given one,
+// stamp returns a time for what is stored now: after any assigned before, and after the given one,
 // whatever the clocks of this process and of others say.
 func (l *Live) stamp(after time.Time) time.Time {
 	l.updated = later(later(l.cfg.Now().Truncate(time.Microsecond), l.updated.Add(time.Microsecond)), after.Add(time.Microsecond))
 	return l.updated
 }
 
-// spanWork is one span being worked out.
+// spanWork is the work on one span.
 type spanWork struct {
 	*Live
 	r     *liveRule
@@ -79,7 +79,8 @@ type spanWork struct {
 // filter selects the requests that may count in the span's findings.
 func (w *spanWork) filter() verdict.MarkFilter {
 	begin := time.Unix(w.span.begin, 0).UTC()
-	f := verdict.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after), Reads: w.r.reads}
+	f := verdict.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after),
+		Reads: w.r.reads}
 	if w.until.Before(f.To) {
 		f.To = w.until
 	}
@@ -91,7 +92,7 @@ func (w *spanWork) findings() map[string]Finding {
 	begin := time.Unix(w.span.begin, 0)
 	out := map[string]Finding{}
 	for _, f := range w.detector.Flush() {
-		// Windows around the span are there to tell what is new in it.
+		// Windows around the span are needed to decide what is new in it.
 		if w.r.rule.Kind != KindWindow || !f.Window.Before(begin) && f.Window.Before(begin.Add(w.r.unit)) {
 			out[f.ID] = f
 		}
@@ -104,7 +105,7 @@ func (w *spanWork) findings() map[string]Finding {
 	return out
 }
 
-// thresholds are how often requests must count for each threshold of the rule.
+// thresholds returns how often requests must count for each threshold of the rule.
 func (w *spanWork) thresholds() []verdict.Threshold {
 	out := make([]verdict.Threshold, len(w.r.counts))
 	for i := range w.r.counts {
@@ -113,8 +114,8 @@ func (w *spanWork) thresholds() []verdict.Threshold {
 	return out
 }
 
-// hopefulPanes are those of the windows in which thresholds can hold: where enough requests, or
-// different values, count for each.
+// hopefulPanes returns the panes of the windows in which thresholds can hold: those where enough
+// requests, or distinct values, count for each.
 func (w *spanWork) hopefulPanes(groups []verdict.PaneCounts) (panes []verdict.Pane) {
 	width := int64(w.r.rule.Window.Length / w.r.rule.Window.Every)
 	thresholds := w.thresholds()
@@ -126,8 +127,8 @@ func (w *spanWork) hopefulPanes(groups []verdict.PaneCounts) (panes []verdict.Pa
 	return panes
 }
 
-// hopeful returns the panes of a group that lie in any window, so many panes wide, that
-// reaches all thresholds.
+// hopeful returns the panes of a group that lie in any window, that many panes wide, that reaches
+// all thresholds.
 func hopeful(g *verdict.PaneCounts, thresholds []verdict.Threshold, width int64) []int64 {
 	order := make([]int, len(g.Panes))
 	for i := range order {
@@ -137,7 +138,7 @@ func hopeful(g *verdict.PaneCounts, thresholds []verdict.Threshold, width int64)
 	tally := verdict.NewTally(thresholds)
 	var out []int64
 	taken := 0 // panes of order that are in out, or never will be
-	// A window that ends with a pane it holds something in holds what any window with the
+	// A window that ends with a pane in which it holds something holds what any window with the
 	// same last pane does.
 	for first, last := 0, 0; last < len(order); last++ {
 		tally.Add(g, order[last])
@@ -155,7 +156,7 @@ func hopeful(g *verdict.PaneCounts, thresholds []verdict.Threshold, width int64)
 	return out
 }
 
-// firstPanes are those of the keys the day sees first, and begins the detector.
+// firstPanes returns the panes of the keys that are new on that day, and starts the detector.
 func (w *spanWork) firstPanes(ctx context.Context) ([]verdict.Pane, error) {
 	since, err := w.begin(ctx)
 	if err != nil {
@@ -196,7 +197,7 @@ func (w *spanWork) begin(ctx context.Context) (time.Time, error) {
 	return at, err
 }
 
-// changes are the differences between what is found and what is stored of the span.
+// changes returns the differences between the computed findings of the span and the stored ones.
 func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored []verdict.StoredFinding) ([]verdict.StoredFinding, error) {
 	var save []verdict.StoredFinding
 	withdrawn := 0
@@ -222,8 +223,8 @@ func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored
 		}
 	}
 	if withdrawn > 0 {
-		// Retention takes events away and leaves findings: what cannot be read any more is no
-		// reason to take a finding back.
+		// Retention removes events and leaves findings: events that can no longer be read are no
+		// reason to withdraw a finding.
 		whole, err := w.whole(ctx)
 		if err != nil {
 			return nil, err
@@ -243,12 +244,14 @@ func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored
 	return save, nil
 }
 
-// lessThan tells whether a finding counts fewer requests than the stored one.
+// lessThan reports whether a finding counts fewer requests than the stored one.
 func lessThan(f verdict.StoredFinding, stored []verdict.StoredFinding) bool {
-	return slices.ContainsFunc(stored, func(was verdict.StoredFinding) bool { return was.ID == f.ID && !was.Withdrawn && f.Count < was.Count })
+	return slices.ContainsFunc(stored, func(was verdict.StoredFinding) bool {
+		return was.ID == f.ID && !was.Withdrawn && f.Count < was.Count
+	})
 }
 
-// whole tells whether the store still has all requests the span's sums count.
+// whole reports whether the store still has all requests the span's sums count.
 func (w *spanWork) whole(ctx context.Context) (bool, error) {
 	f := w.filter()
 	slot := verdict.MarkSlot

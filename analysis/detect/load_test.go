@@ -41,20 +41,22 @@ func TestBrokenRules(t *testing.T) {
 		{"syntax", with("expr: 'verb =='\n"), "expr:1:8"},
 		{"unknown variable", with("expr: 'verb == \"get\" && usr == \"x\"'\n"), "expr:1:18"},
 		{"wrong types compared", with("expr: 'code == \"200\"'\n"), "found no matching overload"},
-		{"not a bool", with("expr: 'user'\n"), "is a string, want a bool"},
-		{"group not a string", with("groupBy: [code]\n"), "is a int, want a string"},
+		{"not a bool", with("expr: 'user'\n"), "type is string, want bool"},
+		{"group not a string", with("groupBy: [code]\n"), "type is int, want string"},
 		{"too long", with("expr: 'user == \"" + strings.Repeat("x", 5000) + "\"'\n"), "longer than 4096 bytes"},
 		{"no id", without("id"), "id: want"},
 		{"no title", without("title"), "title and description"},
 		{"severity", without("severity") + "severity: huge\n", `severity "huge"`},
 		{"technique", without("attack") + "attack: [1613]\n", `attack`},
 		{"kind", without("kind") + "kind: query\n", `kind "query"`},
-		{"event with counts", with("counts: [{atLeast: 2}]\n"), "neither counts nor baseline"},
+		{"event with counts", with("counts: [{atLeast: 2}]\n"), "no counts and no baseline"},
 		{"window without counts", without("kind") + "kind: window\nwindow: {length: 5m}\n", "needs window.length and counts"},
-		{"window that does not divide", without("kind") + "kind: window\nwindow: {length: 5m, every: 2m}\ncounts: [{atLeast: 2}]\n", "must divide"},
+		{"window that does not divide", without("kind") + "kind: window\nwindow: {length: 5m, every: 2m}\ncounts: [{atLeast: 2}]\n",
+			"divide length"},
 		{"fold too short", without("kind") + "kind: window\nwindow: {length: 5m, fold: 1m}\ncounts: [{atLeast: 2}]\n", "fold"},
 		{"threshold of none", without("kind") + "kind: window\nwindow: {length: 5m}\ncounts: [{atLeast: 0}]\n", "counts[0].atLeast"},
-		{"after nothing", without("kind") + "kind: window\nwindow: {length: 5m}\ncounts: [{atLeast: 1, after: true}]\n", "nothing before it"},
+		{"after nothing", without("kind") + "kind: window\nwindow: {length: 5m}\ncounts: [{atLeast: 1, after: true}]\n",
+			"no threshold before it"},
 		{"first-seen without baseline", without("kind") + "kind: first-seen\n", "baseline"},
 		{"duration", without("kind") + "kind: first-seen\nbaseline: 2 weeks\n", "want 90s, 10m, 1h or 14d"},
 	} {
@@ -78,20 +80,22 @@ func TestLoadTellsOfEveryBrokenFile(t *testing.T) {
 }
 
 func TestLoadReplacesById(t *testing.T) {
-	set, err := Load(files("a.yaml", goodRule), files("mine.yml", strings.Replace(goodRule, "severity: low", "severity: high", 1), "README.md", "no rule"))
+	set, err := Load(files("a.yaml", goodRule), files("mine.yml", strings.Replace(goodRule, "severity: low", "severity: high", 1),
+		"README.md", "no rule"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := set.Rules(); len(r) != 1 || r[0].Severity != "high" {
 		t.Errorf("rules = %+v, want the second one alone", r)
 	}
-	if _, err := Load(files("a.yaml", goodRule, "b.yaml", goodRule)); err == nil || !strings.Contains(err.Error(), `b.yaml: id "pods-read" is that of a.yaml`) {
+	if _, err := Load(files("a.yaml", goodRule, "b.yaml", goodRule)); err == nil || !strings.Contains(err.Error(),
+		`b.yaml: id "pods-read" is that of a.yaml`) {
 		t.Errorf("two rules of one id in one place: %v", err)
 	}
 }
 
-// TestRunawayExpression stops a loop over a body that is as large as a client likes, and does not
-// take that for an answer.
+// TestRunawayExpression stops a loop over a body of any size a client likes, and does not take that
+// for an answer.
 func TestRunawayExpression(t *testing.T) {
 	set, err := Load(files("loop.yaml", goodRule+`
 expr: requestPatch.exists(a, requestPatch.exists(b, requestPatch.exists(c, false)))

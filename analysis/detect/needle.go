@@ -12,11 +12,13 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// bodyVariables are the variables that are bodies of requests.
-var bodyVariables = []string{"object", "written", "requestObject", "requestPatch", "responseObject"} //nolint:gochecknoglobals // constant table
+// bodyVariables are the variables that hold request or response bodies.
+//
+//nolint:gochecknoglobals // constant table
+var bodyVariables = []string{"object", "written", "requestObject", "requestPatch", "responseObject"}
 
-// needleGuard is the guard of an expression that can only hold when some text it compares with
-// stands in a body: where none does it is false, and the body need not be parsed. An expression
+// needleGuard returns the guard of an expression that can hold only if one of the texts it compares
+// with occurs in a body: if none does it is false, and the body need not be parsed. An expression
 // that would fail on such a body is false as well.
 func needleGuard(e celast.Expr) guard {
 	texts := needlesOf(e, bodyVariables)
@@ -35,7 +37,7 @@ func needleGuard(e celast.Expr) guard {
 	}
 }
 
-// mayHave tells whether a body holds one of the texts, or text written in a way that hides it.
+// mayHave reports whether a body holds one of the texts, or a text written in a way that hides it.
 func mayHave(e *event.Event, needles [][]byte) bool {
 	for _, body := range [...][]byte{e.RequestObject, e.ResponseObject} {
 		for _, n := range needles {
@@ -51,8 +53,8 @@ func mayHave(e *event.Event, needles [][]byte) bool {
 	return len(patch) > 0 && patch[0] == '[' && bytes.Contains(patch, []byte(`"from"`)) // moved from elsewhere
 }
 
-// needlesOf returns texts of which a body holds at least one when the expression is true; none:
-// nothing is known. vars are names of what comes out of bodies.
+// needlesOf returns texts of which a body holds at least one if the expression is true; none:
+// nothing is known. vars are names of what comes from bodies.
 func needlesOf(e celast.Expr, vars []string) []string {
 	switch e.Kind() {
 	case celast.ComprehensionKind:
@@ -100,8 +102,10 @@ func needlesOf(e celast.Expr, vars []string) []string {
 // needlesOfExists is needlesOf for list.exists(x, condition), as its macro expands.
 func needlesOfExists(c celast.ComprehensionExpr, vars []string) []string {
 	step := c.LoopStep()
-	if !fromBody(c.IterRange(), vars) || c.HasIterVar2() || step.Kind() != celast.CallKind || step.AsCall().FunctionName() != operators.LogicalOr ||
-		c.Result().Kind() != celast.IdentKind || c.Result().AsIdent() != c.AccuVar() || c.AccuInit().Kind() != celast.LiteralKind || c.AccuInit().AsLiteral() != types.False {
+	if !fromBody(c.IterRange(), vars) || c.HasIterVar2() || step.Kind() != celast.CallKind ||
+		step.AsCall().FunctionName() != operators.LogicalOr ||
+		c.Result().Kind() != celast.IdentKind || c.Result().AsIdent() != c.AccuVar() || c.AccuInit().Kind() != celast.LiteralKind ||
+		c.AccuInit().AsLiteral() != types.False {
 		return nil
 	}
 	so, condition := step.AsCall().Args()[0], step.AsCall().Args()[1]
@@ -111,7 +115,7 @@ func needlesOfExists(c celast.ComprehensionExpr, vars []string) []string {
 	return needlesOf(condition, append(slices.Clone(vars), c.IterVar()))
 }
 
-// fromBody tells whether all that an expression may be was in a body, or is empty.
+// fromBody reports whether every value that an expression can have was in a body, or is empty.
 func fromBody(e celast.Expr, vars []string) bool {
 	switch e.Kind() {
 	case celast.IdentKind:
@@ -134,7 +138,7 @@ func fromBody(e celast.Expr, vars []string) bool {
 	return false
 }
 
-// isEmpty tells the literals "", [] and {}.
+// isEmpty reports whether an expression is the literal "", [] or {}.
 func isEmpty(e celast.Expr) bool {
 	switch e.Kind() {
 	case celast.LiteralKind:
@@ -147,8 +151,8 @@ func isEmpty(e celast.Expr) bool {
 	return false
 }
 
-// plainTexts returns the texts of literals, nil unless all are texts that JSON writes as they
-// are, or with an escape that mayHave looks for.
+// plainTexts returns the texts of literals, nil unless all are texts that JSON writes as they are,
+// or with an escape that mayHave looks for.
 func plainTexts(list ...celast.Expr) []string {
 	var out []string
 	for _, e := range list {

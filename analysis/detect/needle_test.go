@@ -6,8 +6,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// TestNeedles: a guard says of a body it has not parsed that the expression is false, only where
-// the interpreter, which has, cannot say that it is true.
+// TestNeedles: a guard reports that an expression is false for an unparsed body only if the
+// interpreter, which parses it, does not report true.
 func TestNeedles(t *testing.T) {
 	const admin = `{"roleRef":{"name":"cluster-admin"},"subjects":[{"name":"x"}]}`
 	const plain = `{"roleRef":{"name":"view"},"subjects":[{"name":"alice"},{"name":"bob"}]}`

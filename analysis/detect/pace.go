@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// restFor is how much longer than it works the upkeep of findings rests: a fortieth of a
-	// core goes into it, unless that would make findings late.
+	// restFor is how many times longer than it works the upkeep of findings rests: it takes a
+	// fortieth of a core, unless that would make findings late.
 	restFor = 39
-	// longestRest bounds the rest between two passes, and all rests within one.
+	// longestRest bounds the rest between two passes, and the sum of rests within one.
 	longestRest = 30 * time.Second
 )
 
-// Pace spreads the upkeep of findings over time. It counts the processor time work takes, not
-// how long it took: a process that was stopped or starved has rested enough. It is not safe
-// for concurrent use.
+// Pace spreads the upkeep of findings over time. It counts the CPU time that work takes, not its
+// elapsed time: a process that was stopped or starved has rested enough. It is not safe for
+// concurrent use.
 type Pace struct {
 	cfg PaceConfig
 
@@ -24,20 +24,20 @@ type Pace struct {
 	left  time.Duration // of the rests within the pass
 }
 
-// PaceConfig says what Pace measures and waits with; all but CPU is required.
+// PaceConfig configures a Pace; all except CPU is required.
 type PaceConfig struct {
 	// Every is the least time between two passes.
 	Every time.Duration
-	// Now is a clock that goes on while the process is stopped.
+	// Now is a clock that keeps running while the process is stopped.
 	Now func() time.Time
-	// CPU is the processor time the process has used. Nil where the work is mostly another
-	// process's: then the time it took counts.
+	// CPU returns the processor time that the process has used. Nil if another process does most of
+	// the work: then elapsed time counts.
 	CPU func() time.Duration
 	// Sleep waits, or returns the context's error.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// NewPace returns a pace whose work begins now.
+// NewPace returns a Pace whose work begins now.
 func NewPace(cfg PaceConfig) *Pace {
 	p := &Pace{cfg: cfg, left: longestRest}
 	p.begin()
@@ -70,8 +70,8 @@ func (p *Pace) begin() {
 	}
 }
 
-// worked is what the work since the last rest cost at most: others in the process use the
-// processor meanwhile, so that neither measure is exact.
+// worked returns what the work since the last rest cost at most: other work in the process uses the
+// processor meanwhile, so neither measure is exact.
 func (p *Pace) worked() time.Duration {
 	took := p.cfg.Now().Sub(p.began)
 	if p.cfg.CPU != nil {

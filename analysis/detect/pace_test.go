@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// bench is a process on a clock of its own.
+// bench is a process with its own clock.
 type bench struct {
 	now time.Time
 	cpu time.Duration
-	// rested since the last look
+	// rested since the last check
 	rested time.Duration
 }
 

@@ -9,25 +9,25 @@ import (
 	"github.com/retrial-io/retrial/internal/patchops"
 )
 
-// anyText stands for a text that a JSON patch moves from where nobody recorded it.
+// anyText stands for a text that a JSON patch moves from an unrecorded place.
 const anyText = "?"
 
-// An apiserver refuses patches of more operations; deeper pointers reach nothing that a rule asks for.
+// An apiserver refuses patches with more operations; deeper pointers reach nothing that a rule reads.
 const (
 	maxOperations = 10_000
 	maxPointer    = 12
 )
 
-// place is a place in an object, with what a patch put there and below it.
+// place is a place in an object: what a patch put there and below it.
 type place struct {
-	value any  // nil where nothing was put
+	value any  // nil if nothing was put there
 	is    bool // something was put there
 	below map[string]*place
-	order []string // of below
+	order []string // of the children
 }
 
-// patchedObject returns a JSON patch as an object: what its operations put, each where it puts it. It has no more
-// than the patch does; a list has the elements that are put into it, and an element of it what is put into that.
+// patchedObject returns a JSON patch as an object: each value at the place where an operation puts it. It has no
+// more than the patch does; a list has the elements that are added to it, and an element has what is put into it.
 // What is moved or copied from elsewhere may be anything.
 func patchedObject(body []byte) map[string]any {
 	ops, ok := patchops.Read(body)
@@ -79,7 +79,7 @@ func pointerOf(pointer string) ([]string, bool) {
 	return names, true
 }
 
-// isIndex tells whether a name in a pointer is that of an element of a list.
+// isIndex reports whether a name in a pointer is that of a list element.
 func isIndex(name string) bool {
 	_, err := strconv.Atoi(strings.TrimPrefix(name, "-"))
 	return err == nil || strings.HasPrefix(name, "-")
@@ -102,7 +102,7 @@ func (p *place) put(at []string, value any) {
 	*p = place{value: value, is: true}
 }
 
-// find returns a place, nil where nothing was put.
+// find returns a place, nil if nothing was put there.
 func (p *place) find(at []string) *place {
 	for _, name := range at {
 		if p = p.below[name]; p == nil {
@@ -112,7 +112,7 @@ func (p *place) find(at []string) *place {
 	return p
 }
 
-// whole returns what is at the place with all below it.
+// whole returns the value at the place with everything below it.
 func (p *place) whole() any {
 	if len(p.order) == 0 {
 		return p.value
@@ -137,8 +137,8 @@ func (p *place) whole() any {
 	return out
 }
 
-// anyAt returns what may be put anywhere of the rules of a role, or of the subjects of a binding, by a move from
-// where nobody recorded it; nil elsewhere.
+// anyAt returns what may be put anywhere in the rules of a role, or in the subjects of a binding, by a move from
+// an unrecorded place; nil elsewhere.
 func anyAt(at []string) any {
 	if len(at) == 0 {
 		return map[string]any{"rules": anyAt([]string{"rules"}), "subjects": anyAt([]string{"subjects"})}

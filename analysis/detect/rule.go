@@ -20,7 +20,7 @@ const (
 	KindFirstSeen = "first-seen"
 )
 
-// Severities returns the severities of rules, from the least on.
+// Severities returns the severities of rules, from the lowest.
 func Severities() []string { return []string{"info", "low", "medium", "high", "critical"} }
 
 // Rule is one rule file. Expressions are CEL over the variables of Variables.
@@ -32,25 +32,24 @@ type Rule struct {
 	Attack      []string `json:"attack"`   // MITRE ATT&CK technique ids
 	Kind        string   `json:"kind"`     // event, window, first-seen
 	Match       Match    `json:"match"`
-	// Expr selects requests; bool. Empty selects all that Match lets through.
+	// Expr selects requests; bool. Empty selects all that Match admits.
 	Expr string `json:"expr"`
-	// GroupBy are string expressions; requests that agree in all of them belong together.
-	// Default: the subject. Of a first-seen rule they are the key.
+	// GroupBy are string expressions; requests that agree in all of them form a group. Default: the
+	// subject. For a first-seen rule they are the key.
 	GroupBy []string `json:"groupBy"`
 	Window  Window   `json:"window"`
 	Counts  []Count  `json:"counts"` // window rules: all must hold
-	// About names whom a finding is about, by its earliest request; string. Empty, or of an empty
-	// result: who made that request.
+	// About names whom a finding is about, from its earliest request; string. Empty, or with an
+	// empty result: the requestor.
 	About string `json:"about"`
-	// Says is what of a request the line about it says beyond who, what and where; string.
+	// Says adds to the line about a request what it says beyond who, what and where; string.
 	Says string `json:"says"`
 	// Baseline is how long a cluster must have been observed before a key counts as new.
 	Baseline Duration `json:"baseline"`
 }
 
-// Match is what is compared before any expression runs; an empty list lets everything
-// through. It is an index, not a filter of another meaning: everything in it could be said
-// in Expr, at a higher cost.
+// Match is compared before any expression runs; an empty list admits everything. It is an index,
+// not a filter with another meaning: everything in it could be written in Expr, at a higher cost.
 type Match struct {
 	Verbs     []string `json:"verbs"`
 	Resources []string `json:"resources"` // resource[/subresource][.group]: "pods/exec", "roles.rbac.authorization.k8s.io"
@@ -58,45 +57,45 @@ type Match struct {
 	Recorded  []string `json:"recorded"` // allow, forbid, none
 	Outcomes  []string `json:"outcomes"` // match, drift, ambiguous, indeterminate, not_judged
 	Groups    []string `json:"groups"`   // the user, or the one it acts as, is in any of them
-	// Annotations are beginnings of annotation keys, Identity names of contradictions in the
-	// recorded identity; any of them suffices.
+	// Annotations are prefixes of annotation keys, Identity names of contradictions in the recorded
+	// identity; any of them suffices.
 	Annotations []string `json:"annotations"`
 	Identity    []string `json:"identity"`
 }
 
-// Window is a stretch of event time. Windows begin at multiples of Every since 1970 UTC: with
-// Every equal to Length (the default) they tumble, with a divisor of it they slide by Every.
-// What the windows of one group find that begin between two multiples of Fold is one
-// finding. An event rule has Fold alone.
+// Window is a stretch of event time. Windows begin at multiples of Every since 1970 UTC: with Every
+// equal to Length (the default) they tumble, with a divisor of it they slide by Every. All windows
+// of one group that begin between two multiples of Fold give one finding. An event rule has only
+// Fold.
 type Window struct {
 	Length Duration `json:"length"`
 	Every  Duration `json:"every"`
-	Fold   Duration `json:"fold"` // default: an hour, or Length when that is longer
+	Fold   Duration `json:"fold"` // default: an hour, or Length if that is longer
 }
 
-// Count is a threshold on a window. Requests of the first one are a finding's evidence.
+// Count is a threshold on a window. Requests of the first threshold are a finding's evidence.
 type Count struct {
 	Where    string `json:"where"`    // bool expression; empty counts every selected request
 	Distinct string `json:"distinct"` // string expression; empty counts requests
 	AtLeast  int    `json:"atLeast"`
-	// After asks that the latest request counted here is later than the earliest one counted
-	// by the threshold before.
+	// After requires the latest request counted here to be later than the earliest one counted by
+	// the previous threshold.
 	After bool `json:"after"`
 }
 
-// maxCounts bounds a rule's thresholds: each doubles the names its marks can have.
+// maxCounts bounds a rule's thresholds: each doubles the number of names its marks can have.
 const maxCounts = 6
 
 // Duration is a time.Duration written as 90s, 10m, 1h or 14d.
 type Duration time.Duration
 
-// UnmarshalJSON reads the written form.
+// UnmarshalJSON decodes the written form.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	s := strings.Trim(string(b), `"`)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		h, err := time.ParseDuration(days + "h")
 		if err != nil {
-			return fmt.Errorf("duration %q: want 90s, 10m, 1h or 14d", s)
+			return fmt.Errorf("invalid duration %q: want 90s, 10m, 1h or 14d", s)
 		}
 		*d = Duration(24 * h)
 		return nil
@@ -125,13 +124,13 @@ func (s *Set) Rules() []Rule {
 	return out
 }
 
-// Builtin returns the rules that come with the product.
+// Builtin returns the rules that are built in.
 func Builtin() (*Set, error) { return Load(BuiltinFiles()) }
 
 // Load reads every .yaml and .yml file at the top of each file system, one rule a file, and
-// compiles them. A rule replaces one of the same id of an earlier file system; within one,
-// an id is used once. The error tells of every broken file by its name: syntax, unknown
-// members, and expressions that do not compile, with their position.
+// compiles them. A rule replaces one of the same id of an earlier file system; within one, an id is
+// used once. The error names every broken file: syntax, unknown members, and expressions that do
+// not compile, with their position.
 func Load(dirs ...fs.FS) (*Set, error) {
 	env, err := newEnv()
 	if err != nil {
@@ -189,7 +188,7 @@ func parse(env *language, file string, text []byte) (*program, error) {
 	return p, nil
 }
 
-// check fills in defaults and refuses what makes no sense.
+// check sets defaults and rejects invalid combinations.
 func (r *Rule) check() error {
 	var (
 		idForm     = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
@@ -197,15 +196,15 @@ func (r *Rule) check() error {
 	)
 	switch {
 	case !idForm.MatchString(r.ID):
-		return errors.New("id: want lower-case words joined by dashes")
+		return errors.New("invalid id: want lower-case words joined by dashes")
 	case r.Title == "" || r.Description == "":
-		return errors.New("title and description are needed: people read them")
+		return errors.New("title and description are required")
 	case !slices.Contains(Severities(), r.Severity):
-		return fmt.Errorf("severity %q is none of %s", r.Severity, strings.Join(Severities(), ", "))
+		return fmt.Errorf("unknown severity %q: want %s", r.Severity, strings.Join(Severities(), ", "))
 	}
 	for _, a := range r.Attack {
 		if !attackForm.MatchString(a) {
-			return fmt.Errorf("attack %q: want an ATT&CK technique as T1078 or T1078.001", a)
+			return fmt.Errorf("invalid attack %q: want an ATT&CK technique such as T1078 or T1078.001", a)
 		}
 	}
 	if len(r.GroupBy) == 0 {
@@ -214,7 +213,7 @@ func (r *Rule) check() error {
 	switch r.Kind {
 	case KindEvent:
 		if r.Window.Length != 0 || r.Window.Every != 0 || len(r.Counts) > 0 || r.Baseline != 0 {
-			return errors.New("an event rule has no window but fold, and neither counts nor baseline")
+			return errors.New("an event rule takes no window except fold, no counts and no baseline")
 		}
 		if r.Window.Fold == 0 {
 			r.Window.Fold = Duration(time.Hour)
@@ -225,18 +224,18 @@ func (r *Rule) check() error {
 			return errors.New("a window rule needs window.length and counts")
 		}
 		if r.Baseline != 0 {
-			return errors.New("a window rule has no baseline")
+			return errors.New("a window rule takes no baseline")
 		}
 	case KindFirstSeen:
 		if r.Baseline <= 0 {
 			return errors.New("a first-seen rule needs a baseline above 0")
 		}
 		if r.Window != (Window{}) || len(r.Counts) > 0 {
-			return errors.New("a first-seen rule has neither window nor counts")
+			return errors.New("a first-seen rule takes no window and no counts")
 		}
 		r.Window.Length = Duration(time.Hour) // not used, but a valid pane
 	default:
-		return fmt.Errorf("kind %q is none of %s, %s, %s", r.Kind, KindEvent, KindWindow, KindFirstSeen)
+		return fmt.Errorf("unknown kind %q: want %s, %s or %s", r.Kind, KindEvent, KindWindow, KindFirstSeen)
 	}
 	if r.Window.Every == 0 {
 		r.Window.Every = r.Window.Length
@@ -246,20 +245,20 @@ func (r *Rule) check() error {
 	}
 	l, e := r.Window.Length, r.Window.Every
 	if l < Duration(time.Second) || e < Duration(time.Second) || l%e != 0 || l/e > 120 {
-		return errors.New("window: every must divide length, at most 120 times, and be a second or more")
+		return errors.New("window: every must be at least a second and divide length into at most 120 parts")
 	}
 	if r.Window.Fold < l {
-		return errors.New("window: fold must be as long as length, or longer")
+		return errors.New("window: fold must be at least length")
 	}
 	if len(r.Counts) > maxCounts {
 		return fmt.Errorf("counts: at most %d", maxCounts)
 	}
 	for i, c := range r.Counts {
 		if i == 0 && c.After {
-			return errors.New("counts[0].after: there is nothing before it")
+			return errors.New("counts[0].after: there is no threshold before it")
 		}
 		if c.AtLeast < 1 || c.AtLeast > maxDistinct {
-			return fmt.Errorf("counts[%d].atLeast: want 1 to %d", i, maxDistinct)
+			return fmt.Errorf("invalid counts[%d].atLeast: want 1 to %d", i, maxDistinct)
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// testCase is one line of testdata/rules/<rule>.jsonl: requests as recorded (redacted), with
-// the verdicts of the replay they were cut from. What was altered by hand says so in Source.
+// testCase is one line of testdata/rules/<rule>.jsonl: requests as recorded (redacted), with the
+// verdicts of the replay they were cut from. Source says what was altered by hand.
 type testCase struct {
 	Name     string    `json:"name"`
 	Fires    bool      `json:"fires"`
@@ -71,8 +71,8 @@ func builtinSet(t testing.TB) *Set {
 	return set
 }
 
-// TestEveryRule runs each rule on what it must find and on the twin it must not, with all
-// other rules loaded: none may fail on an event that is not meant for it.
+// TestEveryRule runs each rule on what it must find and on the counterpart that it must not, with
+// all other rules loaded: none may fail on an event that is not meant for it.
 func TestEveryRule(t *testing.T) {
 	set := builtinSet(t)
 	for _, r := range set.Rules() {
@@ -164,7 +164,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// TestReads: what a rule's text names is read for it.
+// TestReads: the variables that a rule names are read for it.
 func TestReads(t *testing.T) {
 	for _, p := range builtinSet(t).rules {
 		text := p.rule.Expr + "\n" + strings.Join(p.rule.GroupBy, "\n")
@@ -208,14 +208,17 @@ func TestWordsOfFindings(t *testing.T) {
 	}
 }
 
-// What was asked for may have been done when the answer is lost: it is found, and said so.
+// A request may have been executed although its answer is lost: it is found, and the finding says
+// so.
 func TestRulesOfLostAnswers(t *testing.T) {
-	for _, rule := range []string{"cluster-admin-binding", "anonymous-granted", "dangerous-role", "token-requested", "webhook-configuration", "system-role-modified", "admission-policy"} {
+	for _, rule := range []string{"cluster-admin-binding", "anonymous-granted", "dangerous-role", "token-requested",
+		"webhook-configuration", "system-role-modified", "admission-policy"} {
 		cases := readCases(t, "testdata/rules/"+rule+".jsonl")
 		q := cases[slices.IndexFunc(cases, func(c testCase) bool { return c.Fires })].Requests[0]
 		for status, fires := range map[string]bool{
-			`{"metadata":{},"status":"Failure","reason":"Timeout","message":"Timeout: request did not complete within requested timeout - context deadline exceeded","code":504}`: true,
-			`{"metadata":{},"status":"Failure","message":"etcdserver: request timed out","code":500}`:                                                                             true,
+			`{"metadata":{},"status":"Failure","reason":"Timeout","message":"Timeout: request did not complete within requested timeout ` +
+				`- context deadline exceeded","code":504}`: true,
+			`{"metadata":{},"status":"Failure","message":"etcdserver: request timed out","code":500}`: true,
 			`null`: true,
 			`{"metadata":{},"status":"Failure","message":"Internal error occurred: failed calling webhook \"a\": x","code":500}`: false,
 			`{"metadata":{},"status":"Failure","reason":"AlreadyExists","message":"x","code":409}`:                               false,
@@ -237,13 +240,17 @@ func TestRulesOfLostAnswers(t *testing.T) {
 	}
 }
 
-// A patch does not say which role its binding names: the replica does, or the finding says that nobody knows.
+// A patch does not say which role its binding names: the replica does, or the finding says that it is not
+// known.
 func TestWordsOfPatches(t *testing.T) {
 	want := map[string]string{
-		"a patch whose answer was lost":                            "it gives cluster-admin to User mallory by ClusterRoleBinding ops; its answer was lost, and it may have been done",
-		"operations of a patch without an answer":                  "it gives cluster-admin to User mallory by ClusterRoleBinding ops; its answer was lost, and it may have been done",
-		"a patch whose answer was lost, of a binding nobody knows": "it gives a role that is not recorded to User mallory by ClusterRoleBinding ops; its answer was lost, and it may have been done",
-		"a patch at level Metadata":                                "it gives cluster-admin to nobody who is recorded by ClusterRoleBinding ops",
+		"a patch whose answer was lost": "it gives cluster-admin to User mallory by ClusterRoleBinding ops; " +
+			"its answer was lost, and it may have been done",
+		"operations of a patch without an answer": "it gives cluster-admin to User mallory by ClusterRoleBinding ops; " +
+			"its answer was lost, and it may have been done",
+		"a patch whose answer was lost, of a binding nobody knows": "it gives a role that is not recorded to User mallory by " +
+			"ClusterRoleBinding ops; its answer was lost, and it may have been done",
+		"a patch at level Metadata": "it gives cluster-admin to no recorded subject by ClusterRoleBinding ops",
 	}
 	for _, c := range readCases(t, "testdata/rules/cluster-admin-binding.jsonl") {
 		text, ok := want[c.Name]
@@ -262,7 +269,8 @@ func TestWordsOfPatches(t *testing.T) {
 	}
 }
 
-// A binding of thousands is told of by its first subjects, within the cost an expression may have.
+// A binding of thousands is described by its first subjects, within the cost limit of an
+// expression.
 func TestWordsOfManySubjects(t *testing.T) {
 	q := readCases(t, "testdata/rules/cluster-admin-binding.jsonl")[0].Requests[0]
 	var body map[string]any
@@ -273,17 +281,19 @@ func TestWordsOfManySubjects(t *testing.T) {
 	for i := range subjects {
 		subjects[i] = map[string]any{"kind": "User", "name": "u" + strings.Repeat("x", i%9)}
 	}
-	body["responseObject"] = map[string]any{"kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "b"}, "subjects": subjects, "roleRef": map[string]any{"name": "cluster-admin"}}
+	body["responseObject"] = map[string]any{"kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "b"}, "subjects": subjects,
+		"roleRef": map[string]any{"name": "cluster-admin"}}
 	q.Event, _ = json.Marshal(body)
 	d := New(builtinSet(t).only("cluster-admin-binding"), Config{})
 	d.Observe("prod", q.decode(t), q.Verdict)
-	if found := d.Flush(); len(found) != 1 || !strings.Contains(found[0].Text, "User uxxxx and 9995 more by ") || len(d.Stats().Errors) > 0 {
+	if found := d.Flush(); len(found) != 1 || !strings.Contains(found[0].Text, "User uxxxx and 9995 more by ") ||
+		len(d.Stats().Errors) > 0 {
 		t.Errorf("%+v, %v", found, d.Stats().FirstError)
 	}
 }
 
-// TestNobodyHidesBySize: a binding that names whom a rule is about behind tens of thousands of others,
-// or whose subjects are too large to be recorded, is found, and what is told of it is short.
+// TestNobodyHidesBySize: a binding that names a subject of a rule behind tens of thousands of others,
+// or whose subjects are too large to be recorded, is found, and its description is short.
 func TestNobodyHidesBySize(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for name, tt := range map[string]struct {
@@ -292,10 +302,12 @@ func TestNobodyHidesBySize(t *testing.T) {
 		cut              bool
 		says             string
 	}{
-		"anonymous behind others": {"anonymous-granted", "view", "system:unauthenticated", 50_000, false, "; it is too large to be checked"},
-		"masters behind others":   {"cluster-admin-binding", "view", "system:masters", 50_000, false, "; it is too large to be checked"},
-		"cut out":                 {"cluster-admin-binding", "cluster-admin", "", 0, true, "; its event was too large, and there is more of it than is recorded"},
-		"long names":              {"cluster-admin-binding", "cluster-admin", long, 0, false, "… by ClusterRoleBinding b"},
+		"anonymous behind others": {"anonymous-granted", "view", "system:unauthenticated", 50_000, false,
+			"; it is too large to be checked"},
+		"masters behind others": {"cluster-admin-binding", "view", "system:masters", 50_000, false, "; it is too large to be checked"},
+		"cut out": {"cluster-admin-binding", "cluster-admin", "", 0, true,
+			"; its event was too large and was recorded in part"},
+		"long names": {"cluster-admin-binding", "cluster-admin", long, 0, false, "… by ClusterRoleBinding b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := readCases(t, "testdata/rules/cluster-admin-binding.jsonl")[0].Requests[0]
@@ -307,7 +319,8 @@ func TestNobodyHidesBySize(t *testing.T) {
 			if tt.last != "" {
 				subjects = append(subjects, map[string]any{"kind": "Group", "name": tt.last})
 			}
-			object := map[string]any{"kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "b"}, "subjects": subjects, "roleRef": map[string]any{"name": tt.role}}
+			object := map[string]any{"kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "b"}, "subjects": subjects,
+				"roleRef": map[string]any{"name": tt.role}}
 			if tt.cut {
 				object["cut"] = true
 				event.StripBodies(e, 1<<24, "digest")

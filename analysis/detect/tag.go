@@ -10,8 +10,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Tagger notes which rules of a set select a request: what is left to do later is to count.
-// It is safe for concurrent use.
+// Tagger determines which rules of a set select a request, so that later work is only counting. It
+// is safe for concurrent use.
 type Tagger struct {
 	set    *Set
 	failed func(rule string, err error)
@@ -25,9 +25,9 @@ type tagging struct {
 	marks []verdict.Mark
 }
 
-// NewTagger returns a tagger. failed, which may be nil, is told of expressions that fail on
-// a request, from any goroutine; the rule does not hold for it then, unless the request is too large
-// to be checked: nobody hides by size.
+// NewTagger returns a tagger. failed, which may be nil, is called for expressions that fail on a
+// request, from any goroutine; the rule does not hold for the request then, unless the request is
+// too large to be checked: size must not hide a request.
 func NewTagger(set *Set, failed func(rule string, err error)) *Tagger {
 	if failed == nil {
 		failed = func(string, error) {}
@@ -36,7 +36,7 @@ func NewTagger(set *Set, failed func(rule string, err error)) *Tagger {
 }
 
 // Tag returns a mark for each rule that selects the request, in the order of the rules'
-// ids; nil when none does. Event and verdict are only read, and not kept.
+// ids; nil if none does. Event and verdict are only read, and not kept.
 //
 // The name of a mark is the rule's id; after a slash first-seen rules have "first", window
 // rules a number with bit i set when the request passes the i-th threshold's where. Its key is
@@ -45,7 +45,7 @@ func (t *Tagger) Tag(cluster string, e *event.Event, v *verdict.Verdict) []verdi
 	w := t.work.Get().(*tagging)
 	w.in.reset(cluster, e, v)
 	w.marks = w.marks[:0]
-	// Both lists are in the order of ids; merged, so are the marks.
+	// Both lists are sorted by id; merged, so are the marks.
 	here := t.set.byRes[resourceKey{w.in.attrs.APIGroup, w.in.attrs.Resource, w.in.attrs.Subresource}]
 	if !w.in.attrs.ResourceRequest {
 		here = nil
@@ -61,9 +61,9 @@ func (t *Tagger) Tag(cluster string, e *event.Event, v *verdict.Verdict) []verdi
 	}
 	var out []verdict.Mark
 	if len(w.marks) > 0 {
-		out = append(out, w.marks...) // exactly as long as it must be: it lives with the row
+		out = append(out, w.marks...) // no spare capacity: it lives as long as the row
 	}
-	w.in = input{} // what it pointed at is the caller's
+	w.in = input{} // do not retain the caller's event and verdict
 	t.work.Put(w)
 	return out
 }
@@ -101,7 +101,7 @@ func (t *Tagger) tag(w *tagging, p *program) {
 	w.marks = append(w.marks, verdict.Mark{Name: p.markNames[counts], Key: xxhash.Sum64(w.group)})
 }
 
-// appendGroup appends what tells the request's group from others.
+// appendGroup appends what distinguishes the request's group from others.
 func (p *program) appendGroup(b []byte, in *input) ([]byte, error) {
 	for i, g := range p.group {
 		s, err := g.string(in)
@@ -116,7 +116,7 @@ func (p *program) appendGroup(b []byte, in *input) ([]byte, error) {
 	return b, nil
 }
 
-// markNames are the names a rule's marks can have, by what they count for.
+// markNames returns the names that a rule's marks can have, by the thresholds they count for.
 func markNames(r *Rule) []string {
 	switch r.Kind {
 	case KindEvent:

@@ -18,13 +18,13 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// judged is a request of the bundled recording and its verdict.
+// judged is a request of the bundled recording with its verdict.
 type judged struct {
 	event   *event.Event
 	verdict *verdict.Verdict
 }
 
-// recording is the whole bundled recording, judged.
+// recording returns the whole bundled recording, judged.
 func recording(t testing.TB) []judged {
 	t.Helper()
 	all, err := recordingOnce()
@@ -81,8 +81,8 @@ func TestTagAgreesWithDetector(t *testing.T) {
 	}
 }
 
-// TestGuards runs every expression of every rule with its guard and without: what a guard
-// knows is what the interpreter says.
+// TestGuards runs every expression of every rule with its guard and without: the guard must agree
+// with the interpreter.
 func TestGuards(t *testing.T) {
 	set := builtinSet(t)
 	decided, asked := 0, 0
@@ -126,7 +126,7 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// TestTagFails tells of an expression that fails, and marks nothing then.
+// TestTagFails reports an expression that fails, and marks nothing then.
 func TestTagFails(t *testing.T) {
 	set := mustLoad(t, strings.Replace(goodRule, "kind: event", "kind: event\nexpr: 'requestPatch[0] == 1'", 1))
 	failed := 0
@@ -141,7 +141,7 @@ func TestTagFails(t *testing.T) {
 	NewTagger(set, nil).Tag("prod", podGet("bob", "1", 0), nil)
 }
 
-// BenchmarkTag is what marking costs the replay, per request of the recording.
+// BenchmarkTag measures what marking costs the replay, per request of the recording.
 func BenchmarkTag(b *testing.B) {
 	all := recording(b)
 	tagger := NewTagger(builtinSet(b), nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// textOf returns how a string variable is read, nil for variables of other types. Every rule
-// looks at every request: what is asked of each must not go through the interpreter.
+// textOf returns how a string variable is read, nil for variables of other types. Every rule reads
+// every request: what all of them read must not go through the interpreter.
 func textOf(name string) func(*input) string {
 	switch name {
 	case "cluster":
@@ -116,8 +116,8 @@ func flagOf(name string) func(*input) bool {
 	return nil
 }
 
-// answerLost tells whether the request is a write that was let through and that nobody was told the
-// outcome of.
+// answerLost reports whether the request is a write that was allowed and whose outcome nobody was
+// told.
 func (in *input) answerLost() bool {
 	switch in.event.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":

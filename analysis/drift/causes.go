@@ -9,19 +9,19 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Kinds of likely causes, most telling first. The set is closed.
+// Kinds of likely causes, strongest evidence first. The set is closed.
 const (
 	// KindContradiction: the event contradicts itself; no apiserver writes that.
 	KindContradiction = "tampering"
-	// KindVersion: the apiserver is of another version of Kubernetes than it was judged by.
+	// KindVersion: the apiserver runs another version of Kubernetes than the one it was judged by.
 	KindVersion = "version"
-	// KindConfiguration: the apiserver runs authorizers Retrial was not told of.
+	// KindConfiguration: the apiserver runs authorizers that Retrial does not know about.
 	KindConfiguration = "unseen-configuration"
 	// KindAuthorizer: an authorizer whose answers cannot be derived decided.
 	KindAuthorizer = "unmodelled-authorizer"
 	// KindState: what Retrial knows of an object is not what the apiserver knew.
 	KindState = "stale-state"
-	// KindLost: a write may have been done, and nobody was told.
+	// KindLost: a write may have been done, and its outcome was not reported.
 	KindLost = "lost-answer"
 	// KindLevel: a write was recorded without its content.
 	KindLevel = "content-not-recorded"
@@ -31,19 +31,20 @@ const (
 	KindPods = "pods-not-known"
 	// KindRace: policy changed while the request was on its way.
 	KindRace = "race"
-	// KindForged: the recorded answer is none that policy and configuration give, and nothing
-	// known is in doubt.
+	// KindForged: policy and configuration do not give the recorded answer, and nothing known is in
+	// doubt.
 	KindForged = "forged-or-changed-record"
 )
 
-// Cause is a likely cause with what to give Retrial to settle it.
+// Cause is a likely cause, and what to give Retrial to settle it.
 type Cause struct {
 	Kind string `json:"kind"`
-	Why  string `json:"why"`  // what speaks for it
+	Why  string `json:"why"`  // evidence for it
 	Give string `json:"give"` // what would settle it
 }
 
-var ranks = []string{KindContradiction, KindVersion, KindConfiguration, KindAuthorizer, KindLost, KindState, KindLevel, KindGap, KindPods, KindRace, KindForged}
+var ranks = []string{KindContradiction, KindVersion, KindConfiguration, KindAuthorizer, KindLost, KindState, KindLevel, KindGap, KindPods,
+	KindRace, KindForged}
 
 func rank(kind string) int { return slices.Index(ranks, kind) }
 
@@ -51,7 +52,8 @@ func rank(kind string) int { return slices.Index(ranks, kind) }
 func Kinds() []string { return slices.Clone(ranks) }
 
 const (
-	giveVersion = "its version: kubernetesVersion in server.yaml of --apiserver-config DIR, or its own requests in the log (deploy/audit-policy.yaml keeps them)"
+	giveVersion = "its version: kubernetesVersion in server.yaml of --apiserver-config DIR, or its own requests in the log " +
+		"(deploy/audit-policy.yaml keeps them)"
 	giveServers = "a name for each apiserver: an endpoint of its own (retrial connect), or import --apiserver NAME for each log"
 	giveLog     = "the log file of the apiserver: retrial import"
 	giveConfig  = "the apiserver's flags and the files they name: --apiserver-config DIR, then retrial rejudge"
@@ -60,7 +62,7 @@ const (
 	givePolicy  = "writes to roles, bindings, namespaces and pods at level RequestResponse: deploy/audit-policy.yaml"
 )
 
-// causes says what probably lies behind a verdict that is no match, most likely first.
+// causes returns what probably lies behind a verdict that is not a match, most likely first.
 func causes(s *Sample) []Cause {
 	if c, ok := contradiction(s); ok {
 		return []Cause{c}
@@ -69,19 +71,21 @@ func causes(s *Sample) []Cause {
 	case verdict.OutcomeAmbiguous:
 		switch s.Class {
 		case verdict.ClassVersion:
-			return []Cause{{KindVersion, "the version that was given is not the apiserver's: " + s.Cause, giveVersion}}
+			return []Cause{{KindVersion, "the configured version is not the apiserver's: " + s.Cause, giveVersion}}
 		case verdict.ClassSeveral:
-			return []Cause{{KindConfiguration, "which apiserver answered is not recorded, and they do not decide alike: " + s.Cause, giveServers}}
+			return []Cause{{KindConfiguration, "it is not recorded which apiserver answered, and they decide differently: " + s.Cause,
+				giveServers}}
 		}
-		return []Cause{{KindRace, "the policy, or the configuration, changed while the request was on its way; the record agrees with one of its two sides", "nothing: the record is explained"}}
+		return []Cause{{KindRace, "the policy, or the configuration, changed while the request was on its way; the record agrees with " +
+			"the state before or after", "nothing: the record is explained"}}
 	case verdict.OutcomeIndeterminate:
 		return unknown(s)
 	}
 	return doubted(s, drifted(s))
 }
 
-// doubted puts what was in doubt around the request before the causes of a drift. A record is
-// not called forged where an object on the way to its answer was.
+// doubted puts what was in doubt around the request before the causes of a drift. A record is not
+// called forged if an object that its answer depends on was in doubt.
 func doubted(s *Sample, likely []Cause) []Cause {
 	var out []Cause
 	object := false
@@ -105,23 +109,27 @@ func doubted(s *Sample, likely []Cause) []Cause {
 	return out
 }
 
-// drifted says what probably lies behind a drift, by the record alone.
+// drifted returns what probably lies behind a drift, by the record alone.
 func drifted(s *Sample) []Cause {
 	configured := strings.Contains(s.Config, ";apiserver=")
 	_, rbac := reason.Names(s.RecordedReason)
 	switch {
 	case rbac && s.Recorded == verdict.DecisionAllow:
-		out := []Cause{{KindState, "the recorded reason names an object that Retrial knows otherwise: " + s.Cause, giveState}}
+		out := []Cause{{KindState, "the recorded reason names an object of which Retrial knows different content: " + s.Cause, giveState}}
 		return append(out, Cause{KindForged, "or the record was changed: compare it with the apiserver's own log file", giveLog})
 	case strings.HasPrefix(s.RecordedReason, "RBAC: "):
-		return []Cause{{KindState, "the authorizer met roles that did not exist, which Retrial knows otherwise", giveState}}
+		return []Cause{{KindState, "the authorizer met roles that did not exist, but Retrial knows them as existing", giveState}}
 	case s.RecordedReason != "" && reason.BuiltIn(s.RecordedReason):
-		return []Cause{{KindPods, "the recorded reason is the node authorizer's own: it knew other pods of the node, or follows other rules: " + s.Cause, givePods}}
+		return []Cause{{KindPods, "the recorded reason is the node authorizer's own: it knew other pods of the node, or follows other " +
+			"rules: " + s.Cause, givePods}}
 	case s.RecordedReason != "":
 		if configured {
-			return []Cause{{KindAuthorizer, "the recorded reason is no text of a built-in authorizer: a webhook's, or of one that is not in the configuration", "the configuration as it was at that time: versions in --apiserver-config DIR"}}
+			return []Cause{{KindAuthorizer, "no built-in authorizer writes the recorded reason: it is a webhook's, or that of an " +
+				"authorizer missing from the configuration", "the configuration as it was at that time: versions in " +
+				"--apiserver-config DIR"}}
 		}
-		return []Cause{{KindConfiguration, "the recorded reason is no text of the node or RBAC authorizer: another authorizer is configured", giveConfig}}
+		return []Cause{{KindConfiguration, "neither the node nor the RBAC authorizer writes the recorded reason: another authorizer is " +
+			"configured", giveConfig}}
 	case s.Recorded == verdict.DecisionAllow && !configured:
 		return []Cause{
 			{KindConfiguration, "allowed without a reason, as ABAC, AlwaysAllow or a webhook do", giveConfig},
@@ -133,22 +141,23 @@ func drifted(s *Sample) []Cause {
 			{KindForged, "or the decision was changed in the record", giveLog},
 		}
 	}
-	return []Cause{{KindForged, "nothing that policy and configuration say leads to this record", giveLog}}
+	return []Cause{{KindForged, "policy and configuration do not lead to this record", giveLog}}
 }
 
-// contradiction finds what an apiserver never writes: a refusal that was carried out.
+// contradiction finds what an apiserver never writes: a refusal that was executed.
 func contradiction(s *Sample) (Cause, bool) {
 	if s.Recorded == verdict.DecisionForbid && s.Code != 0 && s.Code != 403 {
-		return Cause{KindContradiction, "a refusal is recorded, but the response is not a 403: the decision in the record was changed", giveLog}, true
+		return Cause{KindContradiction, "a refusal is recorded, but the response is not a 403: the decision in the record was changed",
+			giveLog}, true
 	}
 	return Cause{}, false
 }
 
-// unknown says what an indeterminate verdict would need.
+// unknown returns what an indeterminate verdict would need.
 func unknown(s *Sample) []Cause {
 	switch s.Class {
 	case verdict.ClassNoState:
-		return []Cause{{KindGap, "nothing is known of the cluster's policy at that time", giveState}}
+		return []Cause{{KindGap, "the cluster's policy at that time is not known", giveState}}
 	case verdict.ClassNodeGraph:
 		return []Cause{{KindPods, "the node authorizer decides by the pods that run on a node", givePods}}
 	case verdict.ClassUnknown:
@@ -156,21 +165,27 @@ func unknown(s *Sample) []Cause {
 			return []Cause{{KindLost, "a write timed out, or the apiserver failed on it: it may have been done", giveState}}
 		}
 		if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, state.PartRecorded) }) {
-			return []Cause{{KindLevel, "an object was written, and not all that it holds was recorded: its event was too large, or it has no body", giveState}}
+			return []Cause{{KindLevel, "an object was written, but not all of its content was recorded: its event was too large, or it " +
+				"has no body", giveState}}
 		}
-		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", giveState + "; from then on " + givePolicy}}
+		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", giveState + "; from then on " +
+			givePolicy}}
 	}
 	if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, verdict.DoubtVersion) }) {
-		return []Cause{{KindVersion, "the log does not show the apiserver's version, and another than the newest explains the record", giveVersion}}
+		return []Cause{{KindVersion, "the log does not show the apiserver's version, and a version other than the newest explains the " +
+			"record", giveVersion}}
 	}
 	if s.Class == verdict.ClassAuthorizer {
-		return []Cause{{KindAuthorizer, "an authorizer decided that is not built into Kubernetes, such as a cloud's access entries or the scopes of a token", giveConfig}}
+		return []Cause{{KindAuthorizer, "an authorizer decided that is not built into Kubernetes, such as a cloud's access entries or " +
+			"the scopes of a token", giveConfig}}
 	}
 	if strings.Contains(s.Class, "webhook") {
-		return []Cause{{KindAuthorizer, "a webhook decided, and its answers are in no audit event", "nothing can be given yet: its answers are not recorded"}}
+		return []Cause{{KindAuthorizer, "a webhook decided, and its answers are in no audit event",
+			"nothing can be given yet: its answers are not recorded"}}
 	}
 	if strings.Contains(s.Class, "configuration") {
-		return []Cause{{KindConfiguration, "a part of the apiserver's configuration is not known", "the missing part: retrial config check DIR names it"}}
+		return []Cause{{KindConfiguration, "a part of the apiserver's configuration is not known",
+			"the missing part: retrial config check DIR names it"}}
 	}
 	return nil
 }

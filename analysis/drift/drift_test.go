@@ -34,17 +34,21 @@ func TestLikelyCauses(t *testing.T) {
 		{"a refusal that was carried out", drifted(verdict.DecisionForbid, "", 200, ""), KindContradiction},
 		{"the reason names an object", drifted(verdict.DecisionAllow, named, 200, ""), KindState + " " + KindForged},
 		{"missing roles", drifted(verdict.DecisionForbid, `RBAC: role.rbac.authorization.k8s.io "x" not found`, 403, ""), KindState},
-		{"a webhook's text, nothing configured", drifted(verdict.DecisionAllow, "group ok", 200, "authorizers=node,rbac"), KindConfiguration},
+		{"a webhook's text, nothing configured", drifted(verdict.DecisionAllow, "group ok", 200, "authorizers=node,rbac"),
+			KindConfiguration},
 		{"a webhook's text, configured", drifted(verdict.DecisionAllow, "group ok", 200, "x;apiserver=1"), KindAuthorizer},
 		{"allowed in silence", drifted(verdict.DecisionAllow, "", 200, ""), KindConfiguration + " " + KindForged},
 		{"allowed in silence, configured", drifted(verdict.DecisionAllow, "", 200, "x;apiserver=1"), KindForged},
 		{"refused against a grant", drifted(verdict.DecisionForbid, "", 403, ""), KindState + " " + KindForged},
-		{"refused in the node authorizer's words", drifted(verdict.DecisionForbid, "node: no relationship found between node 'n' and this object", 403, "x;apiserver=1"), KindPods},
+		{"refused in the node authorizer's words", drifted(verdict.DecisionForbid, "node: no relationship found between node 'n' and "+
+			"this object", 403, "x;apiserver=1"), KindPods},
 		{"refused against a grant in doubt", doubt(verdict.DoubtObject + "ClusterRole x: it was being deleted"), KindState},
-		{"refused against a grant that may have gone", doubt(verdict.DoubtObject + "ClusterRole x: " + state.LostAnswer + " by then: it may have been done"), KindLost},
+		{"refused against a grant that may have gone", doubt(verdict.DoubtObject + "ClusterRole x: " + state.LostAnswer +
+			" by then: it may have been done"), KindLost},
 		{"a write nobody was told of", open(verdict.ClassUnknown, "ClusterRole y", "ClusterRole x ("+state.LostAnswer+")"), KindLost},
 		{"a write too large to be recorded", open(verdict.ClassUnknown, "ClusterRoleBinding x ("+state.PartRecorded+")"), KindLevel},
-		{"another version explains it", doubt(verdict.DoubtVersion + "Kubernetes 1.33 gives this answer"), KindVersion + " " + KindState + " " + KindForged},
+		{"another version explains it", doubt(verdict.DoubtVersion + "Kubernetes 1.33 gives this answer"), KindVersion + " " + KindState +
+			" " + KindForged},
 		{"the version given is wrong", Sample{Outcome: verdict.OutcomeAmbiguous, Class: verdict.ClassVersion}, KindVersion},
 		{"one of several apiservers", Sample{Outcome: verdict.OutcomeAmbiguous, Class: verdict.ClassSeveral}, KindConfiguration},
 		{"the version is not known", open(verdict.ClassConfig, verdict.DoubtVersion+"Kubernetes 1.33 gives this answer"), KindVersion},
@@ -74,8 +78,10 @@ func TestGroups(t *testing.T) {
 	var samples []Sample
 	for i := range 40 {
 		at := at.Add(time.Duration(i) * time.Second)
-		s := Sample{Cluster: "c", Outcome: verdict.OutcomeDrift, Class: verdict.ClassAllowForbid, Recorded: verdict.DecisionAllow, RecordedReason: named,
-			User: string(rune('a' + i%5)), Verb: "list", URI: "/api/v1/namespaces/ns/pods", AuditID: string(rune('A' + i)), At: at}
+		s := Sample{Cluster: "c", Outcome: verdict.OutcomeDrift, Class: verdict.ClassAllowForbid, Recorded: verdict.DecisionAllow,
+			RecordedReason: named,
+			User:           string(rune('a' + i%5)), Verb: "list", URI: "/api/v1/namespaces/ns/pods", AuditID: string(rune('A' + i)),
+			At: at}
 		if i%4 == 0 {
 			s.Outcome, s.Class, s.Missing = verdict.OutcomeIndeterminate, verdict.ClassUnknown, []string{"ClusterRole x"}
 		}
@@ -100,7 +106,8 @@ func TestGroups(t *testing.T) {
 		want[1].About != "ClusterRole x" || want[1].Count != 20 {
 		t.Fatalf("got %+v", want)
 	}
-	if x := want[0].Examples; len(x) != maxExamples || x[0].AuditID != "B" || !want[0].First.Equal(x[0].At) || want[0].Last.Before(want[0].First) {
+	if x := want[0].Examples; len(x) != maxExamples || x[0].AuditID != "B" || !want[0].First.Equal(x[0].At) ||
+		want[0].Last.Before(want[0].First) {
 		t.Fatalf("examples are not the earliest: %+v", x)
 	}
 }
@@ -108,7 +115,8 @@ func TestGroups(t *testing.T) {
 func TestGroupsAreBounded(t *testing.T) {
 	var c Collector
 	for i := range maxGroups + 50 {
-		s := Sample{Outcome: verdict.OutcomeIndeterminate, Class: verdict.ClassUnknown, Missing: []string{"ClusterRole " + time.Duration(i).String()}}
+		s := Sample{Outcome: verdict.OutcomeIndeterminate, Class: verdict.ClassUnknown,
+			Missing: []string{"ClusterRole " + time.Duration(i).String()}}
 		c.Add(&s, 1)
 	}
 	groups := c.Groups()
@@ -118,7 +126,8 @@ func TestGroupsAreBounded(t *testing.T) {
 }
 
 func TestOf(t *testing.T) {
-	e := &event.Event{AuditID: "id", Server: "s", Verb: "get", User: event.User{Username: "real"}, ImpersonatedUser: &event.User{Username: "imp"}, ResponseStatus: &event.Status{Code: 200}}
+	e := &event.Event{AuditID: "id", Server: "s", Verb: "get", User: event.User{Username: "real"},
+		ImpersonatedUser: &event.User{Username: "imp"}, ResponseStatus: &event.Status{Code: 200}}
 	if _, ok := Of("c", e, &verdict.Verdict{Outcome: verdict.OutcomeMatch}); ok {
 		t.Error("a match is no drift")
 	}

@@ -12,11 +12,12 @@ import (
 type pattern struct{ verb, group, resource, sub string }
 
 func (p pattern) attributes(namespace, name string) rbacindex.Attributes {
-	return rbacindex.Attributes{ResourceRequest: true, Verb: p.verb, APIGroup: p.group, Resource: p.resource, Subresource: p.sub, Namespace: namespace, Name: name}
+	return rbacindex.Attributes{ResourceRequest: true, Verb: p.verb, APIGroup: p.group, Resource: p.resource, Subresource: p.sub,
+		Namespace: namespace, Name: name}
 }
 
-// patterns numbers the requests that ways take. A word of a rule stands for those that it
-// matches; "*" for all.
+// patterns numbers the requests that ways take. An item of a rule stands for those that it matches;
+// "*" for all.
 type patterns struct {
 	list []pattern
 	at   map[pattern]ability
@@ -78,7 +79,7 @@ func (p *patterns) allowed(rule *rbacv1.PolicyRule) mask {
 // a request without one.
 type names struct {
 	all  bool
-	some []string // sorted; nothing when all
+	some []string // sorted; nil if all
 }
 
 func (n names) none() bool { return !n.all && len(n.some) == 0 }
@@ -91,7 +92,7 @@ func (n names) has(name string) bool {
 	return ok
 }
 
-// named leaves out the request without a name.
+// named returns the names without the request that has no name.
 func (n names) named() names {
 	if !n.all && len(n.some) > 0 && n.some[0] == "" {
 		n.some = n.some[1:]
@@ -164,7 +165,7 @@ func (n names) and(m names, e *effort) names {
 	return names{some: out}
 }
 
-// first returns a name, "" standing for any.
+// first returns a name; "" stands for any.
 func (n names) first() string {
 	if n.all || len(n.some) == 0 {
 		return ""
@@ -172,7 +173,7 @@ func (n names) first() string {
 	return n.some[0]
 }
 
-// able is what a role allows of the patterns, the others left out; ordered by ability.
+// able is what a role allows of the patterns, without the others; sorted by ability.
 type able []struct {
 	what ability
 	names
@@ -187,7 +188,7 @@ func (a able) of(what ability) names {
 	return names{}
 }
 
-// ables reduces rules to patterns. Names are left out where there are no steps for them.
+// ables reduces rules to patterns. Names are left out if there are no steps left for them.
 func (p *patterns) ables(rules []rbacv1.PolicyRule, e *effort) able {
 	var every, some mask // allowed for all names, and for some
 	var naming []int     // rules that allow something for some
@@ -222,7 +223,7 @@ func (p *patterns) ables(rules []rbacv1.PolicyRule, e *effort) able {
 					by = append(by, naming[i])
 				}
 			}
-			if !slices.Equal(by, last) { // what several verbs are allowed by has the same names
+			if !slices.Equal(by, last) { // the same rules allow the same names
 				last, kept = by, namesOf(rules, by, e)
 			}
 			n = kept
@@ -237,7 +238,7 @@ func (p *patterns) ables(rules []rbacv1.PolicyRule, e *effort) able {
 	return out
 }
 
-// namesOf are the names of several rules; none where there are no steps for them.
+// namesOf returns the names of several rules; none if there are no steps left for them.
 func namesOf(rules []rbacv1.PolicyRule, by []int, e *effort) names {
 	total := 0
 	for _, i := range by {

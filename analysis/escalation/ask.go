@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ask is what one identity, with what it has bound to itself, may do.
+// ask is what one identity may do, including what it has bound to itself.
 type ask struct {
 	g             *graph
 	e             *effort
@@ -13,12 +13,12 @@ type ask struct {
 	held, assumed int32 // vertices its edges leave from; held -1: it cannot impersonate
 	own, more     []holding
 	bound         []holding
-	impersonates  bool // it is only looked at what it may impersonate
+	impersonates  bool // only what it may impersonate is followed
 	admin         bool // it is linked to the goal
 	spaces        map[string]*scope
 	everywhere    []names // by ability; what own and more hold cluster-wide
-	mask, ownMask mask    // of everywhere, and of own's part
-	here          []names // the same in the namespace looked at
+	mask, ownMask mask    // of everywhere, and of the part of own
+	here          []names // the same in the current namespace
 	touched       []ability
 }
 
@@ -28,10 +28,10 @@ type scope struct {
 	mask, ownMask mask
 }
 
-// leave links an identity to what it reaches, by rights of which at least one is its own.
-// Edges by inherited rights alone leave from where those are inherited from. bound is what of
-// own and more it has bound to itself: that is held by whoever impersonates it as well. Where
-// the steps end some edges are missing; none is wrong.
+// leave links an identity to what it reaches, by rights of which at least one is its own. Edges by
+// inherited rights alone leave from where those are inherited from. bound is what of own and more
+// it has bound to itself: whoever impersonates it holds that too. If the steps run out some edges
+// are missing; none is wrong.
 func (g *graph) leave(e *effort, w who, held, assumed int32, own, more, bound []holding) {
 	if slices.Contains(w.groups, Masters) {
 		g.member(assumed, goalMasters)
@@ -69,14 +69,14 @@ func (g *graph) leave(e *effort, w who, held, assumed int32, own, more, bound []
 	}
 }
 
-// link adds an edge if there are steps for it.
+// link adds an edge if there are steps left for it.
 func (a *ask) link(l link) {
 	if a.e.take(linkSteps) {
 		a.g.link(l)
 	}
 }
 
-// all makes the links.
+// all adds the links.
 func (a *ask) all(any mask, changes bool) {
 	g := a.g
 	if !a.e.take(len(a.own) + len(a.more)) {
@@ -129,8 +129,8 @@ func (a *ask) all(any mask, changes bool) {
 	}
 }
 
-// together is what roles allow, by ability. Subjects that a binding names side by side often
-// hold the same: the last answer is kept. It is not written to.
+// together returns what roles allow, by ability. Subjects of one binding often hold the same roles:
+// the last answer is cached. It must not be modified.
 func (g *graph) together(roles []int32, e *effort) []names {
 	if g.last.all != nil && slices.Equal(g.last.roles, roles) {
 		return g.last.all
@@ -152,7 +152,7 @@ func (g *graph) together(roles []int32, e *effort) []names {
 	return all
 }
 
-// enter adds what RoleBindings of a namespace give.
+// enter adds what RoleBindings of a namespace grant.
 func (a *ask) enter(ns string) {
 	in := a.spaces[ns]
 	if in == nil {
@@ -178,7 +178,7 @@ func (a *ask) leaveSpace() {
 	a.touched = a.touched[:0]
 }
 
-// may is what is allowed of any of the patterns here.
+// may returns what is allowed of any of the patterns in the current namespace.
 func (a *ask) may(any []ability) names {
 	var n names
 	for _, what := range any {
@@ -187,8 +187,8 @@ func (a *ask) may(any []ability) names {
 	return n
 }
 
-// ways links by every way of which the identity's own rights give a part, and those that hold
-// here another: what holds everywhere needs no second edge.
+// ways links by every way for which the identity's own rights contribute a part, and the rights in
+// this namespace another: what holds everywhere needs no second edge.
 func (a *ask) ways(ns string, own, here mask) {
 	if a.here[a.g.book.admin].all && !a.impersonates {
 		l := link{from: a.assumed, to: goalAdmin, way: a.g.book.member, role: -1}
@@ -226,7 +226,7 @@ func (w *way) touches(m mask) bool {
 	return false
 }
 
-// passes tells whether all wants are met, for which targets, and by which chosen name.
+// passes reports whether all wants are met, for which targets, and by which chosen name.
 func (a *ask) passes(w *way) (reached names, name string, ok bool) {
 	reached = names{all: true}
 	choose := names{all: true}
@@ -316,8 +316,8 @@ func (a *ask) lead(w int16, ns string, reached names, name string) {
 	}
 }
 
-// assumeGroups links to groups: they are impersonated together with some user or service
-// account, so that takes a right to one as well.
+// assumeGroups links to groups: they are impersonated together with some user or service account,
+// so that also takes a right to one.
 func (a *ask) assumeGroups(any mask) {
 	b := a.g.book
 	groups := a.everywhere[b.impGroups].named()
@@ -351,7 +351,7 @@ func (a *ask) assumeGroups(any mask) {
 	}
 }
 
-// someAccount is a service account that may be impersonated, in any namespace; an empty name
+// someAccount returns a service account that may be impersonated, in any namespace; an empty name
 // stands for any of them.
 func (a *ask) someAccount() (namespace, name string, ok bool) {
 	what := a.g.book.impAccounts

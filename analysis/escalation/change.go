@@ -13,8 +13,8 @@ type manner uint8
 
 const (
 	byCreate manner = iota // POST, without a name in the URL
-	byApply                // a PATCH or PUT that makes it: takes create by that name as well
-	byChange               // a PATCH or PUT of what is there
+	byApply                // a PATCH or PUT that creates the object: takes create by that name too
+	byChange               // a PATCH or PUT of an existing object
 	byFresh                // escalate: a new role, and a new binding to it
 )
 
@@ -31,7 +31,7 @@ type writable struct {
 	e              *effort
 }
 
-// make tells whether an object that is not there can be made, under some name or under one.
+// make reports whether a new object can be created, under any name or under one.
 func (w *writable) make(name string) (manner, names, bool) {
 	if w.create.has("") {
 		return byCreate, names{all: true}, true
@@ -48,12 +48,12 @@ func (b *rulebook) roleBindings() writes    { return writes{b.rbCreate, b.rbUpda
 func (b *rulebook) clusterRoles() writes    { return writes{b.crCreate, b.crUpdate, b.crPatch} }
 func (b *rulebook) plainRoles() writes      { return writes{b.roleCreate, b.roleUpdate, b.rolePatch} }
 
-// change links by the ways that change the policy: binding a role to oneself that one may
-// bind, and rewriting a role one has. Within what one holds anyway the apiserver allows both
-// without further rights; that leads nowhere.
+// change links by the ways that change the policy: binding a role to oneself, and rewriting a role
+// one has. For rights that the subject already holds the apiserver allows both without further
+// rights; that leads nowhere.
 func (a *ask) change(spaces []string) {
 	if a.everywhere[a.g.book.admin].all {
-		return // there is no more
+		return // there is nothing more
 	}
 	a.here = slices.Clone(a.everywhere)
 	f := finder{seen: map[holding]bool{}, escalates: a.escalates()}
@@ -94,10 +94,10 @@ func (a *ask) change(spaces []string) {
 	g.leave(a.e, a.who, held, assumed, own, slices.Concat(a.own, a.more), slices.Concat(a.bound, own))
 }
 
-// finder gathers the roles that may be bound.
+// finder collects the roles that may be bound.
 type finder struct {
 	roles     []boundRole
-	seen      map[holding]bool // of roles, and what is held when the first is found
+	seen      map[holding]bool // roles, and what is held when the first is found
 	escalates bool             // rewriting a role may be allowed somewhere
 }
 
@@ -123,7 +123,7 @@ func (a *ask) gather(f *finder, r boundRole) {
 	}
 }
 
-// end is where somebody with all rights in a scope has come.
+// end returns the vertex of an identity with all rights in a scope.
 func (g *graph) end(ns string) int32 {
 	if ns == "" {
 		return goalAdmin
@@ -131,9 +131,9 @@ func (g *graph) end(ns string) int32 {
 	return g.space(ns, atSpace)
 }
 
-// everySpace looks at what may be bound in every namespace, by rights that hold everywhere. It
-// links to all rights in all of them at once where that is a role with all rights, and else
-// tells whether there is something to be looked at in each.
+// everySpace examines what may be bound in every namespace by rights that hold everywhere. If that
+// includes a role with all rights it links to all rights in all of them at once, otherwise it
+// reports whether each has to be examined.
 func (a *ask) everySpace() (every, some bool) {
 	g, b := a.g, a.g.book
 	w := a.writing(b.roleBindings())
@@ -162,8 +162,8 @@ func (a *ask) everySpace() (every, some bool) {
 	return false, true
 }
 
-// bindable links to all rights in a scope where a role with all of them may be bound, and
-// gathers the other roles that may be and are not held yet.
+// bindable links to all rights in a scope if a role with all of them may be bound there, and
+// collects the other roles that may be bound and are not held yet.
 func (a *ask) bindable(ns string, f *finder) {
 	g, b := a.g, a.g.book
 	w := a.writing(b.clusterBindings())
@@ -223,7 +223,7 @@ func (a *ask) bindable(ns string, f *finder) {
 	for _, r := range may {
 		if g.roles[r.role].admin {
 			a.link(link{from: a.assumed, to: g.end(ns), way: b.bind, ns: ns, name: r.name, role: r.role, by: r.by})
-			return // all rights there: the others are no more
+			return // all rights there: the others add nothing
 		}
 	}
 	for _, r := range may {
@@ -231,7 +231,7 @@ func (a *ask) bindable(ns string, f *finder) {
 	}
 }
 
-// escalates tells whether rewriting roles may be allowed anywhere.
+// escalates reports whether rewriting roles may be allowed anywhere.
 func (a *ask) escalates() bool {
 	b := a.g.book
 	if !a.e.take(len(a.own) + len(a.more)) {
@@ -247,7 +247,7 @@ func (a *ask) escalates() bool {
 	return false
 }
 
-// role finds a role's number; one that is not there gets one while the graph is made.
+// role returns a role's number; a new one gets one while the graph is built.
 func (a *ask) role(k rbacindex.Key) (int32, bool) {
 	if i, ok := a.g.known[k]; ok {
 		return i, true
@@ -258,8 +258,8 @@ func (a *ask) role(k rbacindex.Key) (int32, bool) {
 	return a.g.roleOf(k), true
 }
 
-// taken are the roles of existing bindings that may be changed: their subjects can be, the
-// role they name cannot.
+// taken returns the roles of existing bindings that may be changed: their subjects can be, the role
+// they name cannot.
 func (a *ask) taken(ns string, change names) []boundRole {
 	g := a.g
 	var out []boundRole
@@ -294,7 +294,7 @@ func (a *ask) taken(ns string, change names) []boundRole {
 	return out
 }
 
-// roleOfBinding is the role a binding names; ok is false when there is no such kind.
+// roleOfBinding returns the role a binding names; ok is false for an unknown kind.
 func roleOfBinding(o any, ns string) (rbacindex.Key, bool) {
 	var ref rbacv1.RoleRef
 	switch b := o.(type) {
@@ -312,8 +312,8 @@ func roleOfBinding(o any, ns string) (rbacindex.Key, bool) {
 	return rbacindex.Key{}, false
 }
 
-// rewrite links to all rights where a role that is held may be given them: ClusterRoles by
-// rights that hold everywhere, Roles by those of their namespace.
+// rewrite links to all rights where a role that is held may be given them: ClusterRoles by rights
+// that hold everywhere, Roles by those of their namespace.
 func (a *ask) rewrite(ns string) {
 	g, b := a.g, a.g.book
 	w, may, kind := a.writing(b.clusterRoles()), a.here[b.escCluster], rbacindex.KindClusterRole
@@ -360,7 +360,7 @@ func (a *ask) rewrite(ns string) {
 	a.renew(ns, w, may)
 }
 
-// renew links where a new role with all rights may be made and then bound.
+// renew links where a new role with all rights may be created and then bound.
 func (a *ask) renew(ns string, w writable, may names) {
 	b, kind := a.g.book, rbacindex.KindClusterRole
 	bindings, bind := a.writing(b.clusterBindings()), a.here[b.bindCluster]

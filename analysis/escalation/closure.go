@@ -8,19 +8,19 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// Closure is what everybody of a policy can reach. It is immutable and safe for concurrent
+// Closure is what every identity of a policy can reach. It is immutable and safe for concurrent
 // use, and keeps its Snapshot alive.
 type Closure struct {
 	g    *graph
 	out  adjacency
 	dist []int64 // to the nearest goal
 	take []int32
-	open []int64 // to where more may be reached; nil where everything was followed
+	open []int64 // to where more may be reached; nil if everything was followed
 }
 
-// New works out the closure of a policy. To the service accounts that are known those are added
-// that bindings name. The cost is that of the policy, not of its subjects times what they
-// reach; whatever the policy is, there is an end of steps: see [Closure.TooLarge].
+// New computes the closure of a policy. The service accounts that bindings name are added to those
+// that are known. The cost is that of the policy, not of its subjects times what they reach; for
+// every policy the number of steps is bounded: see [Closure.TooLarge].
 func New(policy *rbacindex.Snapshot, accounts Accounts) *Closure {
 	return within(policy, accounts, usual())
 }
@@ -35,7 +35,7 @@ func within(policy *rbacindex.Snapshot, accounts Accounts, steps budget) *Closur
 	return c
 }
 
-// Sizes are the sizes of a closure.
+// Sizes describes the graph behind a closure.
 type Sizes struct{ Identities, Nodes, Edges int }
 
 // Sizes returns the sizes of the graph behind the closure.
@@ -43,13 +43,13 @@ func (c *Closure) Sizes() Sizes {
 	return Sizes{len(c.g.ids), len(c.g.vertices), len(c.g.links)}
 }
 
-// candidate is an identity of the policy and how far it is from what is looked for.
+// candidate is an identity of the policy and its distance to the target.
 type candidate struct {
 	id   int32
 	dist int64
 }
 
-// sort orders candidates: the nearest first, then by name.
+// sort sorts candidates: the nearest first, then by name.
 func (c *Closure) sort(list []candidate) {
 	slices.SortFunc(list, func(a, b candidate) int {
 		x, y := &c.g.ids[a.id].node, &c.g.ids[b.id].node
@@ -57,8 +57,8 @@ func (c *Closure) sort(list []candidate) {
 	})
 }
 
-// candidates returns the identities that want accepts and that reach what dist counts to, not
-// counting those that do so only as every member of a group that their name implies does.
+// candidates returns the identities that want accepts and that reach the target of dist, except
+// those that do so only as every member of a group that their name implies does.
 func (c *Closure) candidates(dist []int64, want func(Node) bool) (list []candidate) {
 	for i := range c.g.ids {
 		id := &c.g.ids[i]
@@ -74,12 +74,11 @@ func (c *Closure) candidates(dist []int64, want func(Node) bool) (list []candida
 	return list
 }
 
-// Reaching returns, for every identity that can reach a goal and that want accepts, its
-// shortest path: fewest steps first, then fewest presumptions, then by name. Those that have
-// reached one come first, with no steps. limit bounds the paths (0: none), not the count, and
-// so do the steps there are for telling them.
-// What an identity reaches only as every member of a group that its name implies does is
-// left to that group.
+// Reaching returns, for every identity that can reach a goal and that want accepts, its shortest
+// path: fewest steps first, then fewest presumptions, then by name. Identities that are at a goal
+// come first, with no steps. limit bounds the paths (0: none), not the count, and so does the
+// budget of steps for them. What an identity reaches only as every member of a group that its name
+// implies does is reported for that group.
 func (c *Closure) Reaching(want func(Node) bool, limit int) (paths []Path, count int) {
 	list := c.candidates(c.dist, want)
 	c.sort(list)
@@ -101,9 +100,9 @@ func (c *Closure) Reaching(want func(Node) bool, limit int) (paths []Path, count
 	return paths, count
 }
 
-// TooLarge returns the identities that want accepts and that reach no goal as far as the steps
-// went: they, or whom they can become, have more than that, and may reach one. They are ordered
-// by name; limit bounds them (0: no limit), not the count.
+// TooLarge returns the identities that want accepts and that reach no goal within the budget of
+// steps: they, or identities they can become, have more rights than were followed, and may reach
+// one. They are sorted by name; limit bounds them (0: no limit), not the count.
 func (c *Closure) TooLarge(want func(Node) bool, limit int) (nodes []Node, count int) {
 	if c.open == nil {
 		return nil, 0
@@ -123,20 +122,21 @@ func (c *Closure) TooLarge(want func(Node) bool, limit int) (nodes []Node, count
 // Reached is what one subject can reach.
 type Reached struct {
 	Subject Node
-	Groups  []string // it counts as being in, those its name implies among them
+	Groups  []string // groups it counts as a member of, including those its name implies
 	// Goals are the shortest paths to the goals that are reached, the nearer one first;
-	// system:masters only when it is as near as cluster-admin.
+	// system:masters only if it is as near as cluster-admin.
 	Goals []Path
-	// Others are the shortest paths to identities and namespaces, nearest first, as many as
-	// were asked for of Count and as there were steps to tell. Members of groups stand for
-	// themselves; what everybody reached is in by name is left out.
+	// Others are the shortest paths to identities and namespaces, nearest first, as many as Count
+	// asks for and the budget of steps allows. Members of groups stand for themselves; groups that
+	// a reached identity's name implies are left out.
 	Others []Path
 	Count  int
-	// TooLarge: there is more than there were steps to follow, and it may reach more, or sooner.
+	// TooLarge means that the budget of steps ended before everything was followed: it may reach
+	// more, or sooner.
 	TooLarge bool
 }
 
-// Reach returns what a user, with groups beside those its name implies, can reach; with an
+// Reach returns what a user can reach, with groups in addition to those its name implies; with an
 // empty user, what being in the groups gives by itself.
 func (c *Closure) Reach(user string, groups []string, limit int) Reached {
 	r := c.walk(user, groups)
@@ -166,7 +166,7 @@ type arrival struct {
 
 func (r *walk) tooLarge() bool { return r.dist[goalOpen] < far }
 
-// tell tells the paths to the first ends, as long as there are steps.
+// tell builds the paths to the first ends, as long as there are steps.
 func (r *walk) tell(e *effort, ends []arrival, limit int) (paths []Path) {
 	for _, x := range first(ends, limit) {
 		if e.spent() {
@@ -184,7 +184,7 @@ func (r *walk) tell(e *effort, ends []arrival, limit int) (paths []Path) {
 	return paths
 }
 
-// walk goes from a subject to all it reaches.
+// walk goes from a subject to everything it reaches.
 func (c *Closure) walk(user string, groups []string) *walk {
 	w, own := c.subject(user, groups)
 	g := &graph{holdings: c.g.holdings, base: c.g}
@@ -199,8 +199,8 @@ func (c *Closure) walk(user string, groups []string) *walk {
 	goals := []int32{goalAdmin, goalMasters}
 	slices.SortStableFunc(goals, func(a, b int32) int { return cmp.Compare(r.dist[a], r.dist[b]) })
 	for _, v := range goals {
-		// A cluster administrator can impersonate system:masters; that is worth telling only of
-		// who gets there no later.
+		// A cluster administrator can impersonate system:masters; report that only for subjects
+		// that get there no later.
 		if r.dist[v] < far && (len(r.goals) == 0 || r.dist[goalMasters] <= r.dist[goalAdmin]) {
 			r.goals = append(r.goals, arrival{v: v})
 		}
@@ -209,7 +209,7 @@ func (c *Closure) walk(user string, groups []string) *walk {
 	return r
 }
 
-// arrivals are the identities and namespaces that were reached.
+// arrivals returns the identities and namespaces that were reached.
 func (r *walk) arrivals(start int32) {
 	g, dist, list := r.g, r.dist, []arrival(nil)
 	best := map[Node]int{}
@@ -246,8 +246,8 @@ func (r *walk) arrivals(start int32) {
 	r.others = list
 }
 
-// implied tells that a vertex is reached as a group that an identity reached before, or the
-// subject itself, is in by name.
+// implied reports whether a vertex is reached only as a group that the name of an identity reached
+// before, or of the subject itself, implies.
 func (g *graph) implied(by []int32, v int32, w who) bool {
 	at := g.vertex(v)
 	if slices.Contains(w.groups, g.ids[at.a].name) && g.ids[at.a].group {
@@ -261,7 +261,7 @@ func (g *graph) implied(by []int32, v int32, w who) bool {
 	return from.a != at.a || by[l.from] >= 0 && g.implied(by, l.from, w)
 }
 
-// subject puts together what a user and groups hold.
+// subject collects what a user and groups hold.
 func (c *Closure) subject(user string, groups []string) (who, []holding) {
 	w := who{user: user}
 	if user != "" {

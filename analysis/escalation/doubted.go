@@ -8,15 +8,16 @@ import (
 	"github.com/retrial-io/retrial/replay/state/content"
 )
 
-// Bounds are what everybody can reach under a policy of which some objects are one of two contents:
-// for certain, and if what grants more holds. They are immutable and safe for concurrent use.
+// Bounds are what every identity can reach under a policy in which some objects have one of two
+// contents: for certain, and if the content that grants more holds. They are immutable and safe for
+// concurrent use.
 type Bounds struct {
 	certain *Closure
-	most    *Closure // nil where nothing is doubted
+	most    *Closure // nil if nothing is in doubt
 	view    state.View
 }
 
-// NewBounds works out the closures of a view.
+// NewBounds computes the closures of a view.
 func NewBounds(view state.View, accounts Accounts) *Bounds {
 	b := &Bounds{certain: New(view.RBAC, accounts), view: view}
 	if view.Most != nil {
@@ -25,8 +26,8 @@ func NewBounds(view state.View, accounts Accounts) *Bounds {
 	return b
 }
 
-// Reaching is [Closure.Reaching] of what is certain, and behind it of those that reach a goal only
-// by what is in doubt: their paths say by what.
+// Reaching is [Closure.Reaching] of what is certain, followed by the identities that reach a goal
+// only by what is in doubt: their paths name it.
 func (b *Bounds) Reaching(want func(Node) bool, limit int) (paths []Path, count int) {
 	paths, count = b.certain.Reaching(want, limit)
 	if b.most == nil {
@@ -34,13 +35,13 @@ func (b *Bounds) Reaching(want func(Node) bool, limit int) (paths []Path, count 
 	}
 	surely := b.certain.reaching()
 	perhaps, more := b.most.Reaching(func(n Node) bool { return !surely[n] && (want == nil || want(n)) }, limit)
-	if len(paths) == count || limit > 0 && len(paths) == limit { // none of them is left untold
+	if len(paths) == count || limit > 0 && len(paths) == limit { // none was left out
 		paths = first(append(paths, b.mark(perhaps)...), limit)
 	}
 	return paths, count + more
 }
 
-// TooLarge is [Closure.TooLarge]; what more objects grant takes more steps.
+// TooLarge is [Closure.TooLarge] of what objects grant at most, which takes more steps.
 func (b *Bounds) TooLarge(want func(Node) bool, limit int) (nodes []Node, count int) {
 	if b.most == nil {
 		return b.certain.TooLarge(want, limit)
@@ -59,7 +60,7 @@ func (c *Closure) reaching() map[Node]bool {
 	return out
 }
 
-// Reach is [Closure.Reach] of what is certain, and behind it of what is reached only by what is in
+// Reach is [Closure.Reach] of what is certain, followed by what is reached only by what is in
 // doubt.
 func (b *Bounds) Reach(user string, groups []string, limit int) Reached {
 	out := b.certain.Reach(user, groups, limit)
@@ -88,7 +89,7 @@ func (b *Bounds) Reach(user string, groups []string, limit int) Reached {
 	return out
 }
 
-// first returns the first of a list, all where there is no limit.
+// first returns the first elements of a list, all of them if there is no limit.
 func first[T any](list []T, limit int) []T {
 	if limit > 0 && len(list) > limit {
 		return list[:limit]
@@ -96,7 +97,7 @@ func first[T any](list []T, limit int) []T {
 	return list
 }
 
-// mark notes on paths the objects in doubt that they rest on.
+// mark records on paths the objects in doubt that they rest on.
 func (b *Bounds) mark(paths []Path) []Path {
 	for i := range paths {
 		p := &paths[i]
@@ -108,7 +109,7 @@ func (b *Bounds) mark(paths []Path) []Path {
 	return paths
 }
 
-// rests notes the objects in doubt without which requests would not be granted.
+// rests records the objects in doubt without which requests would not be granted.
 func (p *Path) rests(view *state.View, requests []Request) {
 	for i := range requests {
 		var on []rbacindex.Key

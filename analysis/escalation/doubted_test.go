@@ -12,8 +12,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// TestBounds: what a lost answer may have opened is listed behind what is certain, with the objects
-// it rests on; what is certain anyway does not name them.
+// TestBounds: what a lost answer may have opened is listed after what is certain, with the objects
+// it rests on; paths that are certain do not name them.
 func TestBounds(t *testing.T) {
 	binding := func(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}}
@@ -24,14 +24,16 @@ func TestBounds(t *testing.T) {
 	}
 	all := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
 	objects := []any{
-		clusterRole("cluster-admin", all), clusterRole("pretend", rbacv1.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"root"}}),
+		clusterRole("cluster-admin", all), clusterRole("pretend", rbacv1.PolicyRule{Verbs: []string{"impersonate"}, APIGroups: []string{""},
+			Resources: []string{"users"}, ResourceNames: []string{"root"}}),
 		binding("admins", "cluster-admin", "root"), binding("b-admins", "cluster-admin", "root"),
 	}
 	certain := snapshot(t, objects...)
 	lost := []rbacindex.Key{
 		{Kind: rbacindex.KindClusterRoleBinding, Name: "a-dormant"}, {Kind: rbacindex.KindClusterRoleBinding, Name: "chain"},
 	}
-	view := state.View{RBAC: certain, Doubted: lost, Most: snapshot(t, append(objects, binding("a-dormant", "cluster-admin", "root", "sleeper"), binding("chain", "pretend", "eve"))...)}
+	view := state.View{RBAC: certain, Doubted: lost, Most: snapshot(t, append(objects, binding("a-dormant", "cluster-admin", "root",
+		"sleeper"), binding("chain", "pretend", "eve"))...)}
 	b := escalation.NewBounds(view, escalation.Accounts{})
 	lines := func(paths []escalation.Path) (out []string) {
 		for i := range paths {
@@ -71,7 +73,9 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	settled := escalation.NewBounds(state.View{RBAC: view.Most}, escalation.Accounts{})
-	if paths, count := settled.Reaching(person, 0); count != 3 || slices.ContainsFunc(paths, func(p escalation.Path) bool { return len(p.Doubted) > 0 }) {
+	if paths, count := settled.Reaching(person, 0); count != 3 || slices.ContainsFunc(paths, func(p escalation.Path) bool {
+		return len(p.Doubted) > 0
+	}) {
 		t.Errorf("settled: %q", lines(paths))
 	}
 }

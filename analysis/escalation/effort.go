@@ -2,27 +2,26 @@ package escalation
 
 import "github.com/retrial-io/retrial/rbacindex"
 
-// How much of a policy is followed. Whoever writes roles and bindings decides what names and
-// namespaces multiply to: docs/adr/0075. A step is a name compared or kept, a role or a namespace
-// looked at; a link counts as linkSteps, so that the memory of a closure is bounded as well.
+// Bounds on how much of a policy is followed. The authors of roles and bindings control what names
+// and namespaces multiply to: docs/adr/0075. A step is a name compared or kept, a role or a
+// namespace examined; a link counts as linkSteps, so the memory of a closure is bounded too.
 const (
 	allSteps   = 1 << 25 // of all roles and identities of a closure
 	mostSteps  = 1 << 22 // of one, and of the subject of Reach
-	leastSteps = 1 << 9  // of one, whatever others took
+	leastSteps = 1 << 9  // of one, whatever others used
 	linkSteps  = 16
 	roleSteps  = 32      // of a role that is kept as one to bind
-	tellSteps  = 1 << 22 // of telling the paths of an answer
-	stepSteps  = 64      // of a step told
+	tellSteps  = 1 << 22 // of building the paths of an answer
+	stepSteps  = 64      // of a step of a path
 )
 
-// effort is what is left for one role, one identity or one answer.
+// effort is the remaining budget of one role, one identity or one answer.
 type effort struct {
 	left int
-	open bool // what was looked at is itself not known to its end
+	open bool // what was followed is itself incomplete
 }
 
-// take uses n steps and reports whether that many were left. From the first time that they were
-// not, there are none.
+// take uses n steps and reports whether that many were left. After the first failure none remain.
 func (e *effort) take(n int) bool {
 	if e.left < n {
 		e.left = -1
@@ -34,17 +33,16 @@ func (e *effort) take(n int) bool {
 	return true
 }
 
-// spent reports that more was wanted than there was: what was found is so, and there may be
-// more.
+// spent reports whether the budget was exceeded: what was found is correct, and there may be more.
 func (e *effort) spent() bool { return e.left < 0 }
 
 // budget is the steps that the parts of a closure share.
 type budget struct{ left, most, least int }
 
-// usual is the budget of a closure, and of a subject that is asked about.
+// usual returns the budget of a closure, and of a subject that a request names.
 func usual() budget { return budget{left: allSteps, most: mostSteps, least: leastSteps} }
 
-// within runs a part of the work with its share of what is left, and reports whether all was
+// within runs a part of the work with its share of what remains, and reports whether everything was
 // found.
 func (b *budget) within(part func(*effort)) bool {
 	e := effort{left: max(b.least, min(b.most, b.left))}
@@ -54,7 +52,7 @@ func (b *budget) within(part func(*effort)) bool {
 	return !e.spent() && !e.open
 }
 
-// authorize asks a policy with the steps that are left.
+// authorize evaluates a policy within the remaining steps.
 func (e *effort) authorize(policy *rbacindex.Snapshot, a *rbacindex.Attributes) []rbacindex.Grant {
 	if e.spent() {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/retrial-io/retrial/test/policyshape"
 )
 
-// TestClosureWithFewSteps: with fewer steps than a policy takes, nothing that is said to be reached
-// is not, and whoever reaches more than is said is named as too large to check.
+// TestClosureWithFewSteps: with fewer steps than a policy takes, every reported path exists, and
+// every subject with an unreported path is reported as too large to check.
 func TestClosureWithFewSteps(t *testing.T) {
 	accounts := escalation.Accounts{There: []escalation.Account{{Namespace: "n", Name: "x"}, {Namespace: "m", Name: "x"}}}
 	nodes := func(paths []escalation.Path) map[escalation.Node]bool {
@@ -66,7 +66,8 @@ func TestClosureWithFewSteps(t *testing.T) {
 		for n := range want {
 			a, b := full.Reach(n.UserName(), groupsIfGroup(n), 0), few.Reach(n.UserName(), groupsIfGroup(n), 0)
 			if !b.TooLarge && (a.Count != b.Count || len(a.Goals) != len(b.Goals)) {
-				t.Errorf("seed %d: %s reaches %d others and %d goals, and %d and %d with few steps that are said to suffice", seed, n, a.Count, len(a.Goals), b.Count, len(b.Goals))
+				t.Errorf("seed %d: %s reaches %d others and %d goals, and %d and %d with few steps that are said to suffice", seed, n,
+					a.Count, len(a.Goals), b.Count, len(b.Goals))
 			}
 			if b.Count > a.Count || len(b.Goals) > 0 && len(a.Goals) == 0 {
 				t.Errorf("seed %d: %s reaches more with fewer steps", seed, n)
@@ -100,7 +101,8 @@ func hostile() map[string]func() ([]any, escalation.Accounts) {
 		return out
 	}
 	bind := func(name, role string, subjects []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
-		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
 	}
 	named := func(verb, group, resource, prefix string, n int) rbacv1.PolicyRule {
 		r := rule(verb, group, resource)
@@ -120,7 +122,8 @@ func hostile() map[string]func() ([]any, escalation.Accounts) {
 	}
 	return map[string]func() ([]any, escalation.Accounts){
 		"tokens of every account of a name": func() ([]any, escalation.Accounts) {
-			return []any{clusterRole("t", named("create", "", "serviceaccounts/token", "sa-", 100)), bind("b", "t", users(0, 20_000))}, accounts(300, 100)
+			return []any{clusterRole("t", named("create", "", "serviceaccounts/token", "sa-", 100)), bind("b", "t", users(0, 20_000))},
+				accounts(300, 100)
 		},
 		"names that differ from subject to subject": func() (out []any, _ escalation.Accounts) {
 			for i := range 40 {
@@ -155,7 +158,8 @@ func hostile() map[string]func() ([]any, escalation.Accounts) {
 			return append(out, bind("b", "r0", users(0, 2000))), escalation.Accounts{}
 		},
 		"every role in every namespace": func() (out []any, _ escalation.Accounts) {
-			out = append(out, clusterRole("binder", rule("create", rbacv1.GroupName, "rolebindings"), named("bind", rbacv1.GroupName, "clusterroles", "r", 3000), named("bind", rbacv1.GroupName, "roles", "r", 3000)))
+			out = append(out, clusterRole("binder", rule("create", rbacv1.GroupName, "rolebindings"), named("bind", rbacv1.GroupName,
+				"clusterroles", "r", 3000), named("bind", rbacv1.GroupName, "roles", "r", 3000)))
 			for i := range 3000 {
 				out = append(out, clusterRole(fmt.Sprint("r", i), rule("get", "", "secrets")))
 			}
@@ -166,17 +170,21 @@ func hostile() map[string]func() ([]any, escalation.Accounts) {
 				x := rule("create", "", "serviceaccounts/token")
 				x.ResourceNames = []string{fmt.Sprint("sa-", i+1)}
 				r := clusterRole(fmt.Sprint("r", i), slices.Repeat([]rbacv1.PolicyRule{x}, 20)...)
-				out = append(out, r, bind(fmt.Sprint("b", i), r.Name, []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns-0", Name: fmt.Sprint("sa-", i)}}))
+				out = append(out, r, bind(fmt.Sprint("b", i), r.Name, []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns-0",
+					Name: fmt.Sprint("sa-", i)}}))
 			}
-			out = append(out, clusterRole("cluster-admin", rule("*", "*", "*")), bind("end", "cluster-admin", []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns-0", Name: "sa-2000"}}))
+			out = append(out, clusterRole("cluster-admin", rule("*", "*", "*")), bind("end", "cluster-admin",
+				[]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "ns-0", Name: "sa-2000"}}))
 			return out, escalation.Accounts{}
 		},
 		"products": func() ([]any, escalation.Accounts) { return policyshape.Products().Objects, escalation.Accounts{} },
 		"namespaces of one subject": func() (out []any, _ escalation.Accounts) {
-			out = append(out, clusterRole("e", rule("escalate", rbacv1.GroupName, "roles"), rule("bind", rbacv1.GroupName, "clusterroles"), rule("update", rbacv1.GroupName, "rolebindings")))
+			out = append(out, clusterRole("e", rule("escalate", rbacv1.GroupName, "roles"), rule("bind", rbacv1.GroupName, "clusterroles"),
+				rule("update", rbacv1.GroupName, "rolebindings")))
 			for i := range 20_000 {
-				out = append(out, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("ns-", i), Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:authenticated"}},
-					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "e"}})
+				out = append(out, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("ns-", i), Name: "b"},
+					Subjects: []rbacv1.Subject{{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:authenticated"}},
+					RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "e"}})
 			}
 			return append(out, bind("b", "e", users(0, 5000))), escalation.Accounts{}
 		},
@@ -191,14 +199,15 @@ func alive() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestHostilePolicies: whatever a policy is, following it comes to an end with a bounded amount of
-// memory, and so does an answer; what a real subject beside it reaches is found.
+// TestHostilePolicies: following any policy terminates with a bounded amount of memory, and so does
+// an answer; what a real subject in it reaches is found.
 func TestHostilePolicies(t *testing.T) {
 	for name, made := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			objects, accounts := made()
-			objects = append(objects, clusterRole("mine", rule("*", "*", "*")), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mine"},
-				Subjects: []rbacv1.Subject{{Kind: "User", Name: "real"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "mine"}})
+			objects = append(objects, clusterRole("mine", rule("*", "*", "*")),
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mine"},
+					Subjects: []rbacv1.Subject{{Kind: "User", Name: "real"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "mine"}})
 			policy := snapshot(t, objects...)
 			idle := alive()
 			c := escalation.New(policy, accounts)
@@ -208,7 +217,8 @@ func TestHostilePolicies(t *testing.T) {
 			r := c.Reach("user-7", nil, 10_000)
 			told := alive() - idle - held
 			runtime.KeepAlive(policy)
-			t.Logf("%+v: %d steps, %d MiB; %d of %d paths, %d too large, one reaches %d (too large: %t), %d MiB", c.Sizes(), c.Taken(), held>>20, len(paths), count, large, r.Count, r.TooLarge, told>>20)
+			t.Logf("%+v: %d steps, %d MiB; %d of %d paths, %d too large, one reaches %d (too large: %t), %d MiB", c.Sizes(), c.Taken(),
+				held>>20, len(paths), count, large, r.Count, r.TooLarge, told>>20)
 			if held>>20 > 512 {
 				t.Errorf("a closure of %d MiB: %+v", held>>20, c.Sizes())
 			}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// place tells nodes of the graph apart. One of a namespace stands between who reaches it and
-// its service accounts, so that edges do not multiply.
+// place is the kind of a vertex. A namespace's vertex stands between those who reach it and its
+// service accounts, so that edges do not multiply.
 type place uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	atAllAccountsTaken
 	atAnyUser  // every user, impersonated
 	atAnyGroup // every group, impersonated
-	atAnybody  // everybody but system:masters, by a certificate
+	atAnybody  // everybody except system:masters, by a certificate
 )
 
 type vertex struct {
@@ -38,39 +38,39 @@ const everySpace = "*"
 const (
 	goalAdmin int32 = iota
 	goalMasters
-	goalOpen // not known: where more may be reached than there were steps to find
+	goalOpen // unknown: there more may be reached than the budget of steps could find
 )
 
-// link is an edge of the graph. What it takes is told by its way and the rest.
+// link is an edge of the graph. Its way and the other fields determine what it takes.
 type link struct {
 	from, to int32
 	way      int16
-	ns       string // where the rights hold
-	name     string // the one that is chosen; "" when any does
-	role     int32  // that is bound or rewritten; -1
+	ns       string // namespace where the rights hold
+	name     string // the name that is chosen; "" if any does
+	role     int32  // the role that is bound or rewritten; -1: none
 	by       manner // of bind and escalate
 }
 
-// stack is the roles an identity has bound to itself so far.
+// stack is the roles that an identity has bound to itself so far.
 type stack struct {
 	roles []boundRole
 }
 
-// boundRole is a role as an identity may bind it to itself.
+// boundRole is a role that an identity may bind to itself.
 type boundRole struct {
 	holding
 	by   manner
 	name string // of the binding that is written, "" for any
 }
 
-// who is an identity as it asks: its name, and the groups that is said to come with it.
+// who is an identity as requests carry it: its name, and its groups.
 type who struct {
 	node   Node
 	user   string
 	groups []string
 }
 
-// graph is edges between vertices. base is the part that is shared and not written to.
+// graph is edges between vertices. base is the shared part, which must not be modified.
 type graph struct {
 	*holdings
 	base     *graph
@@ -138,12 +138,12 @@ func (g *graph) stack(i int32) *stack {
 
 func (g *graph) link(l link) { g.links = append(g.links, l) }
 
-// member links at no cost.
+// member adds a link at no cost.
 func (g *graph) member(from, to int32) {
 	g.link(link{from: from, to: to, way: g.book.member, role: -1})
 }
 
-// who returns an identity of the policy as it asks.
+// who returns an identity of the policy as requests carry it.
 func (h *holdings) who(i int32) who {
 	id := &h.ids[i]
 	w := who{node: id.node}
@@ -158,10 +158,10 @@ func (h *holdings) who(i int32) who {
 	return w
 }
 
-// alone tells that a group impersonated is less than one whose name implies others.
+// alone reports whether a group impersonated is less than one whose name implies others.
 func alone(id *identity) bool { return id.group && strings.HasPrefix(id.name, groupAccounts+":") }
 
-// assumed is the vertex of an identity that is impersonated.
+// assumed returns the vertex of an identity that is impersonated.
 func (g *graph) assumed(i int32) int32 {
 	if alone(&g.ids[i]) {
 		return g.vertexOf(vertex{at: atAlone, a: i})
@@ -169,7 +169,7 @@ func (g *graph) assumed(i int32) int32 {
 	return g.vertexOf(vertex{at: atAssumed, a: i})
 }
 
-// newGraph links a policy.
+// newGraph builds the graph of a policy.
 func newGraph(h *holdings) *graph {
 	g := &graph{holdings: h}
 	for goal := range []int32{goalAdmin, goalMasters, goalOpen} {
@@ -225,7 +225,7 @@ func newGraph(h *holdings) *graph {
 	return g
 }
 
-// space is a vertex of a namespace.
+// space returns a vertex of a namespace.
 func (g *graph) space(ns string, at place) int32 {
 	i, _ := slices.BinarySearch(g.spaces, ns)
 	return g.vertexOf(vertex{at: at, a: int32(i)})

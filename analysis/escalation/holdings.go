@@ -19,14 +19,14 @@ const (
 	userAnonymous      = "system:anonymous"
 )
 
-// Account names a service account.
+// Account identifies a service account.
 type Account struct{ Namespace, Name string }
 
 // Accounts is what is known of service accounts.
 type Accounts struct {
 	There []Account
-	// Complete says that there are no others: tokens of one that a binding names all the same
-	// presume that somebody creates it.
+	// Complete means that there are no others: a token of one that a binding names nevertheless
+	// presumes that somebody creates it.
 	Complete bool
 }
 
@@ -37,7 +37,7 @@ type role struct {
 	admin  bool // all verbs on all resources
 	able   able
 	mask   mask
-	open   bool // it allows more than there were steps to find
+	open   bool // it allows more than the budget of steps could find
 }
 
 // mask is a set of abilities.
@@ -55,14 +55,14 @@ type holding struct {
 	role      int32
 }
 
-// identity is a user or a group with what bindings give it by name.
+// identity is a user or a group with what bindings grant it by name.
 type identity struct {
 	name   string
 	group  bool
 	node   Node
 	parent int32 // the group its name implies and that implies the others; -1: none
 	own    []holding
-	absent bool // a service account that is not there
+	absent bool // a service account that does not exist
 }
 
 type identityKey struct {
@@ -70,7 +70,7 @@ type identityKey struct {
 	group bool
 }
 
-// impliedGroup is the group that everybody of a name is in first; that implies the next.
+// impliedGroup returns the first group that a name implies; that one implies the next.
 func impliedGroup(name string, group bool) string {
 	switch {
 	case !group:
@@ -89,8 +89,8 @@ func impliedGroup(name string, group bool) string {
 	return groupAuthenticated
 }
 
-// splitAccount takes apart the name of a service account that there can be; every other name
-// is a plain user's to the apiserver.
+// splitAccount splits the name of a possible service account; to the apiserver every other name is
+// a plain user's.
 func splitAccount(user string) (namespace, name string, ok bool) {
 	namespace, name, ok = rbacindex.SplitServiceAccount(user)
 	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -99,7 +99,7 @@ func splitAccount(user string) (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
-// subjectName is whom a binding's subject names.
+// subjectName returns whom a binding's subject names.
 func subjectName(s *rbacv1.Subject, namespace string) (name string, group, ok bool) {
 	switch s.Kind {
 	case rbacv1.UserKind:
@@ -117,7 +117,7 @@ func subjectName(s *rbacv1.Subject, namespace string) (name string, group, ok bo
 	return "", false, false
 }
 
-// holdings is a policy turned to who holds what.
+// holdings is a policy indexed by who holds what.
 type holdings struct {
 	book  *rulebook
 	rbac  *rbacindex.Snapshot
@@ -130,13 +130,13 @@ type holdings struct {
 	spaces   []string           // namespaces with a service account or a RoleBinding, sorted
 	accounts map[string][]int32 // by namespace
 	called   map[string][]int32 // by name, for rights that hold everywhere for one name
-	// bound are the roles that bindings name, by the bindings' namespace: whoever may change
+	// bound are the roles that bindings name, by the bindings' namespace: a subject that may change
 	// any of those bindings may take any of these.
 	bound map[string]map[int32]bool
 	// in are the roles that exist, by namespace; "" for ClusterRoles.
 	in     map[string][]int32
 	admins []int32 // the ClusterRoles with all rights
-	admin  int32   // one of them, cluster-admin before others; -1: none
+	admin  int32   // one of them, preferably cluster-admin; -1: none
 	held   map[heldBy]struct{}
 	steps  budget
 }
@@ -149,7 +149,8 @@ type heldBy struct {
 
 func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts, steps budget) *holdings {
 	h := &holdings{book: newRulebook(), rbac: rbac, known: map[rbacindex.Key]int32{}, at: map[identityKey]int32{},
-		accounts: map[string][]int32{}, called: map[string][]int32{}, bound: map[string]map[int32]bool{}, in: map[string][]int32{}, admin: -1, held: map[heldBy]struct{}{}, steps: steps}
+		accounts: map[string][]int32{}, called: map[string][]int32{}, bound: map[string]map[int32]bool{}, in: map[string][]int32{},
+		admin: -1, held: map[heldBy]struct{}{}, steps: steps}
 	var bindings []rbacindex.Key
 	var roles []rbacindex.Key
 	rbac.All(func(k rbacindex.Key, _ any) bool {
@@ -160,7 +161,7 @@ func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts, steps budget) *hol
 		}
 		return true
 	})
-	// The index visits in no order; numbers, and with them ties between paths, must not change.
+	// The index visits in no order; numbers, and with them ties between paths, must be stable.
 	slices.SortFunc(roles, compareKeys)
 	slices.SortFunc(bindings, compareKeys)
 	for _, k := range roles {
@@ -199,7 +200,7 @@ func compareKeys(a, b rbacindex.Key) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// roleOf numbers a role, whether it exists or not.
+// roleOf numbers a role, existing or not.
 func (h *holdings) roleOf(k rbacindex.Key) int32 {
 	if i, ok := h.known[k]; ok {
 		return i
@@ -280,7 +281,7 @@ func (h *holdings) binding(k rbacindex.Key) {
 	case ref.Kind == "Role" && k.Namespace != "":
 		of.Kind, of.Namespace = rbacindex.KindRole, k.Namespace
 	case ref.Kind != "ClusterRole":
-		return // of a kind there is not: it gives nothing, and cannot be changed
+		return // unknown kind: it grants nothing and cannot be changed
 	}
 	r := h.roleOf(of)
 	if h.bound[k.Namespace] == nil {
@@ -300,8 +301,8 @@ func (h *holdings) binding(k rbacindex.Key) {
 	}
 }
 
-// inherited are the holdings of the groups an identity's name implies; none are asked for where
-// it has nothing of its own.
+// inherited returns the holdings of the groups an identity's name implies; none are computed if it
+// holds nothing itself.
 func (h *holdings) inherited(i int32, e *effort) []holding {
 	if len(h.ids[i].own) == 0 {
 		return nil

@@ -12,26 +12,27 @@ type Edge string
 
 // Ways. docs/escalations.md says what each takes, gives and presumes.
 const (
-	Bind          Edge = "bind"           // write a binding to a role one may bind
-	Escalate      Edge = "escalate"       // change a role one holds, to whatever
-	Impersonate   Edge = "impersonate"    // make requests as somebody else
+	Bind          Edge = "bind"           // write a binding to a role that the subject may bind
+	Escalate      Edge = "escalate"       // rewrite a role that the subject holds
+	Impersonate   Edge = "impersonate"    // make requests as another user
 	PodCreate     Edge = "pod-create"     // run a pod as any service account of the namespace
 	WorkloadWrite Edge = "workload-write" // have a controller run one
 	TokenRequest  Edge = "token-request"  // ask for a service account's token
 	SecretToken   Edge = "secret-token"   // have one written into a Secret, or read it there
-	PodExec       Edge = "pod-exec"       // take a running pod's token
-	NodeProxy     Edge = "node-proxy"     // the same by the kubelets
+	PodExec       Edge = "pod-exec"       // take the token of a running pod
+	NodeProxy     Edge = "node-proxy"     // the same through the kubelets
 	CSRSign       Edge = "csr-sign"       // have a client certificate signed
 	WebhookWrite  Edge = "webhook-write"  // change or read what others write
-	PolicyWrite   Edge = "policy-write"   // the same by an admission policy
+	PolicyWrite   Edge = "policy-write"   // the same through an admission policy
 )
 
 // Edges returns all ways, in the order in which paths of equal length prefer them.
 func Edges() []Edge {
-	return []Edge{Bind, Escalate, TokenRequest, Impersonate, SecretToken, PodCreate, WorkloadWrite, CSRSign, PodExec, NodeProxy, PolicyWrite, WebhookWrite}
+	return []Edge{Bind, Escalate, TokenRequest, Impersonate, SecretToken, PodCreate, WorkloadWrite, CSRSign, PodExec, NodeProxy,
+		PolicyWrite, WebhookWrite}
 }
 
-// Kind tells what a path leads over.
+// Kind is the kind of a node on a path.
 type Kind string
 
 // Kinds of nodes.
@@ -41,16 +42,16 @@ const (
 	ServiceAccount Kind = "ServiceAccount"
 	// Namespace stands for everything in one namespace.
 	Namespace Kind = "Namespace"
-	// Bound is the identity before it, with roles it has bound to itself.
+	// Bound is the preceding identity with roles that it has bound to itself.
 	Bound Kind = "Bound"
-	// Goal is one of the two ends, by its name.
+	// Goal is one of the two goals, by name.
 	Goal Kind = "Goal"
 )
 
-// Goals: their names.
+// Names of goals.
 const (
 	ClusterAdmin = "cluster-admin"  // all verbs on all resources, by RBAC
-	Masters      = "system:masters" // everything, whatever RBAC says
+	Masters      = "system:masters" // everything, regardless of RBAC
 )
 
 // Node is an identity, a namespace or a goal.
@@ -60,7 +61,7 @@ type Node struct {
 	Name      string `json:"name"`
 }
 
-// String returns the node as it is read: "ServiceAccount kube-system/x", "cluster-admin".
+// String formats the node: "ServiceAccount kube-system/x", "cluster-admin".
 func (n Node) String() string {
 	switch n.Kind {
 	case Goal:
@@ -74,10 +75,11 @@ func (n Node) String() string {
 }
 
 func (n *Node) compare(m *Node) int {
-	return cmp.Or(strings.Compare(string(n.Kind), string(m.Kind)), strings.Compare(n.Namespace, m.Namespace), strings.Compare(n.Name, m.Name))
+	return cmp.Or(strings.Compare(string(n.Kind), string(m.Kind)), strings.Compare(n.Namespace, m.Namespace), strings.Compare(n.Name,
+		m.Name))
 }
 
-// UserName is the name requests of a User or ServiceAccount carry, "" for other nodes.
+// UserName returns the name requests of a User or ServiceAccount carry, "" for other nodes.
 func (n Node) UserName() string {
 	switch n.Kind {
 	case User:
@@ -88,18 +90,18 @@ func (n Node) UserName() string {
 	return ""
 }
 
-// System tells whether the node is of Kubernetes itself: a name that begins with "system:",
-// a service account of kube-system, a member of which is no business of who owns workloads.
+// System reports whether the node is of Kubernetes itself: a name that begins with "system:", a
+// service account of kube-system, members that workload owners need not care about.
 func (n Node) System() bool {
 	return strings.HasPrefix(n.Name, "system:") || n.Kind == ServiceAccount && n.Namespace == "kube-system"
 }
 
-// Request is one request a step takes, with everything that grants it.
+// Request is one request that a step takes, with everything that grants it.
 type Request struct {
-	Attributes rbacindex.Attributes // of the identity the step starts from; groups without implied ones left out
+	Attributes rbacindex.Attributes // of the identity the step starts from; without implied groups
 	// Grants are all granting paths, ordered by role and binding.
 	Grants []rbacindex.Grant
-	// Role grants it where Grants are none: one that an earlier step has bound or rewritten. Its
+	// Role grants it if Grants is empty: a role that an earlier step has bound or rewritten. Its
 	// Name is "" for one that was made for the purpose.
 	Role *rbacindex.Key
 
@@ -111,43 +113,44 @@ type Step struct {
 	Edge Edge
 	From Node
 	To   Node
-	// Impersonated: From is assumed by impersonation; the requests carry its name in headers.
+	// Impersonated means that From is assumed by impersonation; the requests carry its name in
+	// headers.
 	Impersonated bool
-	// Namespace is where the step's rights hold and it was taken, "" for the whole cluster.
+	// Namespace is where the step is taken and its rights hold, "" for the whole cluster.
 	Namespace string
-	// Roles are those that a bind step binds, or the one that an escalate step rewrites.
+	// Roles are the roles that a bind step binds, or the role that an escalate step rewrites.
 	Roles []RoleAt
-	// Requests are allowed together: all of them are needed.
+	// Requests must all be allowed.
 	Requests []Request
-	// Presumes says what there must be beside the rights; nothing when they suffice.
+	// Presumes lists what must exist besides the rights; empty if they suffice.
 	Presumes []string
 }
 
-// RoleAt is a role as held: with a namespace, by a RoleBinding there.
+// RoleAt is a role as held: with a namespace if by a RoleBinding there.
 type RoleAt struct {
 	Role      rbacindex.Key
 	Namespace string
 }
 
-// Path is a way from a subject to a node, by as few steps as there are, and among those by as
-// few that presume something.
+// Path is a way from a subject to a node, with the fewest steps, and of those with the fewest
+// presumptions.
 type Path struct {
 	From  Node
 	To    Node
 	Steps []Step
-	// Holds is the right that makes the last identity a cluster administrator, where that is
-	// not what the last step gave it; nothing for other ends.
+	// Holds is the right that makes the last identity a cluster administrator, if the last step did
+	// not give it; empty for other ends.
 	Holds []Request
-	// Doubted are objects it rests on that are one of two contents, of which not both give what it
-	// takes: a write of theirs may have been done, and its answer was lost. None of a [Closure]'s paths
-	// has any.
+	// Doubted are objects that the path rests on and that have one of two contents, only one of which
+	// grants what it takes: a write of them may have been done, and its answer was lost. A [Closure]'s
+	// paths have none.
 	Doubted []rbacindex.Key
-	// TooLarge: telling it took more steps than there were, so that the last of its steps, or what
-	// grants their requests, are not told.
+	// TooLarge means that building the path exhausted the budget of steps: the last of its steps,
+	// or the grants of their requests, are missing.
 	TooLarge bool
 }
 
-// Presumptions counts what the steps take beside rights.
+// Presumptions counts what the steps presume besides rights.
 func (p *Path) Presumptions() int {
 	n := 0
 	for i := range p.Steps {

@@ -49,7 +49,7 @@ func snapshot(tb testing.TB, objects ...any) *rbacindex.Snapshot {
 	return s
 }
 
-// line writes a path as a person reads it.
+// line formats a path as a person reads it.
 func line(p *escalation.Path) string {
 	var b strings.Builder
 	b.WriteString(p.From.String())
@@ -84,7 +84,7 @@ func (r right) String() string {
 	return strings.TrimSpace(strings.Join([]string{r.verb, r.resource, r.name, r.in}, " "))
 }
 
-// give makes a role and a binding of its own for each right of a user.
+// give creates a role and a binding for each right of a user.
 func give(user string, rights ...right) []any {
 	var out []any
 	subject := []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}}
@@ -100,22 +100,25 @@ func give(user string, rights ...right) []any {
 				&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subject, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name}})
 			continue
 		}
-		out = append(out, clusterRole(name, rule), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subject, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name}})
+		out = append(out, clusterRole(name, rule), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subject,
+			RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name}})
 	}
 	return out
 }
 
-// ground is a policy with somebody to become: the service account n/robot, the user boss and
+// ground returns a policy with somebody to become: the service account n/robot, the user boss and
 // the group bosses are cluster administrators.
 func ground() []any {
 	return []any{
 		clusterRole("cluster-admin", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}),
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "admins"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "n", Name: "robot"}, {Kind: "User", Name: "boss"}, {Kind: "Group", Name: "bosses"}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "admins"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole",
+			Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "n", Name: "robot"}, {Kind: "User", Name: "boss"},
+				{Kind: "Group", Name: "bosses"}}},
 	}
 }
 
-// shortest is the one path of a user to a goal, "" when there is none.
+// shortest returns the one path of a user to a goal, "" if there is none.
 func shortest(t *testing.T, c *escalation.Closure, user string) string {
 	t.Helper()
 	paths, _ := c.Reaching(func(n escalation.Node) bool { return n.Kind == escalation.User && n.Name == user }, 0)
@@ -126,7 +129,8 @@ func shortest(t *testing.T, c *escalation.Closure, user string) string {
 		}
 		return ""
 	}
-	if len(reached.Goals) == 0 || len(reached.Goals[0].Steps) != len(paths[0].Steps) || reached.Goals[0].Presumptions() != paths[0].Presumptions() {
+	if len(reached.Goals) == 0 || len(reached.Goals[0].Steps) != len(paths[0].Steps) ||
+		reached.Goals[0].Presumptions() != paths[0].Presumptions() {
 		t.Errorf("asked by itself %s reaches %d goals; with all others %s", user, len(reached.Goals), line(&paths[0]))
 	}
 	valid(t, &paths[0])

@@ -6,7 +6,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// path tells the steps of a walk through the graph, as many as there are steps of effort for.
+// path builds the steps of a walk through the graph, as far as the budget of steps allows.
 func (g *graph) path(e *effort, w who, links []*link) Path {
 	p := Path{From: w.node}
 	t := teller{g: g, e: e, who: w, at: vertex{at: atHeld, a: -1}, settled: true}
@@ -35,7 +35,7 @@ func (g *graph) path(e *effort, w who, links []*link) Path {
 		before, of = append(before, t), append(of, l)
 		t.arrive(l.to)
 		absent := g.absent(l)
-		// Nodes that stand for many are passed at once: the step ends at the one it is for.
+		// Nodes that stand for many are passed through: the step ends at the one that is needed.
 		for !t.settled && i+1 < len(links) {
 			i++
 			absent = absent || g.absent(links[i])
@@ -67,7 +67,7 @@ func (g *graph) path(e *effort, w who, links []*link) Path {
 	if t.at == (vertex{at: atGoal, a: goalAdmin}) && (len(links) == 0 || links[len(links)-1].way == g.book.member) {
 		p.Holds = []Request{t.ask(g.book.list[g.book.admin].attributes("", ""))}
 	}
-	// Which of the roles it may bind are needed is told by what follows.
+	// The rest of the path determines which of the roles it may bind are needed.
 	var needs []needed
 	note := func(requests []Request) {
 		for i := range requests {
@@ -103,13 +103,13 @@ func (g *graph) path(e *effort, w who, links []*link) Path {
 	return p
 }
 
-// needed is a role out of a stack.
+// needed is a needed role of a stack.
 type needed struct {
 	stack *stack
 	holding
 }
 
-// teller walks along a path as whoever makes its requests.
+// teller follows a path as the identity that makes its requests.
 type teller struct {
 	g       *graph
 	e       *effort
@@ -122,7 +122,7 @@ type teller struct {
 	settled bool // at is an identity, or an end
 }
 
-// node is who makes the next step's requests.
+// node returns who makes the next step's requests.
 func (t *teller) node() Node {
 	if t.space != "" {
 		return Node{Kind: Namespace, Name: t.space}
@@ -130,13 +130,13 @@ func (t *teller) node() Node {
 	return t.who.node
 }
 
-// become makes another identity the one that asks.
+// become makes another identity the one that makes requests.
 func (t *teller) become(w who, assumed bool) {
 	t.who, t.assumed, t.settled = w, assumed, true
 	t.space, t.given, t.stacks = "", nil, nil
 }
 
-// arrive goes to what a vertex stands for.
+// arrive moves to what a vertex stands for.
 func (t *teller) arrive(v int32) {
 	t.at, t.settled = t.g.vertex(v), false
 	switch t.at.at {
@@ -154,7 +154,7 @@ func (t *teller) arrive(v int32) {
 	}
 }
 
-// pass goes on at no cost. An identity stays who it is, whatever it is a member of.
+// pass moves on at no cost. An identity stays who it is, whatever it is a member of.
 func (t *teller) pass(v int32) {
 	to := t.g.vertex(v)
 	if t.settled {
@@ -167,7 +167,7 @@ func (t *teller) pass(v int32) {
 	t.arrive(v)
 }
 
-// end is what has been come to.
+// end returns the node that has been reached.
 func (t *teller) end() Node {
 	switch t.at.at {
 	case atGoal:
@@ -183,7 +183,7 @@ func (t *teller) end() Node {
 	return t.node()
 }
 
-// ask makes a request, with all that grants it.
+// ask adds a request and everything that grants it.
 func (t *teller) ask(a rbacindex.Attributes) Request {
 	a.User, a.Groups = t.who.user, t.who.groups
 	r := Request{Attributes: a}
@@ -204,10 +204,10 @@ func (t *teller) ask(a rbacindex.Attributes) Request {
 	return r
 }
 
-// allowed tells whether anything grants a request.
+// allowed reports whether anything grants a request.
 func (r *Request) allowed() bool { return len(r.Grants) > 0 || r.Role != nil }
 
-// askAny makes the first of several requests that is allowed.
+// askAny adds the first of several requests that is allowed.
 func (t *teller) askAny(any []ability, namespace string, names ...string) Request {
 	var first Request
 	for i, what := range any {
@@ -224,7 +224,7 @@ func (t *teller) askAny(any []ability, namespace string, names ...string) Reques
 	return first
 }
 
-// allows tells whether a role's rules allow a request.
+// allows reports whether a role's rules allow a request.
 func (h *holdings) allows(e *effort, k rbacindex.Key, a *rbacindex.Attributes) bool {
 	o, ok := h.rbac.Get(k)
 	if !ok || !e.take(1) {
@@ -242,7 +242,7 @@ func (h *holdings) allows(e *effort, k rbacindex.Key, a *rbacindex.Attributes) b
 	return false
 }
 
-// goes tells the requests of a way of the rulebook.
+// goes adds the requests of a way of the rulebook.
 func (t *teller) goes(s *Step, l *link) {
 	w := &t.g.book.ways[l.way]
 	ns := l.ns
@@ -263,7 +263,7 @@ func (t *teller) goes(s *Step, l *link) {
 	}
 }
 
-// assumesGroup tells what impersonating a group takes.
+// assumesGroup adds what impersonating a group takes.
 func (t *teller) assumesGroup(s *Step, l *link) {
 	b := t.g.book
 	s.Requests = append(s.Requests, t.askAny([]ability{b.impGroups}, "", s.To.Name))
@@ -275,7 +275,7 @@ func (t *teller) assumesGroup(s *Step, l *link) {
 	s.Requests = append(s.Requests, r)
 }
 
-// binding tells how a binding is written.
+// binding adds how a binding is written.
 func (t *teller) binding(by manner, ns, name string) []Request {
 	w := t.g.book.clusterBindings()
 	if ns != "" {
@@ -296,7 +296,7 @@ func (t *teller) writes(w writes, by manner, ns, name string) []Request {
 	return []Request{create("")}
 }
 
-// bind tells what binding a role takes.
+// bind adds what binding a role takes.
 func (t *teller) bind(s *Step, r boundRole) {
 	g := t.g
 	k := g.roles[r.role].key
@@ -312,7 +312,7 @@ func (t *teller) bind(s *Step, r boundRole) {
 	s.Requests = append(s.Requests, t.askAny([]ability{verb}, r.namespace, k.Name))
 }
 
-// binds tells the same of those roles that the rest of the path needs.
+// binds does the same for those roles that the rest of the path needs.
 func (t *teller) binds(s *Step, of *stack, needs []needed) {
 	for _, r := range of.roles {
 		if t.e.take(len(needs)) && slices.Contains(needs, needed{of, r.holding}) {
@@ -325,7 +325,7 @@ func (t *teller) binds(s *Step, of *stack, needs []needed) {
 	}
 }
 
-// bindingTo is the first binding to a role in a scope.
+// bindingTo returns the first binding to a role in a scope.
 func (h *holdings) bindingTo(e *effort, k rbacindex.Key, ns string) string {
 	name := ""
 	h.rbac.ReferencingRole(k, func(b rbacindex.Key) bool {
@@ -337,7 +337,7 @@ func (h *holdings) bindingTo(e *effort, k rbacindex.Key, ns string) string {
 	return name
 }
 
-// rewrites tells what rewriting a role takes, and which of the roles bound before it is.
+// rewrites adds what rewriting a role takes, and finds which of the roles bound before it needs.
 func (t *teller) rewrites(s *Step, l *link) needed {
 	g, b := t.g, t.g.book
 	w, verb := b.clusterRoles(), b.escCluster
@@ -373,7 +373,7 @@ func (t *teller) rewrites(s *Step, l *link) needed {
 	return needed{}
 }
 
-// renews tells what making a role and binding it takes.
+// renews adds what creating a role and binding it takes.
 func (t *teller) renews(s *Step, l *link, w writes, escalate ability) {
 	b := t.g.book
 	bind, name := b.bindCluster, ""

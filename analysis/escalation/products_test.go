@@ -12,8 +12,8 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// TestClosureOfProducts: what 300 bindings of 60 roles give 100 subjects alike is put together
-// once, not for each.
+// TestClosureOfProducts: what 300 bindings of 60 roles give 100 subjects alike is computed once,
+// not for each.
 func TestClosureOfProducts(t *testing.T) {
 	var objects []any
 	var subjects []rbacv1.Subject
@@ -23,7 +23,8 @@ func TestClosureOfProducts(t *testing.T) {
 	for i := range 60 {
 		r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("role-", i)}}
 		for j := range 20 {
-			rule := rbacv1.PolicyRule{APIGroups: []string{"", rbacv1.GroupName, "apps"}, Resources: []string{"pods", "secrets", "deployments", "clusterroles", "serviceaccounts/token"},
+			rule := rbacv1.PolicyRule{APIGroups: []string{"", rbacv1.GroupName, "apps"}, Resources: []string{"pods", "secrets",
+				"deployments", "clusterroles", "serviceaccounts/token"},
 				Verbs: []string{"get", "create", "update", "patch", "bind"}}
 			for k := range 60 {
 				rule.ResourceNames = append(rule.ResourceNames, fmt.Sprintf("n%d-%d", (i+j)%80, k))
@@ -32,8 +33,9 @@ func TestClosureOfProducts(t *testing.T) {
 		}
 		objects = append(objects, r)
 		for j := range 5 {
-			objects = append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d-%d", i, j)}, Subjects: subjects,
-				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.Name}})
+			objects = append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d-%d", i, j)},
+				Subjects: subjects,
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.Name}})
 		}
 	}
 	s, err := rbacindex.New(objects...)

@@ -2,13 +2,13 @@ package escalation
 
 import "container/heap"
 
-// far is further than any path.
+// far is longer than any path.
 const far = int64(1) << 60
 
-// stepCost puts one step above any number of presumptions; paths have fewer than 256.
+// stepCost makes one step cost more than any number of presumptions; paths have fewer than 256.
 const stepCost = 256
 
-// cost of a link: steps first, then what is presumed.
+// cost returns the cost of a link: steps first, then presumptions.
 func (g *graph) cost(l *link) int64 {
 	var c int64
 	if l.way != g.book.member {
@@ -22,13 +22,13 @@ func (g *graph) cost(l *link) int64 {
 	return c
 }
 
-// absent tells whether a link leads to a token of a service account that is not there.
+// absent reports whether a link leads to a token of a service account that does not exist.
 func (g *graph) absent(l *link) bool {
 	to := g.vertex(l.to)
 	return to.at == atHeld && g.ids[to.a].absent && (l.way != g.book.member || g.vertex(l.from).at == atAccounts)
 }
 
-// adjacency is links by one of their ends.
+// adjacency is a set of links indexed by one of their ends.
 type adjacency struct {
 	first []int32 // by vertex, one more than there are
 	links []int32
@@ -92,9 +92,9 @@ func (f *frontier) next() (int32, int64) {
 	return x.v, x.far
 }
 
-// toGoals returns, for each vertex, how far the nearest of the goals is and the link to take;
-// -1 at a goal and where there is none. Of links as good as each other it is that of the edge
-// named first by Edges, and then the one made first.
+// toGoals returns, for each vertex, how far the nearest of the goals is and the link to take; -1 at
+// a goal and where there is none. Of equally good links it prefers the edge that comes first in
+// Edges, then the one added first.
 func (g *graph) toGoals(goals ...int32) (dist []int64, take []int32) {
 	n := len(g.vertices)
 	in := adjacent(n, g.links, func(l *link) int32 { return l.to })
@@ -161,7 +161,8 @@ func (g *graph) from(start int32, out *adjacency) (dist []int64, by []int32) {
 			continue
 		}
 		relax := func(i int32, l *link) {
-			if e := d + g.cost(l); e < dist[l.to] || e == dist[l.to] && v != l.to && by[l.to] >= 0 && d < dist[l.to] && g.rank(l) < g.rank(g.linkAt(by[l.to])) {
+			if e := d + g.cost(l); e < dist[l.to] || e == dist[l.to] && v != l.to && by[l.to] >= 0 && d < dist[l.to] &&
+				g.rank(l) < g.rank(g.linkAt(by[l.to])) {
 				if e < dist[l.to] {
 					f.add(l.to, e)
 				}

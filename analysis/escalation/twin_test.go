@@ -10,8 +10,8 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// twin works out escalations by asking, for every state somebody can be in, for every request
-// of every way, whether the policy allows it: the same rules as the closure, without its index.
+// twin computes escalations by asking, for every state a subject can be in, for every request of
+// every way, whether the policy allows it: the same rules as the closure, without its index.
 type twin struct {
 	policy     *rbacindex.Snapshot
 	namespaces []string
@@ -31,7 +31,7 @@ type asked struct {
 
 const unheard = "unheard-of"
 
-// being is what somebody has come to.
+// being is what a subject has become.
 type being struct {
 	user   string
 	groups string // joined
@@ -88,7 +88,8 @@ func (t *twin) may(b *being, onlyBound bool, verb, group, resource, sub, ns, nam
 	if ok, known := t.allowed[key]; known {
 		return ok
 	}
-	a := rbacindex.Attributes{User: b.user, Groups: strings.Split(b.groups, ","), ResourceRequest: true, Verb: verb, APIGroup: group, Resource: resource, Subresource: sub, Namespace: ns, Name: name}
+	a := rbacindex.Attributes{User: b.user, Groups: strings.Split(b.groups, ","), ResourceRequest: true, Verb: verb, APIGroup: group,
+		Resource: resource, Subresource: sub, Namespace: ns, Name: name}
 	ok := !onlyBound && t.policy.Authorize(&a, nil).Allowed
 	for _, r := range b.roles {
 		o, exists := t.policy.Get(r.role)
@@ -110,7 +111,7 @@ func (t *twin) may(b *being, onlyBound bool, verb, group, resource, sub, ns, nam
 	return ok
 }
 
-// edge is a way out of a being: to one, or to a goal.
+// edge leads from a being to another, or to a goal.
 type edge struct {
 	to   being
 	goal bool
@@ -184,7 +185,8 @@ func (t *twin) out(b being) []edge {
 		accounts(ns, some(func(x string) bool {
 			return may("create", "", "secrets", "", ns, x) && may("patch", "", "secrets", "", ns, x)
 		}), twinStep)
-		for _, r := range []string{"/pods", "apps/deployments", "apps/daemonsets", "apps/statefulsets", "apps/replicasets", "/replicationcontrollers", "batch/jobs", "batch/cronjobs"} {
+		for _, r := range []string{"/pods", "apps/deployments", "apps/daemonsets", "apps/statefulsets", "apps/replicasets",
+			"/replicationcontrollers", "batch/jobs", "batch/cronjobs"} {
 			group, resource, _ := strings.Cut(r, "/")
 			fresh, there := makes(group, resource, ns)
 			accounts(ns, fresh, twinStep)
@@ -200,12 +202,15 @@ func (t *twin) out(b being) []edge {
 		fresh, there := makes(groupAdmission, r, "")
 		accounts("", fresh || there, twinStep+1)
 	}
-	accounts("", may("create", groupAdmission, "mutatingadmissionpolicies", "", "", "") && may("create", groupAdmission, "mutatingadmissionpolicybindings", "", "", "") ||
+	accounts("", may("create", groupAdmission, "mutatingadmissionpolicies", "", "", "") && may("create", groupAdmission,
+		"mutatingadmissionpolicybindings", "", "", "") ||
 		some(func(x string) bool { return anyOf(change, groupAdmission, "mutatingadmissionpolicies", "", "", x) }), twinStep+1)
-	if (may("approve", groupCerts, "signers", "", "", "kubernetes.io/kube-apiserver-client") || may("approve", groupCerts, "signers", "", "", "kubernetes.io/*")) && some(func(x string) bool {
+	if (may("approve", groupCerts, "signers", "", "", "kubernetes.io/kube-apiserver-client") || may("approve", groupCerts, "signers", "",
+		"", "kubernetes.io/*")) && some(func(x string) bool {
 		return anyOf(change, groupCerts, "certificatesigningrequests", "approval", "", x) &&
 			(may("create", groupCerts, "certificatesigningrequests", "", "", "") ||
-				may("create", groupCerts, "certificatesigningrequests", "", "", x) && may("patch", groupCerts, "certificatesigningrequests", "", "", x))
+				may("create", groupCerts, "certificatesigningrequests", "", "", x) && may("patch", groupCerts, "certificatesigningrequests",
+					"", "", x))
 	}) {
 		for _, u := range t.users {
 			out = append(out, edge{to: userBeing(u, true), cost: twinStep + 1})
@@ -362,7 +367,7 @@ func (t *twin) holds(b *being, k rbacindex.Key) (out []string) {
 	return out
 }
 
-// far is the least cost of everybody that is reached, by name, of namespaces, and of "goal".
+// far returns the least cost of everybody that is reached, by name, of namespaces, and of "goal".
 func (t *twin) far(from being) map[string]int {
 	out := map[string]int{}
 	dist := map[string]int{from.key(): 0}

@@ -21,8 +21,10 @@ func valid(t *testing.T, p *escalation.Path) {
 			if g.SubjectKind() == "ServiceAccount" {
 				named = "system:serviceaccount:" + g.SubjectNamespace() + ":" + named
 			}
-			if g.SubjectKind() == "Group" && !slices.Contains(r.Attributes.Groups, named) || g.SubjectKind() != "Group" && r.Attributes.User != named {
-				t.Errorf("%s: a grant to %s %s for a request of %s in %q", line(p), g.SubjectKind(), named, r.Attributes.User, r.Attributes.Groups)
+			if g.SubjectKind() == "Group" && !slices.Contains(r.Attributes.Groups, named) || g.SubjectKind() != "Group" &&
+				r.Attributes.User != named {
+				t.Errorf("%s: a grant to %s %s for a request of %s in %q", line(p), g.SubjectKind(), named, r.Attributes.User,
+					r.Attributes.Groups)
 			}
 		}
 		if len(r.Grants) > 0 {

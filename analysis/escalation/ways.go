@@ -7,9 +7,9 @@ type naming uint8
 
 const (
 	free   naming = iota // the request has no name, as on create
-	chosen               // whoever goes the way chooses one name, the same in all its wants
+	chosen               // the subject chooses one name, the same in all wants of the way
 	target               // the name of the account that is reached
-	signer               // the signer of client certificates, or all of its domain
+	signer               // the signer of client certificates, or every signer of its domain
 )
 
 // reach says what a way leads to.
@@ -21,7 +21,7 @@ const (
 	toAccountsAssumed              // service accounts, impersonated
 	toUsersAssumed                 // users, impersonated
 	toAnybody                      // a certificate for any user or group but system:masters
-	toOther                        // worked out where the edge is made
+	toOther                        // computed where the edge is made
 )
 
 // want is a request a way takes: any one of the patterns.
@@ -39,7 +39,7 @@ type way struct {
 	wide     bool // of resources without namespace
 }
 
-// What ways presume. They end sentences that begin with "presumes".
+// What ways presume. The texts end sentences that begin with "presumes".
 const (
 	presumesPod       = "a running pod of that service account"
 	presumesPort      = "a running pod of that service account, and a kubelet whose own port is reached"
@@ -49,8 +49,8 @@ const (
 	presumesWatching  = "a Secret with a token of that service account is written, and the apiserver reaches the webhook"
 	presumesPolicy    = "a pod is created in that namespace"
 	presumesPolicyNow = "a pod is created in that namespace, and the policy is bound"
-	presumesAccount   = "somebody creates that service account, which is not there"
-	presumesThere     = "there is one to change in that namespace"
+	presumesAccount   = "somebody creates that service account, which does not exist"
+	presumesThere     = "an object to change exists in that namespace"
 )
 
 const (
@@ -62,7 +62,7 @@ const (
 	signerDomain   = "kubernetes.io/*"
 )
 
-// rights are the abilities that edges made by hand take.
+// rights are the abilities that edges outside the rulebook take.
 type rights struct {
 	admin                             ability
 	impUsers, impGroups, impAccounts  ability
@@ -74,13 +74,13 @@ type rights struct {
 	roleCreate, roleUpdate, rolePatch ability
 }
 
-// rulebook is all ways with their patterns.
+// rulebook is all ways and their patterns.
 type rulebook struct {
 	patterns
 	ways  []way
 	order map[Edge]int // in which paths prefer edges
 	rights
-	// Ways of edges that are made by hand; their wants are worked out for each.
+	// Edges outside the rulebook; their wants are computed for each.
 	bind, escalate, assumeGroup, adminToken, adminAssume, member int16
 }
 
@@ -97,7 +97,8 @@ func newRulebook() *rulebook {
 		return out
 	}
 	add := func(edge Edge, to reach, presumes string, wants ...want) {
-		b.ways = append(b.ways, way{edge: edge, to: to, presumes: presumes, wants: wants, wide: to >= toAllAccounts && to != toAccountsAssumed})
+		b.ways = append(b.ways, way{edge: edge, to: to, presumes: presumes, wants: wants, wide: to >= toAllAccounts &&
+			to != toAccountsAssumed})
 	}
 	core := func(verb, resource string) pattern { return pattern{verb, "", resource, ""} }
 
@@ -105,7 +106,8 @@ func newRulebook() *rulebook {
 	add(Impersonate, toAccountsAssumed, "", w(target, core("impersonate", "serviceaccounts")))
 	add(TokenRequest, toAccounts, "", w(target, pattern{"create", "", "serviceaccounts", "token"}))
 
-	// A token Secret is filled by its controller, and shown by whatever answers with it.
+	// A token Secret is filled by its controller, and returned by every request that answers with
+	// it.
 	see := w(chosen, core("get", "secrets"), core("list", "secrets"), core("watch", "secrets"), core("patch", "secrets"))
 	// With dryRun a deletecollection answers with all of them, and deletes none.
 	seeAll := w(free, core("deletecollection", "secrets"))
@@ -124,15 +126,17 @@ func newRulebook() *rulebook {
 		add(edge, to, change, w(chosen, verb("update"), verb("patch")))
 	}
 	make(PodCreate, toAccounts, "", presumesPod, core("", "pods"))
-	b.ways[len(b.ways)-1].edge = WorkloadWrite // another image for a pod that runs
+	b.ways[len(b.ways)-1].edge = WorkloadWrite // another image for a running pod
 	for _, res := range []pattern{
-		{"", groupApps, "deployments", ""}, {"", groupApps, "daemonsets", ""}, {"", groupApps, "statefulsets", ""}, {"", groupApps, "replicasets", ""},
+		{"", groupApps, "deployments", ""}, {"", groupApps, "daemonsets", ""}, {"", groupApps, "statefulsets", ""},
+		{"", groupApps, "replicasets", ""},
 		{"", "", "replicationcontrollers", ""}, {"", groupBatch, "jobs", ""}, {"", groupBatch, "cronjobs", ""},
 	} {
 		make(WorkloadWrite, toAccounts, "", presumesThere, res)
 	}
 	add(PodExec, toAccounts, presumesPod, w(chosen, pattern{"create", "", "pods", "exec"}))
-	add(PodExec, toAccounts, presumesPod, w(chosen, pattern{"update", "", "pods", "ephemeralcontainers"}, pattern{"patch", "", "pods", "ephemeralcontainers"}))
+	add(PodExec, toAccounts, presumesPod, w(chosen, pattern{"update", "", "pods", "ephemeralcontainers"}, pattern{"patch", "", "pods",
+		"ephemeralcontainers"}))
 	add(NodeProxy, toAllAccounts, presumesPod, w(chosen, pattern{"create", "", "nodes", "proxy"}))
 	add(NodeProxy, toAllAccounts, presumesPort, w(chosen, pattern{"get", "", "nodes", "proxy"}))
 
@@ -152,9 +156,12 @@ func newRulebook() *rulebook {
 	rbac := func(verb, resource string) ability { return b.number(pattern{verb, rbacv1.GroupName, resource, ""}) }
 	b.rights = rights{
 		admin:    b.number(pattern{"*", "*", "*", ""}),
-		impUsers: b.number(core("impersonate", "users")), impGroups: b.number(core("impersonate", "groups")), impAccounts: b.number(core("impersonate", "serviceaccounts")),
-		bindCluster: rbac("bind", "clusterroles"), bindRole: rbac("bind", "roles"), escCluster: rbac("escalate", "clusterroles"), escRole: rbac("escalate", "roles"),
-		crbCreate: rbac("create", "clusterrolebindings"), crbUpdate: rbac("update", "clusterrolebindings"), crbPatch: rbac("patch", "clusterrolebindings"),
+		impUsers: b.number(core("impersonate", "users")), impGroups: b.number(core("impersonate", "groups")),
+		impAccounts: b.number(core("impersonate", "serviceaccounts")),
+		bindCluster: rbac("bind", "clusterroles"), bindRole: rbac("bind", "roles"), escCluster: rbac("escalate", "clusterroles"),
+		escRole:   rbac("escalate", "roles"),
+		crbCreate: rbac("create", "clusterrolebindings"), crbUpdate: rbac("update", "clusterrolebindings"), crbPatch: rbac("patch",
+			"clusterrolebindings"),
 		rbCreate: rbac("create", "rolebindings"), rbUpdate: rbac("update", "rolebindings"), rbPatch: rbac("patch", "rolebindings"),
 		crCreate: rbac("create", "clusterroles"), crUpdate: rbac("update", "clusterroles"), crPatch: rbac("patch", "clusterroles"),
 		roleCreate: rbac("create", "roles"), roleUpdate: rbac("update", "roles"), rolePatch: rbac("patch", "roles"),
@@ -163,6 +170,7 @@ func newRulebook() *rulebook {
 		b.ways = append(b.ways, way{edge: edge, to: toOther})
 		return int16(len(b.ways) - 1)
 	}
-	b.bind, b.escalate, b.assumeGroup, b.adminToken, b.adminAssume, b.member = hand(Bind), hand(Escalate), hand(Impersonate), hand(TokenRequest), hand(Impersonate), hand("")
+	b.bind, b.escalate, b.assumeGroup, b.adminToken, b.adminAssume, b.member = hand(Bind), hand(Escalate), hand(Impersonate),
+		hand(TokenRequest), hand(Impersonate), hand("")
 	return b
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// ErrUnknownSubject is wrapped by Suggest for a subject RBAC decided nothing about.
+// ErrUnknownSubject is wrapped by Suggest for a subject about which RBAC decided nothing.
 var ErrUnknownSubject = errors.New("no request of the subject was decided by RBAC in this recording")
 
 // Metadata returns labels and annotations of an object of the final policy, for rollback;
@@ -27,14 +27,14 @@ type Metadata func(rbacindex.Key) metav1.ObjectMeta
 type Options struct {
 	// Metadata returns labels and annotations for the rollback; nil: there are none.
 	Metadata Metadata
-	// Recording is what suggestions say of the whole recording; zero: what the Collector saw.
+	// Recording is what suggestions report about the whole recording; zero: what the Collector saw.
 	Recording Recording
 	// WildcardVerbs allows "*" as verb; see wildcard.
 	WildcardVerbs bool
 }
 
-// Advisor makes suggestions for the subjects of one Collector on one final policy. It is
-// not safe for concurrent use, and the Collector must take in nothing more.
+// Advisor makes suggestions for the subjects of one Collector on one final policy. It is not safe
+// for concurrent use, and the Collector must not be changed any more.
 type Advisor struct {
 	collector *Collector
 	state     *state.State
@@ -50,7 +50,8 @@ type Advisor struct {
 
 // Advise returns an Advisor on the policy as the state knows it at a moment.
 func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
-	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, recording: o.Recording, wild: o.WildcardVerbs, own: map[string][]rbacindex.Key{},
+	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, recording: o.Recording, wild: o.WildcardVerbs,
+		own:   map[string][]rbacindex.Key{},
 		group: map[string][]rbacindex.Key{}, histories: map[string]*history{}, steps: allSteps}
 	if a.meta == nil {
 		a.meta = func(rbacindex.Key) metav1.ObjectMeta { return metav1.ObjectMeta{} }
@@ -83,7 +84,7 @@ func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	return a
 }
 
-// userOf returns the user name a subject of a binding names, "" when it names a group, or
+// userOf returns the user name a subject of a binding names, "" if it names a group, or
 // nobody.
 func userOf(s *rbacv1.Subject, namespace string) string {
 	switch s.Kind {
@@ -123,7 +124,7 @@ func compareObjects(a, b rbacindex.Key) int {
 // Recording returns what suggestions say of the whole recording.
 func (a *Advisor) Recording() Recording { return a.recording }
 
-// usageOf returns what a subject did; of one that did nothing and is bound, that.
+// usageOf returns what a subject did; for one that made no request but is bound, an empty usage.
 func (a *Advisor) usageOf(subject string) (u *usage, seen bool, err error) {
 	u, seen = a.collector.subjects[subject]
 	switch {
@@ -135,7 +136,7 @@ func (a *Advisor) usageOf(subject string) (u *usage, seen bool, err error) {
 	return nil, false, fmt.Errorf("suggest for %q: %w", subject, ErrUnknownSubject)
 }
 
-// Suggest returns the change for one subject alone; Together joins those of several.
+// Suggest returns the change for one subject alone; Together joins several.
 func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	u, seen, err := a.usageOf(subject)
 	if err != nil {
@@ -143,7 +144,8 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	}
 	h := a.historyOf(subject)
 	ix := indexNeeds(h.needs)
-	s := &Suggestion{Subject: u.user, Groups: slices.SortedFunc(slices.Values(u.groups), slices.Compare[[]string]), System: a.collector.System(subject), Seen: seen,
+	s := &Suggestion{Subject: u.user, Groups: slices.SortedFunc(slices.Values(u.groups), slices.Compare[[]string]),
+		System: a.collector.System(subject), Seen: seen,
 		Window: Window{From: a.recording.From, To: a.recording.To, Requests: u.requests, Judged: u.judged, Gaps: a.recording.Gaps},
 		Apply:  Objects{}, Remove: []Remove{}, Rollback: Objects{}, Unused: []Unused{}, Keeps: []Keep{}, Gaps: []string{}}
 	if u.requests > 0 {
@@ -199,8 +201,8 @@ func (a *Advisor) without(subject string) (*rbacindex.Snapshot, error) {
 	return out, nil
 }
 
-// parted takes users out of a binding: who went, and the binding of the others, nil when
-// there are none.
+// parted takes users out of a binding. It returns who was taken out, and the binding of the others,
+// nil if there are none.
 func parted(o any, k rbacindex.Key, users map[string]bool) (went []rbacv1.Subject, rest any) {
 	subjects, _, _ := bindingOf(o)
 	var stay []rbacv1.Subject
@@ -227,7 +229,7 @@ func parted(o any, k rbacindex.Key, users map[string]bool) (went []rbacv1.Subjec
 	return went, nil
 }
 
-// ground returns what the subject's proofs stand on.
+// ground returns the policies that the subject's proofs are evaluated against.
 func (a *Advisor) ground(subject string, h *history) (*ground, error) {
 	base, err := a.without(subject)
 	if err != nil {
@@ -265,7 +267,7 @@ func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on 
 	}
 	s.Proof = h.prove(final, on)
 	if s.Proof.NewlyAllowed > 0 {
-		// Names were left open, and that may be what lets something in: name them all.
+		// Names were left open, and that may be what allows too much: name them all.
 		g.exact = true
 		exact, policy, err := g.generate(h.needs)
 		if err != nil {
@@ -317,7 +319,7 @@ func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on 
 	return final, nil
 }
 
-// free tells whether no object under these names is somebody else's: a binding of another
+// free reports whether no object under these names belongs to anybody else: a binding of another
 // role or other subjects, or a role that other bindings name.
 func (a *Advisor) free(objects []Object) bool {
 	for _, o := range objects {
@@ -344,7 +346,7 @@ func (a *Advisor) free(objects []Object) bool {
 	return true
 }
 
-// sameObject compares what two objects mean.
+// sameObject reports whether two objects mean the same.
 func sameObject(a, b any) bool {
 	if as, ar, ok := bindingOf(a); ok {
 		bs, br, _ := bindingOf(b)
@@ -398,7 +400,7 @@ func (a *Advisor) restored(k rbacindex.Key, o any) Object {
 	return o
 }
 
-// weigh adds up what bindings give beyond what was used.
+// weigh sums the weight of what bindings grant beyond what was used.
 func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacindex.Key) (unused []Unused, loose []scopedAtom, total int) {
 	e := a.effort()
 	for _, k := range bindings {

@@ -9,8 +9,8 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// atom is the smallest thing a rule can grant: one verb on one resource of one group, of
-// any name or of one, or on one URL. Wildcards stay as they are written.
+// atom is the smallest thing a rule can grant: one verb on one resource of one group, of any name
+// or of one, or on one URL. Wildcards are kept as written.
 type atom struct {
 	verb, group, resource string // resource with its subresource, as rules write it
 	name                  string
@@ -18,7 +18,7 @@ type atom struct {
 	url                   string // non-resource: the other fields but verb are empty
 }
 
-// atomsOf breaks a rule into atoms.
+// atomsOf splits a rule into atoms.
 func atomsOf(r *rbacv1.PolicyRule) []atom {
 	var out []atom
 	for _, verb := range r.Verbs {
@@ -39,12 +39,12 @@ func atomsOf(r *rbacv1.PolicyRule) []atom {
 	return out
 }
 
-// wild tells whether an atom grants more than one request shape.
+// wild reports whether an atom grants more than one request shape.
 func (a *atom) wild() bool {
 	return a.verb == "*" || a.group == "*" || a.resource == "*" || strings.HasPrefix(a.resource, "*/") || strings.HasSuffix(a.url, "*")
 }
 
-// covers tells whether one rule grants the whole of an atom, as the apiserver's check on
+// covers reports whether one rule grants the whole of an atom, as the apiserver's check on
 // role writes understands it: a wildcard needs a wildcard.
 func covers(r *rbacv1.PolicyRule, a *atom) bool {
 	if !slices.Contains(r.Verbs, a.verb) && !slices.Contains(r.Verbs, "*") {
@@ -70,9 +70,9 @@ func covers(r *rbacv1.PolicyRule, a *atom) bool {
 	return a.named && slices.Contains(r.ResourceNames, a.name)
 }
 
-// holds tells whether a subject's rules, together, cover all of the wanted ones in a
-// namespace. What is too large to compare counts as not held: whoever writes such a role keeps
-// the verb that lets it.
+// holds reports whether a subject's rules, together, cover all of the wanted ones in a namespace.
+// What is too large to compare counts as not held: a writer of such a role keeps the verb that
+// allows it.
 func holds(s *rbacindex.Snapshot, user string, groups []string, namespace string, wanted []rbacv1.PolicyRule) bool {
 	c := s.Covers(user, groups, namespace, wanted, 1, rbacindex.NewSteps(rbacindex.CoverSteps))
 	return c.Covered()

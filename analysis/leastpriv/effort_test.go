@@ -18,10 +18,11 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestWeighingProducts: rules that stand for millions of grants are not taken apart. What is
-// suggested says so, goes for what it can tell, and other subjects are weighed as ever.
+// TestWeighingProducts: rules that stand for millions of grants are not expanded. The suggestion
+// says so and uses what is known, and other subjects are weighed as usual.
 func TestWeighingProducts(t *testing.T) {
-	objects := append(policyshape.Products().Objects, clusterRole("small", rule("get list", "", "pods secrets")), everywhere("small", "small", user("ann"), user("zed")),
+	objects := append(policyshape.Products().Objects, clusterRole("small", rule("get list", "", "pods secrets")),
+		everywhere("small", "small", user("ann"), user("zed")),
 		everywhere("group", "role-0", group("devs")))
 	cl := newCluster(t, objects...)
 	cl.ask("ann", []string{"devs"}, "list", "/api/v1/pods")
@@ -51,10 +52,13 @@ func TestWeighingProducts(t *testing.T) {
 	}); n > 256<<20 {
 		t.Errorf("%d MiB for a suggestion", n>>20)
 	}
-	if len(s.Remove) != 300 || !s.Proof.Holds || !slices.ContainsFunc(s.Gaps, func(g string) bool { return strings.Contains(g, "too large to weigh") }) {
+	if len(s.Remove) != 300 || !s.Proof.Holds || !slices.ContainsFunc(s.Gaps, func(g string) bool {
+		return strings.Contains(g, "too large to weigh")
+	}) {
 		t.Errorf("%d removals, proof %+v, gaps %q; want it taken out of 300 bindings", len(s.Remove), s.Proof, s.Gaps)
 	}
-	if s, err := advisor.Suggest("ann"); err != nil || s.Excess.Before != small-weight(&atom{verb: "list", resource: "pods"})*clusterWide || len(s.Keeps) != 1 || !s.Keeps[0].TooLarge {
+	if s, err := advisor.Suggest("ann"); err != nil || s.Excess.Before != small-weight(&atom{verb: "list", resource: "pods"})*clusterWide ||
+		len(s.Keeps) != 1 || !s.Keeps[0].TooLarge {
 		t.Errorf("beside it: %+v, %v", s, err)
 	}
 }

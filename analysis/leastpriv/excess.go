@@ -12,7 +12,7 @@ import (
 // clusterWide multiplies the weight of a grant that holds everywhere.
 const clusterWide = 3
 
-// weight says how much harm an unused grant could do; docs/suggest.md has the table.
+// weight is how much harm an unused grant could do; docs/suggest.md has the table.
 func weight(a *atom) int {
 	if a.url != "" {
 		switch {
@@ -61,7 +61,8 @@ func danger(group, resource, verb string) int {
 	case group == "" && name == "secrets":
 		return 20
 	case !read && verb != "delete" && verb != "deletecollection" &&
-		slices.Contains([]string{"pods", "replicationcontrollers", "deployments", "daemonsets", "statefulsets", "replicasets", "jobs", "cronjobs"}, resource):
+		slices.Contains([]string{"pods", "replicationcontrollers", "deployments", "daemonsets", "statefulsets", "replicasets", "jobs",
+			"cronjobs"}, resource):
 		return 10
 	case verb == "deletecollection":
 		return 5
@@ -96,9 +97,9 @@ func indexNeeds(needs []need) *usedIndex {
 	return ix
 }
 
-// excess returns the weight of what is unused of an atom granted in a scope, and whether
-// anything of it was used. A wildcard is excess whatever was used of it; a grant for the
-// whole cluster that served single namespaces is excess but for one of them.
+// excess returns the weight of what is unused of an atom granted in a scope, and whether anything
+// of it was used. A wildcard is excess whatever was used of it; a cluster-wide grant that served
+// single namespaces is excess except for one of them.
 func (ix *usedIndex) excess(a *atom, scope string) (int, bool) {
 	if a.url != "" && scope != "" {
 		return 0, false // no URL is in a namespace: the rule means nothing there
@@ -126,7 +127,7 @@ func (ix *usedIndex) excess(a *atom, scope string) (int, bool) {
 	return rest, rest < full
 }
 
-// servedBy counts the needs that one of the rules allows in a scope; false when that takes too
+// servedBy counts the needs that one of the rules allows in a scope; false if that takes too
 // many steps.
 func (ix *usedIndex) servedBy(rules []rbacv1.PolicyRule, scope string, e *effort) (int, bool) {
 	if !e.take(len(ix.asked) * lengths(rules) / 8) { // most rules differ in the verb already
@@ -148,7 +149,7 @@ func (ix *usedIndex) servedBy(rules []rbacv1.PolicyRule, scope string, e *effort
 	return n, true
 }
 
-// grantText names an atom for people.
+// grantText formats an atom for people.
 func grantText(a *atom) string {
 	if a.url != "" {
 		return a.verb + " " + a.url
@@ -160,12 +161,13 @@ func grantText(a *atom) string {
 	return s
 }
 
-// maxListed bounds the grants listed of one rule or binding.
+// maxListed bounds the grants listed per rule or binding.
 const maxListed = 20
 
-// unusedOf weighs one binding's rules. Of those too large to weigh the weight is the least it
-// can be: that of a grant, which was never used or is given with others.
-func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, scope string, e *effort) (out []Unused, loose []scopedAtom, total int) {
+// unusedOf weighs one binding's rules. The weight of a rule that is too large to weigh is a lower
+// bound: that of one grant, which was never used or is given together with others.
+func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, scope string, e *effort) (out []Unused, loose []scopedAtom,
+	total int) {
 	for i := range rules {
 		u := Unused{Binding: binding, Role: role, Rule: i}
 		if !e.weighs(&rules[i]) {

@@ -18,23 +18,23 @@ type generator struct {
 	subject rbacv1.Subject
 	user    string
 	name    string // of every object
-	exact   bool   // name every object that has a name
+	exact   bool   // include the name of every object that has one
 	wild    bool   // write "*" for the verbs of a rule where that is harmless enough
 }
 
 // grantKey is what one rule is about before rules are merged.
 type grantKey struct{ group, resource, verb, url string }
 
-// names are the object names asked for under one grantKey.
+// names are the requested object names under one grantKey.
 type names struct {
 	all bool // some request had no name
 	set map[string]bool
 }
 
-// generate returns roles and bindings that allow the needs, and the final policy. Plain
-// requests come first; a hidden check that more than one right satisfies only gets one when
-// nothing so far satisfies it: role writes before binding writes, because the rules a
-// writer holds also let him bind them.
+// generate returns roles and bindings that allow the needs, and the final policy. Plain requests
+// come first; a hidden check that more than one right satisfies gets one only if nothing so far
+// satisfies it: role writes before binding writes, because the rules a writer holds also let him
+// bind them.
 func (g *generator) generate(needs []need) ([]Object, *rbacindex.Snapshot, error) {
 	plain := plainOf(needs)
 	var roles, bindings []*need
@@ -51,7 +51,7 @@ func (g *generator) generate(needs []need) ([]Object, *rbacindex.Snapshot, error
 	if err != nil {
 		return nil, nil, err
 	}
-	// Those that take escalate first: it lets the other roles be written too.
+	// Those that take escalate come first: it also lets the other roles be written.
 	var takes, holders []*need
 	for _, n := range roles {
 		if n.escalates() {
@@ -72,7 +72,7 @@ func (g *generator) generate(needs []need) ([]Object, *rbacindex.Snapshot, error
 	return objects, final, nil
 }
 
-// plainOf returns the questions that one right alone answers.
+// plainOf returns the checks that only one right satisfies.
 func plainOf(needs []need) []rbacindex.Attributes {
 	var out []rbacindex.Attributes
 	for i := range needs {
@@ -83,8 +83,7 @@ func plainOf(needs []need) []rbacindex.Attributes {
 	return out
 }
 
-// build makes the objects: the cluster's first, then each namespace for what is still
-// refused.
+// build creates the objects: the cluster's first, then each namespace's for what is still refused.
 func (g *generator) build(wanted []rbacindex.Attributes) ([]Object, *rbacindex.Snapshot, error) {
 	scopes := map[string][]rbacindex.Attributes{}
 	for i := range wanted {
@@ -145,8 +144,8 @@ func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
 		}
 	}
 
-	// Verbs on one resource and the same names make a rule; resources with the same verbs
-	// and names share it. Every rule stays a full product of what was asked.
+	// Verbs on one resource and the same names make a rule; resources with the same verbs and names
+	// share it. Every rule is a full product of what was requested.
 	type onKey struct{ group, resource, names, url string }
 	verbs := map[onKey][]string{}
 	named := map[string][]string{}
@@ -191,9 +190,9 @@ func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
 	return out
 }
 
-// wildcard tells whether "*" may stand for the verbs on a resource: it then also allows
-// verbs nobody used, but never one with a meaning of its own, such as bind, escalate,
-// impersonate, approve, sign and attest, nor anything about Secrets or what runs commands.
+// wildcard reports whether "*" may stand for the verbs on a resource: it then also allows verbs
+// nobody used, but never one with a special meaning, such as bind, escalate, impersonate, approve,
+// sign and attest, nor anything about Secrets or what runs commands.
 func wildcard(group, resource string) bool {
 	if strings.Contains(resource, "/") || slices.Contains([]string{groupRBAC, groupCertificates, groupAuthn}, group) {
 		return false
@@ -215,7 +214,7 @@ func sortedSet(set map[string]bool) []string {
 	return out
 }
 
-// objects makes the role of a scope and its binding.
+// objects creates the role of a scope and its binding.
 func (g *generator) objects(scope string, rules []rbacv1.PolicyRule) (role, binding Object) {
 	meta := func() metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: g.name, Namespace: scope, Labels: map[string]string{Label: Manager},
@@ -250,7 +249,7 @@ func typed(o Object) Object {
 	return o
 }
 
-// change is the write of an object this package made; they all have a key.
+// change returns the write of an object that this package created; all of them have a key.
 func change(o Object) rbacindex.Change {
 	k, err := rbacindex.KeyOf(o)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 )
 
-// Held is a binding that gives a subject something, by name or through a group.
+// Held is a binding that grants a subject something, by name or through a group.
 type Held struct {
 	Binding rbacindex.Key
 	Subject rbacv1.Subject // of the binding
@@ -40,7 +40,7 @@ func HeldBy(policy *rbacindex.Snapshot, user string, groups []string) []Held {
 	return out
 }
 
-// GroupsOf returns the groups that everybody of a user name is in, whatever else a token or
+// GroupsOf returns the groups that every user of that name is in, whatever else a token or
 // certificate says.
 func GroupsOf(user string) []string {
 	if namespace, _, ok := authn.ServiceAccountUsername(user); ok {

@@ -14,9 +14,9 @@ import (
 )
 
 // Checks the apiserver makes behind the authorization filter leave no event of their own. The
-// verdict names and answers them (replay/implied); here they are counted. Those that a subject
-// passes in more than one way wait as candidates until the state is complete, and with it the
-// rules that are as good.
+// verdict names and answers them (replay/implied); here they are counted. Those that a subject may
+// pass in more than one way are kept as candidates until the state is complete, because only then
+// are all alternative rules known.
 
 // API groups whose objects decide who may do what.
 const (
@@ -34,12 +34,12 @@ type candidate struct {
 	refused bool
 	held    bool // the replica grants it, one way or another
 	covered bool // at the latest request the subject held the rules
-	// rules are what the check on a role's write accepts instead: that the writer holds them.
-	// What the check on a binding's write accepts are those of the role it names.
+	// rules are what the check on a role's write accepts instead: that the writer holds them. The
+	// check on a binding's write accepts those of the role that the binding names.
 	rules []rbacv1.PolicyRule
 }
 
-// impliedChecks counts what an allowed request implied of its subject.
+// impliedChecks counts the checks that an allowed request implied for its subject.
 func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdict.Verdict, n Count) {
 	code := e.Code()
 	done := code == 0 || code < 300
@@ -66,7 +66,8 @@ func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdi
 		case verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
 			k.name = signerOf(check, e, v)
 		case verdict.CheckPolicyParam:
-			// Asked of all objects of all namespaces, which is what no name and no namespace give.
+			// Checked for all objects of all namespaces, which is what an empty name and namespace
+			// mean.
 			if k.namespace == "*" {
 				k.namespace, k.name = "", ""
 			}
@@ -76,7 +77,7 @@ func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdi
 	}
 }
 
-// needsContent tells whether a check cannot be made out without the content of the request.
+// needsContent reports whether a check cannot be derived without the content of the request.
 func needsContent(check string) bool {
 	switch check {
 	case verdict.CheckRoleEscalate, verdict.CheckRoleBind, verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
@@ -85,7 +86,7 @@ func needsContent(check string) bool {
 	return false
 }
 
-// reasonOf says in words why a check was made.
+// reasonOf describes why a check was made.
 func reasonOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string {
 	switch check.Check {
 	case verdict.CheckWebsocket:
@@ -106,8 +107,8 @@ func reasonOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string
 	return "a check behind the request: " + check.Check
 }
 
-// signerOf returns the signer a check was about. It may have passed by the right to all signers
-// of the domain; what is needed is the one.
+// signerOf returns the signer a check was about. It may have passed by the right to all signers of
+// the domain; only the one is needed.
 func signerOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string {
 	if !strings.HasSuffix(check.Attributes.Name, "/*") {
 		return check.Attributes.Name
@@ -120,11 +121,11 @@ func signerOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string
 	return check.Attributes.Name
 }
 
-// wait keeps a candidate, once for the same check on the same content.
+// wait stores a candidate, once for the same check on the same content.
 func (c *Collector) wait(u *usage, cand candidate, n Count) {
 	rules, err := json.Marshal(cand.rules)
 	if err != nil {
-		u.unreadable += n.Requests // strings alone: cannot happen, and would be named as a gap
+		u.unreadable += n.Requests // strings alone: cannot fail, and would be reported as a gap
 		return
 	}
 	k := cand.key
@@ -132,7 +133,8 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 		map[bool]string{true: "refused"}[cand.refused], strings.Join(u.groups[k.groups], "\x01")}, "\x00")
 	have, ok := u.hidden[id]
 	if !ok {
-		for _, s := range []*string{&cand.key.verb, &cand.key.namespace, &cand.key.group, &cand.key.res, &cand.key.subresource, &cand.key.name} {
+		for _, s := range []*string{&cand.key.verb, &cand.key.namespace, &cand.key.group, &cand.key.res, &cand.key.subresource,
+			&cand.key.name} {
 			*s = c.str(*s)
 		}
 		have = &cand
@@ -142,7 +144,7 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 	if !cand.at.Before(have.at) {
 		have.at, have.covered = cand.at, cand.covered
 	}
-	// Once granted is needed; a refusal counts as long as the replica refuses likewise.
+	// A check that was granted once is needed; a refusal counts if the replica refuses too.
 	have.held = have.held && cand.held || !have.refused && (have.held || cand.held)
 }
 

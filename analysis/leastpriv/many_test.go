@@ -12,16 +12,17 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// observed is what cluster.ask hands to the Collector.
+// observed is what cluster.ask passes to the Collector.
 type observed struct {
 	e *event.Event
 	v *verdict.Verdict
 }
 
-// TestObserveMany: requests taken in together, and in another order, give the suggestion
-// that one by one they give.
+// TestObserveMany: requests taken in together, and in another order, give the same suggestion as
+// one by one.
 func TestObserveMany(t *testing.T) {
-	cl := newCluster(t, clusterRole("root", rule("*", "*", "*")), everywhere("root", "root", user("ann"), user("bob")), clusterRole("reader", rule("get", "", "pods")))
+	cl := newCluster(t, clusterRole("root", rule("*", "*", "*")), everywhere("root", "root", user("ann"), user("bob")),
+		clusterRole("reader", rule("get", "", "pods")))
 	const roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles"
 	for range 3 {
 		cl.ask("ann", []string{"one"}, "list", "/api/v1/namespaces/a/pods")
@@ -30,7 +31,8 @@ func TestObserveMany(t *testing.T) {
 		cl.ask("ann", []string{"one"}, "patch", "/api/v1/namespaces/a/configmaps/web", code(201))
 		cl.ask("ann", []string{"one"}, "create", "/api/v1/namespaces/a/pods/web/exec")
 		cl.ask("ann", []string{"one"}, "get", "/api/v1/namespaces/a/pods/web/exec", code(101))
-		cl.ask("ann", []string{"one"}, "create", roles, code(201), body(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`))
+		cl.ask("ann", []string{"one"}, "create", roles, code(201),
+			body(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`))
 		cl.ask("eve", nil, "list", "/api/v1/secrets")
 	}
 	text := func(c *Collector) string {
@@ -65,7 +67,8 @@ func TestObserveMany(t *testing.T) {
 	kinds := len(cl.seen) / 3
 	for i := range kinds {
 		first, last := cl.seen[i], cl.seen[2*kinds+i]
-		together.ObserveMany(first.e, first.v, Count{Requests: 3, First: first.e.RequestReceivedTimestamp, Last: last.e.RequestReceivedTimestamp})
+		together.ObserveMany(first.e, first.v, Count{Requests: 3, First: first.e.RequestReceivedTimestamp,
+			Last: last.e.RequestReceivedTimestamp})
 	}
 	together.ObserveMany(cl.seen[0].e, cl.seen[0].v, Count{}) // none
 	if got := text(together); got != want {
@@ -80,14 +83,16 @@ func TestUnseen(t *testing.T) {
 	cl.ask("ann", nil, "list", "/api/v1/pods")
 	advisor := cl.collector.Advise(cl.state, newest, Options{})
 	unseen := advisor.Unseen()
-	if len(unseen) != 2 || unseen[0].Subject != sa || unseen[1].Subject != "zed" || !slices.Equal(unseen[0].Bindings, []string{"ClusterRoleBinding/bot"}) || unseen[0].Excess == 0 {
+	if len(unseen) != 2 || unseen[0].Subject != sa || unseen[1].Subject != "zed" || !slices.Equal(unseen[0].Bindings,
+		[]string{"ClusterRoleBinding/bot"}) || unseen[0].Excess == 0 {
 		t.Errorf("unseen are %+v, want the account and zed", unseen)
 	}
 	s, err := advisor.Suggest("zed")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Seen || len(s.Apply) != 0 || len(s.Remove) != 1 || s.Remove[0].Action != ActionReplace || !s.Proof.Holds || s.Excess.Before != unseen[1].Excess || s.Excess.After != 0 {
+	if s.Seen || len(s.Apply) != 0 || len(s.Remove) != 1 || s.Remove[0].Action != ActionReplace || !s.Proof.Holds ||
+		s.Excess.Before != unseen[1].Excess || s.Excess.After != 0 {
 		t.Errorf("%+v, want it taken out of its binding and nothing applied", s)
 	}
 	if len(s.Keeps) != 1 || s.Keeps[0].Group != "system:authenticated" || len(s.Keeps[0].Undoes) == 0 {
@@ -105,7 +110,8 @@ func TestUnseen(t *testing.T) {
 
 func TestWildcardVerbs(t *testing.T) {
 	const base = "/api/v1/namespaces/a/"
-	policy := []any{clusterRole("wide", rule("get list create update impersonate", "", "configmaps services secrets serviceaccounts pods/log"), rule("create list", "apps", "deployments")),
+	policy := []any{clusterRole("wide", rule("get list create update impersonate", "", "configmaps services secrets serviceaccounts "+
+		"pods/log"), rule("create list", "apps", "deployments")),
 		everywhere("wide", "wide", user("ann"))}
 	use := func(cl *cluster) {
 		for _, uri := range []string{"configmaps", "services", "secrets", "serviceaccounts"} {
@@ -127,7 +133,8 @@ func TestWildcardVerbs(t *testing.T) {
 		cl := newCluster(t, policy...)
 		use(cl)
 		s := suggest(cl)
-		want := []string{"a| * | configmaps,services", "a| * | deployments.apps", "a| get | pods/log | web", "a| list | secrets,serviceaccounts"}
+		want := []string{"a| * | configmaps,services", "a| * | deployments.apps", "a| get | pods/log | web",
+			"a| list | secrets,serviceaccounts"}
 		if got := ruleTexts(s); !slices.Equal(got, want) || !s.Proof.Holds {
 			t.Errorf("applies\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
@@ -138,7 +145,8 @@ func TestWildcardVerbs(t *testing.T) {
 		use(cl)
 		cl.ask("ann", nil, "delete", base+"configmaps/web")
 		s := suggest(cl)
-		if got := strings.Join(ruleTexts(s), "\n"); strings.Contains(got, "*") || !s.Proof.Holds || !strings.Contains(strings.Join(s.Gaps, "\n"), "a wildcard may be used") {
+		if got := strings.Join(ruleTexts(s), "\n"); strings.Contains(got, "*") || !s.Proof.Holds ||
+			!strings.Contains(strings.Join(s.Gaps, "\n"), "a wildcard may be used") {
 			t.Errorf("applies\n%s\nwith gaps %q, want no wildcard and why", got, s.Gaps)
 		}
 	})
@@ -153,7 +161,7 @@ func rulesAreNecessaryOn(t *testing.T, cl *cluster, s *Suggestion) {
 	}
 }
 
-// TestReadBack: a suggestion and a plan come back from JSON as what they were.
+// TestReadBack: a suggestion and a plan survive a round trip through JSON.
 func TestReadBack(t *testing.T) {
 	cl := newCluster(t, clusterRole("wide", rule("get list", "", "pods secrets")), everywhere("both", "wide", user("ann"), user("eve")))
 	cl.ask("ann", nil, "list", "/api/v1/namespaces/a/pods")
@@ -192,7 +200,8 @@ func TestRecordingGaps(t *testing.T) {
 	r.From = began.Add(-24 * time.Hour)
 	r.Describe(cl.state)
 	all := strings.Join(r.Gaps, "\n")
-	for _, want := range []string{"2 events were cut off", "3 requests are past retention", "4 records could not be read", "5 requests count for nothing: indeterminate no-state",
+	for _, want := range []string{"2 events were cut off", "3 requests are past retention", "4 records could not be read",
+		"5 requests are not counted: indeterminate no-state",
 		"6 requests count as used only where the record", "at its beginning not every ClusterRoleBinding is known"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in\n%s", want, all)

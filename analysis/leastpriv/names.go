@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// maxNames is how many names of one verb and resource a rule lists; more are a habit, not
-	// a list.
+	// maxNames is how many names of one verb and resource a rule lists; beyond it, names are left
+	// open.
 	maxNames = 8
-	// mostNames bounds lists that are kept whatever their length, so that an object stays
-	// one etcd takes.
+	// mostNames bounds lists that are kept whatever their length, so that etcd accepts the object.
 	mostNames = 256
 )
 
-// keepNames decides whether a grant is limited to the names asked for. Where leaving names
-// open would hand out something else (secrets, tokens, namespaces, impersonation, what the
-// hidden checks guard) they are always kept; elsewhere when they are few and none looks
-// generated, because a generated name is another one next time.
+// keepNames decides whether a grant is limited to the names asked for. If open names would grant
+// something different in kind (secrets, tokens, namespaces, impersonation, what the hidden checks
+// guard) they are always kept; otherwise if they are few and none looks generated, because a
+// generated name differs next time.
 func (g *generator) keepNames(k *grantKey, set map[string]bool) bool {
 	if len(set) == 0 || len(set) > mostNames {
 		return false
@@ -43,15 +42,17 @@ func (g *generator) keepNames(k *grantKey, set map[string]bool) bool {
 }
 
 func alwaysNamed(k *grantKey) bool {
-	if slices.Contains([]string{"bind", "escalate", "approve", "sign", "attest", "impersonate"}, k.verb) || strings.HasPrefix(k.verb, "impersonate:") {
+	if slices.Contains([]string{"bind", "escalate", "approve", "sign", "attest", "impersonate"}, k.verb) || strings.HasPrefix(k.verb,
+		"impersonate:") {
 		return true
 	}
-	return k.group == "" && slices.Contains([]string{"secrets", "serviceaccounts/token", "namespaces", "namespaces/status", "namespaces/finalize"}, k.resource)
+	return k.group == "" && slices.Contains([]string{"secrets", "serviceaccounts/token", "namespaces", "namespaces/status",
+		"namespaces/finalize"}, k.resource)
 }
 
-// generated tells whether a name looks made by a machine: its last part, after a dash or a
-// dot, is a suffix as generateName or a ReplicaSet's hash writes it, a stretch of
-// hexadecimal digits, or a number of six digits or more (a time).
+// generated reports whether a name looks made by a machine: its last part, after a dash or a dot,
+// is a suffix in the form of generateName or of a ReplicaSet's hash, a stretch of hexadecimal
+// digits, or a number of six digits or more (a time).
 func generated(name string) bool {
 	last := name[strings.LastIndexAny(name, "-.")+1:]
 	if len(last) == len(name) && len(name) < 16 {
@@ -77,9 +78,8 @@ func generated(name string) bool {
 	return false
 }
 
-// objectName names a subject's objects: readable, valid as a DNS label, the same every
-// time, and told apart by a hash of what was cut or replaced. salt avoids a name somebody
-// else uses.
+// objectName names a subject's objects: readable, valid as a DNS label, deterministic, and made
+// unique by a hash of what was cut or replaced. salt avoids a name that is already in use.
 func objectName(user string, salt int) string {
 	text := strings.TrimPrefix(user, "system:serviceaccount:")
 	var b strings.Builder
@@ -99,7 +99,7 @@ func objectName(user string, salt int) string {
 	return "retrial-" + short + "-" + hex.EncodeToString(sum[:4])
 }
 
-// subjectOf is the subject that names a user in a binding.
+// subjectOf returns the subject that names a user in a binding.
 func subjectOf(user string) rbacv1.Subject {
 	if namespace, name, ok := authn.ServiceAccountUsername(user); ok {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}

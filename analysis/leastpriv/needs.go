@@ -11,13 +11,13 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// need is one thing a subject was allowed and has to stay allowed, or was refused.
+// need is one access that a subject was allowed and must keep, or was refused.
 type need struct {
 	key   accessKey
 	attrs rbacindex.Attributes
 	count int64
 	why   string
-	// alternative: holding all of rules, in the namespace of attrs, is as good.
+	// alternative: holding all of rules, in the namespace of attrs, also suffices.
 	alternative bool
 	rules       []rbacv1.PolicyRule
 	// covered: at that moment the subject held the rules, not only the verb.
@@ -33,7 +33,7 @@ func (n *need) allowed(s *rbacindex.Snapshot) bool {
 	return n.alternative && holds(s, n.attrs.User, n.attrs.Groups, n.attrs.Namespace, n.rules)
 }
 
-// String is the need in one line, for people.
+// String returns the need in one line, for people.
 func (n *need) String() string {
 	var b strings.Builder
 	b.WriteString(describe(&n.attrs))
@@ -68,7 +68,7 @@ func resourceText(group, resource string) string {
 	return name + "." + group + "/" + sub
 }
 
-// ruleResource is the resource as rules write it.
+// ruleResource returns the resource as rules write it.
 func ruleResource(a *rbacindex.Attributes) string {
 	if a.Subresource == "" {
 		return a.Resource
@@ -76,7 +76,7 @@ func ruleResource(a *rbacindex.Attributes) string {
 	return a.Resource + "/" + a.Subresource
 }
 
-// history is all that is asked of a final state.
+// history is everything that is asked of a final state.
 type history struct {
 	needs, refusals []need
 	leftOut         []need // cannot be written without a wildcard
@@ -84,7 +84,7 @@ type history struct {
 }
 
 // historyOf resolves what a subject did, with the candidates among hidden checks as they were
-// answered, and what is as good as each by the policy of its own moment.
+// answered, and the alternatives to each by the policy at that time.
 func historyOf(u *usage, st *state.State) *history {
 	h := &history{before: map[accessKey]bool{}}
 	for _, k := range sortedKeys(u.allowed) {
@@ -133,7 +133,7 @@ func anyGroups(k accessKey) accessKey {
 	return k
 }
 
-// expressible tells whether a rule can allow exactly this request. A verb, resource or path
+// expressible reports whether a rule can allow exactly this request. A verb, resource or path
 // that reads as a wildcard in a rule can only be allowed together with everything it
 // matches.
 func expressible(a *rbacindex.Attributes) bool {
@@ -150,8 +150,8 @@ func expressible(a *rbacindex.Attributes) bool {
 	return scope == "" || len(validation.NameIsDNSLabel(scope, false)) == 0
 }
 
-// scopeOf returns the namespace a grant has to be made in, "" for the whole cluster. A
-// namespace itself is granted by name in a ClusterRole: a Role inside it ends with it.
+// scopeOf returns the namespace a grant has to be made in, "" for the whole cluster. Access to a
+// namespace itself is granted by name in a ClusterRole: a Role in the namespace is deleted with it.
 func scopeOf(a *rbacindex.Attributes) string {
 	if !a.ResourceRequest || a.APIGroup == "" && a.Resource == "namespaces" {
 		return ""
@@ -176,7 +176,7 @@ func roleKeyOf(ref *rbacv1.RoleRef, namespace string) rbacindex.Key {
 	return rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
 }
 
-// rulesOf returns the rules of the role a binding names; false when it does not exist.
+// rulesOf returns the rules of the role a binding names; false if it does not exist.
 func rulesOf(s *rbacindex.Snapshot, ref *rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
 	switch role, _ := s.Get(roleKeyOf(ref, namespace)); r := role.(type) {
 	case *rbacv1.ClusterRole:
@@ -187,10 +187,10 @@ func rulesOf(s *rbacindex.Snapshot, ref *rbacv1.RoleRef, namespace string) ([]rb
 	return nil, false
 }
 
-// instead returns what to grant for a check that several rights satisfy. For a role: its
-// rules, when the writer held them all and none is a wildcard, else escalate: rules it only
-// handed on would be new to it. For a binding: bind on that role by name, which gives its
-// holder no more than the role. A role of too many rights to list takes escalate as well.
+// instead returns what to grant for a check that several rights satisfy. For a role: its rules, if
+// the writer held them all and none is a wildcard, else escalate: rules it only passed on would be
+// new to it. For a binding: bind on that role by name, which gives its holder no more than the
+// role. A role with too many rights to list takes escalate as well.
 func (n *need) instead() []rbacindex.Attributes {
 	if n.attrs.Verb != "escalate" || !n.covered {
 		return []rbacindex.Attributes{n.attrs}
@@ -218,13 +218,13 @@ func (n *need) instead() []rbacindex.Attributes {
 	return out
 }
 
-// escalates tells whether instead is the verb escalate itself.
+// escalates reports whether instead is the verb escalate itself.
 func (n *need) escalates() bool {
 	one := n.instead()
 	return len(one) == 1 && one[0].Verb == "escalate" && one[0].Resource == n.attrs.Resource
 }
 
-// roleWrites returns what is granted for the roles a subject wrote.
+// roleWrites returns what to grant for the roles that a subject wrote.
 func roleWrites(needs []need) []rbacindex.Attributes {
 	var out []rbacindex.Attributes
 	for i := range needs {

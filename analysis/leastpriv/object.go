@@ -13,10 +13,10 @@ import (
 // *rbacv1.ClusterRole, *rbacv1.RoleBinding or *rbacv1.ClusterRoleBinding.
 type Object any
 
-// Objects read back from JSON as what they were.
+// Objects are decoded from JSON into their own types.
 type Objects []Object
 
-// UnmarshalJSON reads a list of objects, each by its kind.
+// UnmarshalJSON decodes a list of objects, each by its kind.
 func (l *Objects) UnmarshalJSON(text []byte) error {
 	var list []json.RawMessage
 	if err := json.Unmarshal(text, &list); err != nil {
@@ -33,7 +33,7 @@ func (l *Objects) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// objectOf reads one object.
+// objectOf decodes one object.
 func objectOf(raw []byte) (Object, error) {
 	var t metav1.TypeMeta
 	if err := json.Unmarshal(raw, &t); err != nil {
@@ -50,7 +50,7 @@ func objectOf(raw []byte) (Object, error) {
 	case "ClusterRoleBinding":
 		o = &rbacv1.ClusterRoleBinding{}
 	default:
-		return nil, fmt.Errorf("read object: %q is no RBAC kind", t.Kind)
+		return nil, fmt.Errorf("read object: invalid kind %q: want Role, ClusterRole, RoleBinding or ClusterRoleBinding", t.Kind)
 	}
 	if err := json.Unmarshal(raw, o); err != nil {
 		return nil, fmt.Errorf("read %s: %w", t.Kind, err)
@@ -58,7 +58,7 @@ func objectOf(raw []byte) (Object, error) {
 	return o, nil
 }
 
-// UnmarshalJSON reads a removal with the object that replaces.
+// UnmarshalJSON decodes a removal with its replacement object.
 func (r *Remove) UnmarshalJSON(text []byte) error {
 	type plain Remove
 	v := struct {

@@ -7,14 +7,14 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// Plan is what several suggestions are together. A binding that more than one of them
-// leaves is replaced once, without all of them.
+// Plan joins several suggestions. A binding that more than one of them leaves is replaced once,
+// without all of their subjects.
 type Plan struct {
 	Apply    Objects  `json:"apply"`    // objects to write
 	Remove   []Remove `json:"remove"`   // objects to delete
-	Rollback Objects  `json:"rollback"` // objects that undo it
-	// Final are the RBAC objects of the final state that concern the subjects: their
-	// bindings, those of their groups, and the roles these name.
+	Rollback Objects  `json:"rollback"` // objects that undo the plan
+	// Final are the RBAC objects of the final state that concern the subjects: their bindings,
+	// those of their groups, and the roles that these name.
 	Final Objects `json:"final"`
 	Holds bool    `json:"holds"` // every recorded access is decided as before
 	// Proofs are those of the subjects, in the order of the suggestions, against the policy

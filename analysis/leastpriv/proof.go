@@ -5,21 +5,21 @@ import "github.com/retrial-io/retrial/rbacindex"
 // maxFailures bounds the requests a Proof names.
 const maxFailures = 10
 
-// ground is what a subject's proofs stand on.
+// ground holds the policies that a subject's proofs are evaluated against.
 type ground struct {
-	// base is the policy without the subject's own bindings: what it allows is nobody's
+	// base is the policy without the subject's own bindings: what it allows does not come from the
 	// suggestion.
 	base *rbacindex.Snapshot
-	// forced is base with one exact rule for each plain request on record: no policy that
-	// allows them can allow less.
+	// forced is base with one exact rule for each plain request on record: every policy that allows
+	// them allows at least that.
 	forced *rbacindex.Snapshot
-	// handed is forced with what the roles the subject wrote need: a right to write one role
-	// is one to write others with rules it names, and escalate, which a create cannot limit
-	// to a name, one to write any in that namespace.
+	// handed is forced with what the roles the subject wrote need: a right to write one role is a
+	// right to write others with rules it names, and escalate, which a create cannot limit to a
+	// name, is a right to write any in that namespace.
 	handed *rbacindex.Snapshot
 }
 
-// prove asks the whole history again.
+// prove evaluates the whole history again.
 func (h *history) prove(final *rbacindex.Snapshot, on *ground) Proof {
 	p := Proof{Accesses: len(h.needs), Refusals: len(h.refusals)}
 	for i := range h.leftOut {
@@ -64,7 +64,7 @@ func (h *history) prove(final *rbacindex.Snapshot, on *ground) Proof {
 	return p
 }
 
-// explanation says why a refusal on record may be allowed by a final state.
+// explanation returns why a refusal on record may be allowed by a final state.
 type explanation int
 
 const (

@@ -6,22 +6,22 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// Question is one thing a proof asks of a final state: for whoever wants to put it to
-// another authorizer.
+// Question is one check that a proof makes against a final state, for callers that want to put it
+// to another authorizer.
 type Question struct {
 	Attributes rbacindex.Attributes
 	Requests   int64
-	// Needed has to be allowed. What is not needed is a refusal on record.
+	// Needed checks must be allowed. The others are refusals on record.
 	Needed bool
-	// Explained refusals may be allowed, as Proof counts them: they were allowed at another
-	// time, are what groups hold by now, or come with any policy that allows the needs.
+	// Explained refusals may be allowed, as Proof counts them: they were allowed at another time,
+	// are allowed by the groups by now, or by any policy that allows the needs.
 	Explained bool
-	// Alternative: to hold all of Rules, as a role's writer has to, is as good.
+	// Alternative: holding all of Rules, as a role's writer has to, also suffices.
 	Alternative bool
 	Rules       []rbacv1.PolicyRule
 }
 
-// Questions returns all that the proofs of a subject ask, in a fixed order, without what no
+// Questions returns everything that the proofs of a subject check, in a fixed order, except what no
 // exact rule can allow.
 func (a *Advisor) Questions(subject string) ([]Question, error) {
 	if _, _, err := a.usageOf(subject); err != nil {
@@ -39,7 +39,8 @@ func (a *Advisor) Questions(subject string) ([]Question, error) {
 	}
 	for i := range h.refusals {
 		n := &h.refusals[i]
-		out = append(out, Question{Attributes: n.attrs, Requests: n.count, Explained: h.explains(n, on) != nothingExplains, Alternative: n.alternative, Rules: n.rules})
+		out = append(out, Question{Attributes: n.attrs, Requests: n.count, Explained: h.explains(n, on) != nothingExplains,
+			Alternative: n.alternative, Rules: n.rules})
 	}
 	return out, nil
 }

@@ -11,24 +11,25 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// Recording says what the whole of a recording covers, and what it lacks. Advice is as good
-// as that.
+// Recording describes what the whole recording covers and what it lacks. Advice is only as good as
+// that.
 type Recording struct {
 	From     time.Time `json:"from"` // first request
 	To       time.Time `json:"to"`   // last request
 	Requests int64     `json:"requests"`
 	Judged   int64     `json:"judged"` // could be compared with the replica's decision
-	// Coverage is Judged ÷ Requests, 0 when there are none.
+	// Coverage is Judged ÷ Requests, 0 if there are none.
 	Coverage float64 `json:"coverage"`
-	// Unjudged are the others, and those of an uncertain or contradicting verdict, by outcome and class.
+	// Unjudged counts the others, and those with an uncertain or contradicting verdict, by outcome and
+	// class.
 	Unjudged map[string]int64 `json:"unjudged"`
 	// Truncated events came without the bodies they had.
 	Truncated int64 `json:"truncated"`
 	// DeadLetters could not be read at all.
 	DeadLetters int64 `json:"deadLetters"`
-	// Dropped requests were recorded once and are past retention.
+	// Dropped requests were recorded but are past retention.
 	Dropped int64 `json:"dropped"`
-	// Gaps say all that in words, and what is not known of the policy; see Describe.
+	// Gaps describe all of that in words, and what is not known of the policy; see Describe.
 	Gaps []string `json:"gaps"`
 }
 
@@ -54,7 +55,7 @@ func (r *Recording) Describe(st *state.State) {
 		add("%s", unjudgedText(class, r.Unjudged[class]))
 	}
 	if r.Truncated > 0 {
-		add("%d events were cut off before they came here: what their bodies would show is not known", r.Truncated)
+		add("%d events were cut off before they came here: the content of their bodies is not known", r.Truncated)
 	}
 	if r.Dropped > 0 {
 		add("%d requests are past retention: what only they show is missing", r.Dropped)
@@ -76,10 +77,10 @@ func (r *Recording) Describe(st *state.State) {
 	}
 }
 
-// unjudgedText says what becomes of requests without a certain verdict.
+// unjudgedText describes how requests without a certain verdict are counted.
 func unjudgedText(class string, n int64) string {
 	if strings.HasPrefix(class, "ambiguous") {
 		return fmt.Sprintf("%d requests count as used only where the record says that RBAC allowed them: %s", n, class)
 	}
-	return fmt.Sprintf("%d requests count for nothing: %s", n, class)
+	return fmt.Sprintf("%d requests are not counted: %s", n, class)
 }

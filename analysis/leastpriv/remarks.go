@@ -14,7 +14,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// keeps names what groups give. loose is what the suggestion takes away.
+// keeps lists the bindings of groups. loose is what the suggestion removes.
 func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAtom) {
 	e := a.effort()
 	done := map[rbacindex.Key]bool{}
@@ -36,7 +36,8 @@ func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAt
 			unused, _, excess := ix.unusedOf("", "", rules, k.Namespace, e)
 			relied, known := ix.servedBy(rules, k.Namespace, e)
 			keep.Excess, keep.Relied = excess, relied
-			keep.TooLarge = !known || slices.ContainsFunc(unused, func(u Unused) bool { return u.TooLarge }) || !keep.undoes(loose, rules, k.Namespace, e)
+			keep.TooLarge = !known || slices.ContainsFunc(unused, func(u Unused) bool { return u.TooLarge }) || !keep.undoes(loose, rules,
+				k.Namespace, e)
 			s.Excess.Kept += keep.Excess
 			if keep.Relied > 0 || keep.Excess > 0 || keep.TooLarge {
 				s.Keeps = append(s.Keeps, keep)
@@ -46,7 +47,7 @@ func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAt
 	sort.SliceStable(s.Keeps, func(i, j int) bool { return s.Keeps[i].Excess > s.Keeps[j].Excess })
 }
 
-// undoes names what of loose the binding gives; false when that takes too many steps.
+// undoes lists what of loose the binding grants; false if that takes too many steps.
 func (keep *Keep) undoes(loose []scopedAtom, rules []rbacv1.PolicyRule, scope string, e *effort) bool {
 	long := lengths(rules)
 	for i := range loose {
@@ -60,28 +61,30 @@ func (keep *Keep) undoes(loose []scopedAtom, rules []rbacv1.PolicyRule, scope st
 		if !e.take(long) {
 			return false
 		}
-		if text := grantText(&l.atom); slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return covers(&r, &l.atom) }) && !slices.Contains(keep.Undoes, text) {
+		if text := grantText(&l.atom); slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return covers(&r, &l.atom) }) &&
+			!slices.Contains(keep.Undoes, text) {
 			keep.Undoes = append(keep.Undoes, text)
 		}
 	}
 	return true
 }
 
-// gaps says what the suggestion does not know.
+// gaps describes what the suggestion does not know.
 func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Snapshot) {
 	add := func(format string, args ...any) { s.Gaps = append(s.Gaps, fmt.Sprintf(format, args...)) }
 	for _, class := range slices.Sorted(maps.Keys(u.unjudged)) {
 		add("%s", unjudgedText(class, u.unjudged[class]))
 	}
 	if u.unreadable > 0 {
-		add("%d writes were logged without their content: what they needed behind the authorizer is not known (log roles, bindings and certificate requests at RequestResponse)", u.unreadable)
+		add("%d writes were logged without their content: what they needed behind the authorizer is not known (log roles, bindings and "+
+			"certificate requests at RequestResponse)", u.unreadable)
 	}
 	if n := s.tooLarge(); n > 0 {
-		add("%d rules and bindings are too large to weigh: what was used of them is not known, and their excess is the least it can be", n)
+		add("%d rules and bindings are too large to weigh: what was used of them is not known, and their excess is a lower bound", n)
 	}
 	for i := range h.leftOut {
 		if n := &h.leftOut[i]; !n.allowed(final) {
-			add("left out, no exact rule can allow it: %s", n.String())
+			add("left out, because no exact rule can allow it: %s", n.String())
 		}
 	}
 	back := 0
@@ -96,14 +99,16 @@ func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Sna
 	for _, r := range s.Remove {
 		meta := a.meta(r.key)
 		if meta.Labels["kubernetes.io/bootstrapping"] != "" && meta.Annotations["rbac.authorization.kubernetes.io/autoupdate"] != "false" {
-			add("%s is made again when an apiserver starts, unless it stays with the annotation rbac.authorization.kubernetes.io/autoupdate set to false", r.key)
+			add("%s is made again when an apiserver starts, unless it stays with the annotation "+
+				"rbac.authorization.kubernetes.io/autoupdate set to false", r.key)
 		}
 	}
 	for _, ns := range a.missingNamespaces(s) {
-		add("namespace %s is gone: its Role cannot be applied before it is there again", ns)
+		add("namespace %s does not exist: its Role cannot be applied before it is created again", ns)
 	}
 	for _, k := range a.doubted(u) {
-		add("%s may give the subject more, by a write whose answer was lost: this neither rests on it nor takes it away; see what it is before this is applied", k)
+		add("%s may give the subject more, by a write whose answer was lost: the suggestion neither relies on it nor removes it; check "+
+			"what it is before applying", k)
 	}
 	if n := len(a.view.Unknown) + len(a.view.UnknownKinds); n > 0 {
 		add("%d objects or kinds of the policy are not known: what they grant is missing here", n)

@@ -61,7 +61,7 @@ func recorded(t testing.TB) *Advisor {
 	return c.Advise(st, newest, Options{})
 }
 
-// everybody makes a suggestion for every subject, those of Kubernetes itself included.
+// everybody makes a suggestion for every subject, including those of Kubernetes itself.
 func everybody(t testing.TB, a *Advisor) []*Suggestion {
 	t.Helper()
 	var out []*Suggestion
@@ -103,7 +103,8 @@ func proofsHold(t *testing.T, a *Advisor, all []*Suggestion) {
 		if s.Changes() {
 			changed++
 		}
-		t.Logf("%-55s excess %5d -> %4d, kept %5d, %2d to apply, %2d to remove, %+v", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, len(s.Apply), len(s.Remove), s.Proof)
+		t.Logf("%-55s excess %5d -> %4d, kept %5d, %2d to apply, %2d to remove, %+v", s.Subject, s.Excess.Before, s.Excess.After,
+			s.Excess.Kept, len(s.Apply), len(s.Remove), s.Proof)
 	}
 	if changed < 20 {
 		t.Errorf("%d suggestions change anything, want most", changed)
@@ -121,7 +122,7 @@ func proofsHold(t *testing.T, a *Advisor, all []*Suggestion) {
 		t.Error("all suggestions together do not hold")
 	}
 
-	// What --final prints is a policy of its own: nothing a subject needs is outside of it.
+	// What --final prints is a complete policy: a subject needs nothing outside of it.
 	objects := make([]any, 0, len(together.Final))
 	for _, o := range together.Final {
 		objects = append(objects, o)
@@ -141,9 +142,8 @@ func proofsHold(t *testing.T, a *Advisor, all []*Suggestion) {
 	}
 }
 
-// rulesAreNecessary drops each rule of what is suggested, and each verb, resource
-// and name of it: something recorded must then be refused. It returns how many rules there
-// are.
+// rulesAreNecessary removes each rule of a suggestion, and each verb, resource and name of it:
+// something recorded must then be refused. It returns the number of rules.
 func rulesAreNecessary(t *testing.T, a *Advisor, all []*Suggestion) (rules int) {
 	t.Helper()
 	for _, s := range all {
@@ -205,7 +205,7 @@ func withRules(o Object, rules []rbacv1.PolicyRule) Object {
 	return o
 }
 
-// finalOf is the policy with one suggestion in force.
+// finalOf returns the policy with one suggestion in force.
 func finalOf(t testing.TB, a *Advisor, s *Suggestion) *rbacindex.Snapshot {
 	t.Helper()
 	policy := a.view.RBAC
@@ -273,8 +273,8 @@ func strict(t *testing.T, o Object) {
 	}
 }
 
-// rollbackUndoes: the rollback objects, and deleting what else was applied,
-// make the policy what it was.
+// rollbackUndoes checks that the rollback objects, and deleting what else was applied, restore the
+// policy.
 func rollbackUndoes(t *testing.T, a *Advisor, all []*Suggestion) {
 	for _, s := range all {
 		var changes []rbacindex.Change

@@ -12,7 +12,7 @@ type Unseen struct {
 	Subject  string   `json:"subject"`
 	Bindings []string `json:"bindings"` // Kind/name or Kind/namespace/name
 	Excess   int      `json:"excess"`   // weight of what it holds, all of it unused
-	// TooLarge: some of it takes too much work to weigh; Excess is the least it can be.
+	// TooLarge means that some of it is too much work to weigh; Excess is a lower bound.
 	TooLarge bool `json:"tooLarge,omitempty"`
 }
 

@@ -28,7 +28,7 @@ func NewCollector() *Collector {
 	return &Collector{subjects: map[string]*usage{}, strings: map[string]string{}, unjudged: map[string]int64{}}
 }
 
-// usage is what one subject was seen doing.
+// usage is what one subject did.
 type usage struct {
 	user      string
 	groups    [][]string // distinct sets, sorted
@@ -43,7 +43,8 @@ type usage struct {
 	unreadable       int64 // policy writes whose content the log does not hold
 }
 
-// accessKey is one distinct question to RBAC by a subject with one of its group sets.
+// accessKey is one distinct access check of RBAC: a subject with one of its group sets, and
+// attributes.
 type accessKey struct {
 	groups                                               int
 	resource                                             bool
@@ -63,7 +64,7 @@ func keyOf(groups int, a *verdict.Attributes) accessKey {
 		res: a.Resource, subresource: a.Subresource, name: a.Name}
 }
 
-// attributes returns the question as the index takes it.
+// attributes returns the check in the form the index takes.
 func (k *accessKey) attributes(u *usage) rbacindex.Attributes {
 	return rbacindex.Attributes{
 		User: u.user, Groups: u.groups[k.groups], Verb: k.verb, Namespace: k.namespace, APIGroup: k.group,
@@ -80,16 +81,16 @@ func (c *Collector) Observe(e *event.Event, v *verdict.Verdict) {
 	c.ObserveMany(e, v, Count{Requests: 1, First: e.RequestReceivedTimestamp, Last: e.RequestReceivedTimestamp})
 }
 
-// Count says how many requests were alike, and when the first and the last of them came.
+// Count says how many requests were alike, and when the first and the last of them were received.
 type Count struct {
 	Requests    int64
 	First, Last time.Time
 }
 
-// ObserveMany takes in requests that are alike: one of them, which stands for all, and how
-// many there are. Alike are those with equal requestor, subject, groups, attributes,
-// decisions, outcome and class, and, where a hidden check depends on it, equal answer code
-// and content; the result is that of Observe with each.
+// ObserveMany takes in requests that are alike: one of them as the representative, and their count.
+// Requests are alike if they have equal requestor, subject, groups, attributes, decisions, outcome
+// and class, and, if a hidden check depends on it, equal response code and content; the result is
+// that of Observe with each.
 func (c *Collector) ObserveMany(e *event.Event, v *verdict.Verdict, n Count) {
 	if n.Requests <= 0 {
 		return
@@ -124,7 +125,8 @@ func (c *Collector) ObserveMany(e *event.Event, v *verdict.Verdict, n Count) {
 	}
 	switch {
 	case v.Recorded == verdict.DecisionAllow && v.Replayed == verdict.DecisionAllow && v.Authorizer == verdict.AuthorizerRBAC,
-		v.Recorded == verdict.DecisionAllow && v.Outcome == verdict.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "):
+		v.Recorded == verdict.DecisionAllow && v.Outcome == verdict.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason,
+			"RBAC: allowed by "):
 		set := u.groupSet(c, who.Groups)
 		c.add(u.allowed, keyOf(set, &v.Attributes), "", n)
 		c.impliedChecks(u, set, e, v, n)
@@ -136,7 +138,7 @@ func (c *Collector) ObserveMany(e *event.Event, v *verdict.Verdict, n Count) {
 	}
 }
 
-// cover widens the window. Zero times say nothing.
+// cover widens the window. Zero times are ignored.
 func (c *Collector) cover(first, last time.Time) {
 	if !first.IsZero() && (c.from.IsZero() || first.Before(c.from)) {
 		c.from = first
@@ -158,7 +160,7 @@ func (c *Collector) subject(user string) *usage {
 	return u
 }
 
-// groupSet returns the number of a set of groups, in whatever order and however often each
+// groupSet returns the number of a set of groups, regardless of the order and number of times each
 // was recorded.
 func (u *usage) groupSet(c *Collector, groups []string) int {
 	sorted := slices.Clone(groups)
@@ -177,8 +179,8 @@ func (u *usage) groupSet(c *Collector, groups []string) int {
 	return i
 }
 
-// add counts a question. Its strings alias an event's buffer and are copied once. Of
-// several reasons the first in order is kept, so that the order of events does not show.
+// add counts a check. Its strings alias an event's buffer and are copied once. Of several reasons
+// the first in order is kept, so that the order of events does not matter.
 func (c *Collector) add(into map[accessKey]*access, k accessKey, why string, n Count) {
 	a, ok := into[k]
 	if ok {
@@ -206,10 +208,10 @@ func (c *Collector) str(s string) string {
 	return s
 }
 
-// Window returns the times of the first and the last request seen; zero when there is none.
+// Window returns the times of the first and the last request seen; zero if there is none.
 func (c *Collector) Window() (from, to time.Time) { return c.from, c.to }
 
-// Subjects returns the names of all subjects of whom RBAC decided anything, sorted.
+// Subjects returns the names of all subjects about which RBAC decided anything, sorted.
 func (c *Collector) Subjects() []string {
 	var out []string
 	for name, u := range c.subjects {
@@ -221,16 +223,15 @@ func (c *Collector) Subjects() []string {
 	return out
 }
 
-// Seen tells whether a subject made any request.
+// Seen reports whether a subject made any request.
 func (c *Collector) Seen(subject string) bool {
 	_, ok := c.subjects[subject]
 	return ok
 }
 
-// System tells whether a subject belongs to Kubernetes itself: user names that begin with
-// "system:", except service accounts outside the namespaces kube-*, and members of
-// system:masters, whom RBAC does not decide about. Taking rights from them by what one
-// window shows breaks clusters.
+// System reports whether a subject belongs to Kubernetes itself: user names that begin with
+// "system:", except service accounts outside the namespaces kube-*, and members of system:masters,
+// about whom RBAC does not decide. Taking rights from them based on one window breaks clusters.
 func (c *Collector) System(subject string) bool {
 	if rest, ok := strings.CutPrefix(subject, "system:serviceaccount:"); ok {
 		return strings.HasPrefix(rest, "kube-")

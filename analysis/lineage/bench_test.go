@@ -32,9 +32,10 @@ func BenchmarkTrail(b *testing.B) {
 	}
 }
 
-// FuzzTrail: whatever events say, what is found is one of the set and has its evidence.
+// FuzzTrail: whatever events say, each contradiction is one of the closed set and has its evidence.
 func FuzzTrail(f *testing.F) {
-	for _, u := range []event.User{account(podToken()), user("alice", "u1", "devs", authn.GroupAuthenticated), user("system:node:", "", authn.GroupNodes), {}} {
+	for _, u := range []event.User{account(podToken()), user("alice", "u1", "devs", authn.GroupAuthenticated), user("system:node:", "",
+		authn.GroupNodes), {}} {
 		f.Add(event.AppendJSON(nil, by(u)))
 	}
 	known := map[string]bool{}

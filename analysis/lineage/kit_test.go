@@ -57,13 +57,13 @@ func extra(kv ...string) (x event.Extra) {
 	return x
 }
 
-// account is the user of a token of shop/api.
+// account returns the user of a token of shop/api.
 func account(x event.Extra) event.User {
 	groups := []string{authn.GroupServiceAccounts, authn.GroupServiceAccounts + ":shop", authn.GroupAuthenticated}
 	return event.User{Username: "system:serviceaccount:shop:api", UID: apiUID, Groups: groups, Extra: x}
 }
 
-// podToken is the extra of a token that is bound to a pod on node n1.
+// podToken returns the extra of a token that is bound to a pod on node n1.
 func podToken() event.Extra {
 	return extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, "6f1d0a52-0000-4000-8000-000000000003",
 		event.ExtraPodName, "api-0", event.ExtraPodUID, "6f1d0a52-0000-4000-8000-000000000002")

@@ -8,15 +8,15 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 )
 
-// Lineage is the life of one credential as far as it was seen.
+// Lineage is the observed life of one credential.
 type Lineage struct {
 	Credential string `json:"credential"`
-	// Issue is nil when the log does not show it: certificates, tokens of providers, and what
+	// Issue is nil if the log does not show it: certificates, tokens of providers, and what
 	// was issued before the log began.
 	Issue *Issue `json:"issue,omitempty"`
-	// Users are the names it stood for, more than one only when something is wrong.
+	// Users are the names it authenticated; more than one only if something is wrong.
 	Users []string `json:"users"`
-	// Uses are told apart by client, address, pod and node, by their first time.
+	// Uses are distinguished by client, address, pod and node, and ordered by their first time.
 	Uses []Use `json:"uses"`
 	// More counts uses that are in no entry of Uses, because there are too many.
 	More           int64                 `json:"more,omitempty"`
@@ -41,7 +41,7 @@ type Issue struct {
 type Use struct {
 	UserAgent string    `json:"userAgent"`
 	SourceIP  string    `json:"sourceIP"`
-	Pod       string    `json:"pod,omitempty"` // the credential's word: the pod it is bound to
+	Pod       string    `json:"pod,omitempty"` // the pod it is bound to, as the credential says
 	PodUID    string    `json:"podUID,omitempty"`
 	Node      string    `json:"node,omitempty"`
 	First     time.Time `json:"first"`
@@ -49,8 +49,8 @@ type Use struct {
 	Count     int64     `json:"count"`
 }
 
-// Lineage returns the life of a credential, by its id; ok is false for one that was not seen,
-// or is forgotten.
+// Lineage returns the life of a credential, by its id; ok is false if it was not seen, or is
+// forgotten.
 func (t *Trail) Lineage(credential string) (l Lineage, ok bool) {
 	c, ok := t.credentials.peek(credential)
 	if !ok {
@@ -59,7 +59,7 @@ func (t *Trail) Lineage(credential string) (l Lineage, ok bool) {
 	return t.lineage(credential, c), true
 }
 
-// Lineages returns the credentials a user came with, and those issued to it, by their first
+// Lineages returns the credentials that a user came with, and those issued to it, by their first
 // time.
 func (t *Trail) Lineages(user string) []Lineage {
 	namespace, name, account, _ := authn.SplitServiceAccount(user)
@@ -83,7 +83,8 @@ func (t *Trail) Lineages(user string) []Lineage {
 }
 
 func (t *Trail) lineage(id string, c *trace) Lineage {
-	l := Lineage{Credential: id, Issue: c.issue, Users: []string{}, Uses: slices.Clone(c.uses), More: c.more, Count: c.count(), Contradictions: t.byID[id]}
+	l := Lineage{Credential: id, Issue: c.issue, Users: []string{}, Uses: slices.Clone(c.uses), More: c.more, Count: c.count(),
+		Contradictions: t.byID[id]}
 	for i := range c.identities {
 		if !slices.Contains(l.Users, c.identities[i].name) {
 			l.Users = append(l.Users, c.identities[i].name)

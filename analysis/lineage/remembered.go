@@ -8,8 +8,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// remembered is a map that forgets: it keeps between half of its limit and its limit, those
-// used last.
+// remembered is a map that forgets: it keeps between half of its limit and its limit, the most
+// recently used.
 type remembered[V any] struct {
 	young, old map[string]V
 	half       int
@@ -40,7 +40,7 @@ func (r *remembered[V]) put(key string, v V) {
 	r.young[key] = v
 }
 
-// peek is get without counting as a use; any number of goroutines may.
+// peek is get without counting as a use; safe for concurrent use.
 func (r *remembered[V]) peek(key string) (V, bool) {
 	if v, ok := r.young[key]; ok {
 		return v, true
@@ -61,8 +61,8 @@ func (r *remembered[V]) visit(f func(key string, v V)) {
 
 func digestText(s string) uint64 { return xxhash.Sum64String(s) }
 
-// digestTarget tells request URIs apart; the order of their parameters does not count, since
-// it changes on the way through an aggregator.
+// digestTarget hashes a request URI to compare it with others; the order of parameters does not
+// count, since it changes on the way through an aggregator.
 func digestTarget(uri string) uint64 {
 	path, query, has := strings.Cut(uri, "?")
 	if !has || !strings.Contains(query, "&") {
@@ -73,7 +73,7 @@ func digestTarget(uri string) uint64 {
 	return xxhash.Sum64String(path + "?" + strings.Join(parts, "&"))
 }
 
-// SameTarget reports whether two request URIs are of one request on its two servers.
+// SameTarget reports whether two request URIs belong to one request on its two servers.
 func SameTarget(a, b string) bool { return digestTarget(a) == digestTarget(b) }
 
 func withoutQuery(uri string) string {

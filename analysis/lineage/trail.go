@@ -14,8 +14,8 @@ import (
 
 // TrailConfig bounds what a Trail remembers. The zero value works.
 type TrailConfig struct {
-	// Credentials is how many credentials are remembered, those seen last; 0 = 100,000 (some
-	// 50 MB when each is used by one client from one place, 0.2 kB for every other use).
+	// Credentials is how many credentials are remembered, the most recently seen; 0 = 100,000 (some
+	// 50 MB if each is used by one client from one place, 0.2 kB for every other use).
 	Credentials int
 	// Requests is how many audit IDs are remembered, the newest; 0 = 500,000 (some 60 MB).
 	Requests int
@@ -39,9 +39,9 @@ const (
 )
 
 // Trail follows credentials from their issue through every use, and finds what no single event
-// shows. Observe is told every event, in any order and as often as it comes; then Settle is
-// called once, and About, Found and the lineages may be asked, by any number of goroutines.
-// What it remembers is bounded; what it forgot is counted and no contradiction comes of it.
+// shows. Pass every event to Observe, in any order and any number of times; then call Settle once;
+// About, Found and the lineages are safe for concurrent use after that. Its memory is bounded; what
+// it forgot is counted and gives no contradiction.
 type Trail struct {
 	cfg         TrailConfig
 	credentials remembered[*trace]
@@ -52,7 +52,7 @@ type Trail struct {
 	byID        map[string][]authn.Contradiction // by credential, or audit ID behind auditPrefix
 }
 
-// Found is a contradiction with what it concerns.
+// Found is a contradiction and what it is about.
 type Found struct {
 	authn.Contradiction
 	Subject     string // credential, audit ID or address
@@ -89,7 +89,7 @@ type trace struct {
 	nodeUser   string // system:node:… that came with it, of a certificate
 }
 
-// identity is whom a credential stood for.
+// identity is whom a credential authenticated.
 type identity struct {
 	name, uid   string
 	groups      string // sorted, joined; certificates only
@@ -123,7 +123,7 @@ type burst struct {
 	at   int64
 }
 
-// Observe takes one event in. It keeps nothing of it but copies.
+// Observe takes in one event. It keeps only copies.
 func (t *Trail) Observe(e *event.Event) {
 	if e.Stage == event.StageRequestReceived {
 		return
@@ -145,8 +145,8 @@ func (t *Trail) Observe(e *event.Event) {
 	}
 }
 
-// seen notes the audit ID; it is false for another stage, or a copy, of a request that was
-// seen before.
+// seen records the audit ID; it is false for another stage, or a copy, of a request that was seen
+// before.
 func (t *Trail) seen(e *event.Event) bool {
 	if e.AuditID == "" {
 		return true
@@ -165,14 +165,17 @@ func (t *Trail) seen(e *event.Event) bool {
 		s.reused = true
 		id := strings.Clone(key)
 		t.add(auditPrefix+id, Found{
-			Contradiction: authn.Contradiction{Name: authn.ContradictionAuditID, Evidence: fmt.Sprintf("audit ID %q is on a request received at %s and on %s %s by %q received at %s", id, authn.FormatTime(s.received), e.Verb, withoutQuery(e.RequestURI), e.EffectiveUser().Username, authn.FormatTime(e.RequestReceivedTimestamp))},
-			Subject:       id, First: earlier(s.received, e.RequestReceivedTimestamp), Last: later(s.received, e.RequestReceivedTimestamp), Count: 2,
+			Contradiction: authn.Contradiction{Name: authn.ContradictionAuditID, Evidence: fmt.Sprintf("audit ID %q is on a request received at %s and on "+
+				"%s %s by %q received at %s", id, authn.FormatTime(s.received), e.Verb, withoutQuery(e.RequestURI),
+				e.EffectiveUser().Username, authn.FormatTime(e.RequestReceivedTimestamp))},
+			Subject: id, First: earlier(s.received, e.RequestReceivedTimestamp), Last: later(s.received, e.RequestReceivedTimestamp),
+			Count: 2,
 		})
 	}
 	return true
 }
 
-// State tells of credentials that the apiserver issued; *state.State is one.
+// State answers questions about credentials that the apiserver issued; *state.State is one.
 type State interface {
 	Credential(id string) (state.Credential, state.Known)
 }
@@ -190,7 +193,8 @@ func (t *Trail) issued(id string, e *event.Event) {
 	}
 	c.issue = &Issue{
 		At: e.RequestReceivedTimestamp, Namespace: strings.Clone(a.Namespace), ServiceAccount: strings.Clone(a.Name),
-		By: strings.Clone(e.User.Username), UserAgent: strings.Clone(e.UserAgent), SourceIP: strings.Clone(peerOf(e)), AuditID: strings.Clone(e.AuditID),
+		By: strings.Clone(e.User.Username), UserAgent: strings.Clone(e.UserAgent), SourceIP: strings.Clone(peerOf(e)),
+		AuditID: strings.Clone(e.AuditID),
 	}
 }
 
@@ -247,15 +251,16 @@ func (t *Trail) used(e *event.Event, x *authn.Presented, fresh bool) {
 		c.uses[use].Count++
 	case len(c.uses) < maxUses:
 		c.uses = append(c.uses, Use{
-			UserAgent: strings.Clone(e.UserAgent), SourceIP: strings.Clone(addr), Pod: strings.Clone(x.Pod), PodUID: strings.Clone(x.PodUID),
-			Node: strings.Clone(x.Node), First: at, Last: at, Count: 1,
+			UserAgent: strings.Clone(e.UserAgent), SourceIP: strings.Clone(addr), Pod: strings.Clone(x.Pod),
+			PodUID: strings.Clone(x.PodUID),
+			Node:   strings.Clone(x.Node), First: at, Last: at, Count: 1,
 		})
 	default:
 		c.more++
 	}
 }
 
-// peer notes who comes from an address.
+// peer records who comes from an address.
 func (t *Trail) peer(e *event.Event, x *authn.Presented) {
 	if x.PodUID == "" && !x.Kubelet {
 		return
@@ -297,8 +302,8 @@ func (t *Trail) failed(e *event.Event) {
 	t.bursts[b]++
 }
 
-// Settle works out what follows from everything observed. s tells of certificates' requests
-// and may be nil.
+// Settle computes what follows from everything observed. s answers for certificates' requests and
+// may be nil.
 func (t *Trail) Settle(s State) {
 	t.credentials.visit(func(id string, c *trace) {
 		if f, ok := c.drift(id); ok {
@@ -315,8 +320,9 @@ func (t *Trail) Settle(s State) {
 		if n >= t.cfg.Burst {
 			from := time.Unix(0, b.at*int64(BurstWindow)).UTC()
 			t.add(burstKey(b.addr, b.at), Found{
-				Contradiction: authn.Contradiction{Name: authn.ContradictionFailureBurst, Evidence: fmt.Sprintf("%d refused from %s in the %s from %s", n, b.addr, BurstWindow, authn.FormatTime(from))},
-				Subject:       b.addr, First: from, Last: from.Add(BurstWindow), Count: int64(n),
+				Contradiction: authn.Contradiction{Name: authn.ContradictionFailureBurst, Evidence: fmt.Sprintf("%d refused from %s in the %s from %s", n,
+					b.addr, BurstWindow, authn.FormatTime(from))},
+				Subject: b.addr, First: from, Last: from.Add(BurstWindow), Count: int64(n),
 			})
 		}
 	}
@@ -335,7 +341,7 @@ func sortFound(found []Found) {
 
 func burstKey(addr string, at int64) string { return fmt.Sprintf("burst:%s:%d", addr, at) }
 
-// drift: one credential stood for more than one identity.
+// drift finds credentials that stood for more than one identity.
 func (c *trace) drift(id string) (Found, bool) {
 	if len(c.identities) < 2 {
 		return Found{}, false
@@ -345,25 +351,27 @@ func (c *trace) drift(id string) (Found, bool) {
 	case strings.HasPrefix(id, authn.PrefixX509):
 		name = authn.ContradictionCertDrift
 	case !strings.HasPrefix(id, authn.PrefixJTI):
-		return Found{}, false // another service account's token may lie in a Secret of that name later
+		return Found{}, false // a Secret of that name may later hold the token of another service account
 	}
 	if name == authn.ContradictionJTIDrift && c.remapped() {
 		return Found{}, false
 	}
 	a, b := &c.identities[0], &c.identities[1]
 	f := Found{
-		Contradiction: authn.Contradiction{Name: name, Evidence: fmt.Sprintf("%s stood for %q with uid %q at %s and for %q with uid %q at %s", id, a.name, a.uid, authn.FormatTime(a.first), b.name, b.uid, authn.FormatTime(b.first))},
-		Subject:       id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
+		Contradiction: authn.Contradiction{Name: name, Evidence: fmt.Sprintf("%s stood for %q with uid %q at %s and for %q with uid %q at %s", id,
+			a.name, a.uid, authn.FormatTime(a.first), b.name, b.uid, authn.FormatTime(b.first))},
+		Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
 	}
 	if a.name == b.name && a.uid == b.uid {
-		f.Evidence = fmt.Sprintf("%s stood for %q with the groups %q at %s and with %q at %s", id, a.name, a.groups, authn.FormatTime(a.first), b.groups, authn.FormatTime(b.first))
+		f.Evidence = fmt.Sprintf("%s stood for %q with the groups %q at %s and with %q at %s", id, a.name, a.groups,
+			authn.FormatTime(a.first), b.groups, authn.FormatTime(b.first))
 	}
 	return f, true
 }
 
-// remapped reports whether a token of a provider stood for one identity after the other, as it
-// does when the apiserver's claim mappings were changed meanwhile. The apiserver's own tokens
-// are not mapped.
+// remapped reports whether a token of a provider stood for one identity after the other, as it does
+// if the apiserver's claim mappings were changed meanwhile. The apiserver's own tokens are not
+// mapped.
 func (c *trace) remapped() bool {
 	for i := range c.identities {
 		a := &c.identities[i]
@@ -379,9 +387,9 @@ func (c *trace) remapped() bool {
 	return true
 }
 
-// elsewhere: a pod's token came from two addresses by turns. A pod has one address of each
-// family at a time; what lies between it and the apiserver may show another, its node's or a
-// gateway's, and those are told by who else comes from there.
+// elsewhere finds tokens of pods that came from two addresses alternately. A pod has one address of
+// each family at a time; what lies between it and the apiserver may show another, its node's or a
+// gateway's, and those are recognized by who else comes from there.
 func (t *Trail) elsewhere(id string, c *trace) (Found, bool) {
 	if !c.bound {
 		return Found{}, false
@@ -393,27 +401,30 @@ func (t *Trail) elsewhere(id string, c *trace) (Found, bool) {
 		}
 		for k := range c.places[:i] {
 			b := &c.places[k]
-			if strings.Contains(a.addr, ":") != strings.Contains(b.addr, ":") || t.shared(b.addr, c.node) || !a.first.Before(b.last) || !b.first.Before(a.last) {
+			if strings.Contains(a.addr, ":") != strings.Contains(b.addr, ":") || t.shared(b.addr, c.node) || !a.first.Before(b.last) ||
+				!b.first.Before(a.last) {
 				continue
 			}
 			return Found{
-				Contradiction: authn.Contradiction{Name: authn.ContradictionReusedElsewhere, Evidence: fmt.Sprintf("%s came from %s (%s to %s) and from %s (%s to %s)", id, b.addr, authn.FormatTime(b.first), authn.FormatTime(b.last), a.addr, authn.FormatTime(a.first), authn.FormatTime(a.last))},
-				Subject:       id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
+				Contradiction: authn.Contradiction{Name: authn.ContradictionReusedElsewhere,
+					Evidence: fmt.Sprintf("%s came from %s (%s to %s) and from %s (%s to %s)", id, b.addr, authn.FormatTime(b.first),
+						authn.FormatTime(b.last), a.addr, authn.FormatTime(a.first), authn.FormatTime(a.last))},
+				Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
 			}, true
 		}
 	}
 	return Found{}, false
 }
 
-// shared tells whether an address is one that more than a pod comes from.
+// shared reports whether more than one pod comes from an address.
 func (t *Trail) shared(addr, node string) bool {
 	p := t.peers[addr]
 	return p == nil || p.nodes || p.pods || p.host != "" && p.host == node
 }
 
-// unrequested finds certificates of nodes that nobody requested although the node had one that
-// was, before this one was first seen: a kubelet that has been given a certificate renews it
-// by the same way.
+// unrequested finds certificates of nodes that nobody requested although the node had a requested
+// one before this one was first seen: a kubelet that has been given a certificate renews it in the
+// same way.
 func (t *Trail) unrequested(s State) {
 	type own struct {
 		id string
@@ -442,8 +453,10 @@ func (t *Trail) unrequested(s State) {
 				continue
 			}
 			t.add(o.id, Found{
-				Contradiction: authn.Contradiction{Name: authn.ContradictionCertUnknown, Evidence: fmt.Sprintf("%s of %s is of no request; the node had one by request %s since %s, and this one was first seen at %s", o.id, node, by, authn.FormatTime(requested), authn.FormatTime(first))},
-				Subject:       o.id, First: first, Last: lastSeen, Count: o.c.count(),
+				Contradiction: authn.Contradiction{Name: authn.ContradictionCertUnknown,
+					Evidence: fmt.Sprintf("no request issued %s of %s; the node had one by request %s since %s, and this one was first "+
+						"seen at %s", o.id, node, by, authn.FormatTime(requested), authn.FormatTime(first))},
+				Subject: o.id, First: first, Last: lastSeen, Count: o.c.count(),
 			})
 		}
 	}
@@ -458,7 +471,7 @@ func (t *Trail) add(key string, f Found) {
 // Found returns everything found, by time. It must not be modified.
 func (t *Trail) Found() []Found { return t.found }
 
-// Forgotten is how many credentials and audit IDs had to be forgotten.
+// Forgotten returns how many credentials and audit IDs were forgotten.
 func (t *Trail) Forgotten() int64 { return t.credentials.forgotten + t.requests.forgotten }
 
 // About returns the contradictions that concern an event, nil for none. A nil Trail has none.
@@ -479,7 +492,8 @@ func (t *Trail) About(e *event.Event) []authn.Contradiction {
 	return out
 }
 
-// peerOf is the address an event's request came from: the last one, which the apiserver saw itself.
+// peerOf returns the address that an event's request came from: the last one, which the apiserver itself
+// saw.
 func peerOf(e *event.Event) string {
 	if len(e.SourceIPs) == 0 {
 		return ""

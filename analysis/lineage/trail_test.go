@@ -37,11 +37,12 @@ func refused401(id, ip string, after time.Duration) *event.Event {
 }
 
 func podOn(node, podUID, id string) event.User {
-	return account(extra(event.ExtraCredentialID, id, event.ExtraNodeName, node, event.ExtraPodName, "p-"+podUID, event.ExtraPodUID, podUID))
+	return account(extra(event.ExtraCredentialID, id, event.ExtraNodeName, node, event.ExtraPodName, "p-"+podUID, event.ExtraPodUID,
+		podUID))
 }
 
-// TestTrail: what several events show. Every case is observed in several orders; the order must
-// not count.
+// TestTrail: contradictions that take several events. Every case is observed in several orders; the order
+// must not count.
 func TestTrail(t *testing.T) {
 	minute := time.Minute
 	alice, bob := user("alice", "", "devs", authn.GroupAuthenticated), user("bob", "", "devs", authn.GroupAuthenticated)
@@ -56,32 +57,51 @@ func TestTrail(t *testing.T) {
 		events []*event.Event
 		want   []string
 	}{
-		{"case 67: two users under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(bob), "id", "192.0.2.1", minute)}, []string{authn.ContradictionAuditID}},
-		{"two URIs under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(reading(by(alice), "/version"), "id", "192.0.2.1", 0)}, []string{authn.ContradictionAuditID}},
+		{"case 67: two users under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(bob), "id", "192.0.2.1",
+			minute)}, []string{authn.ContradictionAuditID}},
+		{"two URIs under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(reading(by(alice), "/version"), "id",
+			"192.0.2.1", 0)}, []string{authn.ContradictionAuditID}},
 		{"stages of one request", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(alice), "id", "192.0.2.1", 0)}, nil},
 		{"case 65: a request and its twin behind an aggregator", []*event.Event{
 			at(reading(impersonating(by(bob), "alice"), "/apis/metrics.k8s.io/v1beta1/pods?limit=5&watch=0"), "id", "192.0.2.1", 0),
 			at(reading(by(alice), "/apis/metrics.k8s.io/v1beta1/pods?watch=0&limit=5"), "id", "10.0.0.1", time.Millisecond)}, nil},
 
-		{"one certificate, two users", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(bob)), "2", "192.0.2.1", 0)}, []string{authn.ContradictionCertDrift}},
-		{"one certificate, two sets of groups", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "ops", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, []string{authn.ContradictionCertDrift}},
-		{"one certificate, groups in another order", []*event.Event{at(by(cert(user("alice", "", "a", "b", authn.GroupAuthenticated))), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "b", "a", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, nil},
-		{"a provider's token, mapped otherwise from some time on", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, nil},
-		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{authn.ContradictionJTIDrift}},
-		{"one token, two users", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{authn.ContradictionJTIDrift}},
+		{"one certificate, two users", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(bob)), "2", "192.0.2.1", 0)},
+			[]string{authn.ContradictionCertDrift}},
+		{"one certificate, two sets of groups", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0),
+			at(by(cert(user("alice", "", "ops", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, []string{authn.ContradictionCertDrift}},
+		{"one certificate, groups in another order", []*event.Event{at(by(cert(user("alice", "", "a", "b", authn.GroupAuthenticated))), "1",
+			"192.0.2.1", 0), at(by(cert(user("alice", "", "b", "a", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, nil},
+		{"a provider's token, mapped otherwise from some time on", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)),
+			"1", "192.0.2.1", 0), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute),
+			at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, nil},
+		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1",
+			"192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute),
+			at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{authn.ContradictionJTIDrift}},
+		{"one token, two users", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0),
+			at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{authn.ContradictionJTIDrift}},
 
 		{"a pod's token from two places by turns", []*event.Event{
-			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "203.0.113.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "203.0.113.5", 3*minute)}, []string{authn.ContradictionReusedElsewhere}},
+			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "203.0.113.5", minute),
+			at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "203.0.113.5",
+				3*minute)}, []string{authn.ContradictionReusedElsewhere}},
 		{"a pod's token after its sandbox was made anew", []*event.Event{
-			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "10.0.0.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.6", 2*minute)}, nil},
+			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "10.0.0.5", minute),
+			at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.6", 2*minute)}, nil},
 		{"a pod's token behind its node's address at times", []*event.Event{
-			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "192.0.2.11", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "192.0.2.11", 3*minute),
-			at(by(withExtra(user("system:node:n1", "", authn.GroupNodes, authn.GroupAuthenticated), event.ExtraCredentialID, certID)), "5", "192.0.2.11", 0)}, nil},
+			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "192.0.2.11", minute),
+			at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "192.0.2.11", 3*minute),
+			at(by(withExtra(user("system:node:n1", "", authn.GroupNodes, authn.GroupAuthenticated), event.ExtraCredentialID, certID)), "5",
+				"192.0.2.11", 0)}, nil},
 		{"a pod's token behind gateways", []*event.Event{
-			at(by(podOn("n1", "u1", tokenID)), "1", "198.51.100.1", 0), at(by(podOn("n1", "u1", tokenID)), "2", "198.51.100.2", minute), at(by(podOn("n1", "u1", tokenID)), "3", "198.51.100.1", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "198.51.100.2", 3*minute),
+			at(by(podOn("n1", "u1", tokenID)), "1", "198.51.100.1", 0), at(by(podOn("n1", "u1", tokenID)), "2", "198.51.100.2", minute),
+			at(by(podOn("n1", "u1", tokenID)), "3", "198.51.100.1", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "198.51.100.2",
+				3*minute),
 			at(by(podOn("n2", "u2", "JTI=2")), "5", "198.51.100.1", 0), at(by(podOn("n2", "u2", "JTI=2")), "6", "198.51.100.2", 0)}, nil},
 		{"a token of both address families", []*event.Event{
-			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "fd00::5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "fd00::5", 3*minute)}, nil},
+			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "fd00::5", minute),
+			at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "fd00::5", 3*minute)},
+			nil},
 
 		{"a burst of refusals", burst, []string{authn.ContradictionFailureBurst}},
 		{"refusals now and then", trickle, nil},
@@ -112,11 +132,13 @@ func TestTrail(t *testing.T) {
 	}
 }
 
-// TestUnrequestedCertificate: a node that gets its certificates by request comes with another.
+// TestUnrequestedCertificate: a node that gets its certificates by request appears with another
+// one.
 func TestUnrequestedCertificate(t *testing.T) {
 	const other = "X509SHA256=ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	kubelet := user("system:node:n1", "", authn.GroupNodes, authn.GroupAuthenticated)
-	requested := map[string]state.Credential{certID: {CommonName: "system:node:n1", Organizations: []string{authn.GroupNodes}, CSR: "csr-1", Issued: noon}}
+	requested := map[string]state.Credential{certID: {CommonName: "system:node:n1", Organizations: []string{authn.GroupNodes}, CSR: "csr-1",
+		Issued: noon}}
 	cases := []struct {
 		name  string
 		first time.Duration // of the other certificate, from the issue of the requested one
@@ -170,13 +192,15 @@ func TestLineage(t *testing.T) {
 	if !ok || l.Issue == nil {
 		t.Fatalf("no lineage: %+v", l)
 	}
-	if l.Issue.By != "system:node:n1" || l.Issue.AuditID != "issue" || l.Issue.ServiceAccount != "api" || l.Issue.UserAgent != "kubelet" || l.Issue.SourceIP != "192.0.2.11" {
+	if l.Issue.By != "system:node:n1" || l.Issue.AuditID != "issue" || l.Issue.ServiceAccount != "api" || l.Issue.UserAgent != "kubelet" ||
+		l.Issue.SourceIP != "192.0.2.11" {
 		t.Errorf("issue %+v", l.Issue)
 	}
 	if l.Count != 4 || len(l.Uses) != 2 || l.More != 0 {
 		t.Fatalf("uses %+v", l)
 	}
-	if u := l.Uses[0]; len(u.UserAgent) != 1036 || u.Count != 3 || u.Pod != "api-0" || u.Node != "n1" || u.SourceIP != "10.0.0.5" || !u.Last.Equal(noon.Add(3*time.Minute)) {
+	if u := l.Uses[0]; len(u.UserAgent) != 1036 || u.Count != 3 || u.Pod != "api-0" || u.Node != "n1" || u.SourceIP != "10.0.0.5" ||
+		!u.Last.Equal(noon.Add(3*time.Minute)) {
 		t.Errorf("use %+v", u)
 	}
 	if !l.First.Equal(noon) || !l.Last.Equal(noon.Add(time.Hour)) {

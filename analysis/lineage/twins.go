@@ -10,18 +10,18 @@ import (
 	"github.com/retrial-io/retrial/replay/request"
 )
 
-// twinWindow is how far apart the two servers may say that they received a request: their
-// clocks differ, and audit IDs are clients' to use again.
+// twinWindow is how far apart the two servers may report to have received a request: their clocks
+// differ, and clients may reuse audit IDs.
 const twinWindow = 5 * time.Minute
 
-// Users as whom a kube-apiserver asks aggregated servers, by version and purpose.
+// Users as which a kube-apiserver calls aggregated servers, by version and purpose.
 const (
 	userAggregator     = "system:aggregator"
 	userKubeAggregator = "system:kube-aggregator"
 )
 
-// Aggregators returns the users as whom a kube-apiserver asks aggregated servers on its own
-// account: discovery, their OpenAPI documents, whether they are up.
+// Aggregators returns the users as which a kube-apiserver calls aggregated servers on its own
+// behalf: discovery, their OpenAPI documents, availability.
 func Aggregators() []string {
 	return []string{userAggregator, userKubeAggregator, authn.UserLoopback}
 }
@@ -31,9 +31,9 @@ func Aggregators() []string {
 // They share the audit ID, the path and the parameters; the server sees as its user whom the
 // kube-apiserver authorized.
 //
-// Observe is told every event, in any order; then Settle is called once, and About and Found
-// may be asked, by any number of goroutines. What it remembers is bounded: a request whose
-// front was forgotten is found to be nothing. Nil Twins observe nothing and find nothing.
+// Pass every event to Observe, in any order; then call Settle once; About and Found are safe for
+// concurrent use after that. Its memory is bounded: a request whose front was forgotten gives no
+// contradiction. Nil Twins observe nothing and find nothing.
 type Twins struct {
 	aggregated func(server string) bool
 	fronts     remembered[*front]
@@ -66,16 +66,17 @@ type back struct {
 	received     time.Time
 }
 
-// NewTwins returns empty twins. aggregated says of an event's Server whether it is an
-// aggregated API server; limit bounds the requests that are remembered, 0 means a million.
+// NewTwins returns empty twins. aggregated reports whether an event's Server is an aggregated API
+// server; limit bounds the requests that are remembered, 0 means a million.
 func NewTwins(aggregated func(server string) bool, limit int) *Twins {
 	if limit <= 0 {
 		limit = defaultRequests
 	}
-	return &Twins{aggregated: aggregated, limit: limit, fronts: remember[*front](limit), backs: map[backKey]*back{}, byID: map[string][]authn.Contradiction{}}
+	return &Twins{aggregated: aggregated, limit: limit, fronts: remember[*front](limit), backs: map[backKey]*back{},
+		byID: map[string][]authn.Contradiction{}}
 }
 
-// Observe takes one event in. It keeps nothing of it but copies.
+// Observe takes in one event. It keeps only copies.
 func (t *Twins) Observe(e *event.Event) {
 	if t == nil || e.Stage == event.StageRequestReceived || e.AuditID == "" || e.User.Username == "" {
 		return
@@ -109,8 +110,8 @@ func (t *Twins) Observe(e *event.Event) {
 	}
 }
 
-// ownRequest reports whether a request to an aggregated server has no twin by its nature: the
-// kube-apiserver asks on its own account, and probes come without credentials.
+// ownRequest reports whether a request to an aggregated server cannot have a twin: the
+// kube-apiserver makes it on its own behalf, or it is a probe without credentials.
 func ownRequest(e *event.Event) bool {
 	switch e.User.Username {
 	case userAggregator, userKubeAggregator, authn.UserLoopback:
@@ -138,7 +139,8 @@ func (t *Twins) Settle() {
 				continue
 			}
 			name = authn.ContradictionAggregatedIdentity
-			evidence = fmt.Sprintf("%s took %s for %q with other groups than the kube-apiserver, which authorized %q", key.server, b.what, b.name, f.name)
+			evidence = fmt.Sprintf("%s took %s for %q with other groups than the kube-apiserver, which authorized %q", key.server, b.what,
+				b.name, f.name)
 			if f.user != b.user {
 				evidence = fmt.Sprintf("%s took %s for %q, the kube-apiserver had authorized %q", key.server, b.what, b.name, f.name)
 			}
@@ -146,9 +148,11 @@ func (t *Twins) Settle() {
 			continue
 		default:
 			name = authn.ContradictionBypass
-			evidence = fmt.Sprintf("%s by %q from %s reached %s at %s, and no kube-apiserver's event has this audit ID and target", b.what, b.name, b.addr, key.server, authn.FormatTime(b.received))
+			evidence = fmt.Sprintf("%s by %q from %s reached %s at %s, and no kube-apiserver's event has this audit ID and target", b.what,
+				b.name, b.addr, key.server, authn.FormatTime(b.received))
 		}
-		t.found = append(t.found, Found{Contradiction: authn.Contradiction{Name: name, Evidence: evidence}, Subject: key.id, First: b.received, Last: b.received, Count: 1})
+		t.found = append(t.found, Found{Contradiction: authn.Contradiction{Name: name, Evidence: evidence}, Subject: key.id, First: b.received,
+			Last: b.received, Count: 1})
 	}
 	sortFound(t.found)
 	for i := range t.found {
@@ -157,7 +161,7 @@ func (t *Twins) Settle() {
 	}
 }
 
-// Joined is how many requests of aggregated servers have their twin.
+// Joined returns how many requests of aggregated servers have their twin.
 func (t *Twins) Joined() int64 {
 	if t == nil {
 		return 0
@@ -165,7 +169,7 @@ func (t *Twins) Joined() int64 {
 	return t.joined
 }
 
-// Forgotten is how many requests had to be forgotten.
+// Forgotten returns how many requests were forgotten.
 func (t *Twins) Forgotten() int64 {
 	if t == nil {
 		return 0

@@ -18,7 +18,8 @@ func TestTwins(t *testing.T) {
 	const uri = "/apis/wardle.example.com/v1alpha1/namespaces/a/flunders?limit=5&labelSelector=x"
 	ev := func(server, id, uri string, u event.User, mods ...func(*event.Event)) *event.Event {
 		e := &event.Event{
-			Server: server, AuditID: id, Stage: event.StageResponseComplete, Verb: "list", RequestURI: uri, User: u, SourceIPs: []string{"192.0.2.7"},
+			Server: server, AuditID: id, Stage: event.StageResponseComplete, Verb: "list", RequestURI: uri, User: u,
+			SourceIPs:      []string{"192.0.2.7"},
 			ResponseStatus: &event.Status{Code: 200}, RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond),
 		}
 		for _, mod := range mods {
@@ -38,7 +39,8 @@ func TestTwins(t *testing.T) {
 		want   string // contradictions
 	}{
 		{"case 65: acting as another, parameters in another order", []*event.Event{
-			ev("", "1", uri, admin, acting), ev("w", "1", strings.Replace(uri, "limit=5&labelSelector=x", "labelSelector=x&limit=5", 1), alice),
+			ev("", "1", uri, admin, acting), ev("w", "1", strings.Replace(uri, "limit=5&labelSelector=x", "labelSelector=x&limit=5", 1),
+				alice),
 		}, 1, ""},
 		{"both stages of a watch", []*event.Event{
 			ev("", "1", uri, alice, func(e *event.Event) { e.Stage = event.StageResponseStarted }), ev("", "1", uri, alice),
@@ -46,12 +48,14 @@ func TestTwins(t *testing.T) {
 		}, 1, ""},
 		{"two policies: the backend refuses", []*event.Event{ev("", "1", uri, alice), ev("w", "1", uri, alice, refused)}, 1, ""},
 		{"another user", []*event.Event{ev("", "1", uri, admin), ev("w", "1", uri, alice)}, 1, authn.ContradictionAggregatedIdentity},
-		{"other groups", []*event.Event{ev("", "1", uri, event.User{Username: "alice", Groups: []string{authn.GroupAuthenticated}}), ev("w", "1", uri, alice)}, 1, authn.ContradictionAggregatedIdentity},
+		{"other groups", []*event.Event{ev("", "1", uri, event.User{Username: "alice", Groups: []string{authn.GroupAuthenticated}}),
+			ev("w", "1", uri, alice)}, 1, authn.ContradictionAggregatedIdentity},
 		{"nothing in front of it", []*event.Event{ev("w", "1", uri, alice)}, 0, authn.ContradictionBypass},
 		{"refused in front of it", []*event.Event{ev("", "1", uri, alice, refused), ev("w", "1", uri, alice)}, 0, authn.ContradictionBypass},
 		{"the ID of another request", []*event.Event{ev("", "1", "/api/v1/pods", alice), ev("w", "1", uri, alice)}, 0, authn.ContradictionBypass},
 		{"the ID of an hour ago", []*event.Event{ev("", "1", uri, alice), ev("w", "1", uri, alice, later)}, 0, authn.ContradictionBypass},
-		{"discovery by the kube-apiserver", []*event.Event{ev("w", "1", "/apis/wardle.example.com/v1alpha1", event.User{Username: "system:kube-aggregator"})}, 0, ""},
+		{"discovery by the kube-apiserver", []*event.Event{ev("w", "1", "/apis/wardle.example.com/v1alpha1",
+			event.User{Username: "system:kube-aggregator"})}, 0, ""},
 		{"a probe", []*event.Event{ev("w", "1", "/readyz", event.User{Username: authn.UserAnonymous})}, 0, ""},
 		{"anonymous to a resource", []*event.Event{ev("w", "1", uri, event.User{Username: authn.UserAnonymous})}, 0, authn.ContradictionBypass},
 		{"not an aggregated server", []*event.Event{ev("kube-2", "1", uri, alice)}, 0, ""},
@@ -98,7 +102,8 @@ func TestTwinsAreBounded(t *testing.T) {
 	u := event.User{Username: "u"}
 	for i := range 500 {
 		for _, server := range []string{"", "w"} {
-			tw.Observe(&event.Event{Server: server, AuditID: fmt.Sprint(i), Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/apis/g/v/r", User: u})
+			tw.Observe(&event.Event{Server: server, AuditID: fmt.Sprint(i), Stage: event.StageResponseComplete, Verb: "get",
+				RequestURI: "/apis/g/v/r", User: u})
 		}
 	}
 	tw.Settle()
