@@ -64,7 +64,8 @@ func costOf(t *testing.T, name string, text, log []byte) float64 {
 			continue
 		}
 		got := rules.EvaluatePolicyRule(authorizer.AttributesRecord{
-			User: &user.DefaultInfo{Name: e.User.Username, Groups: e.User.Groups}, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup,
+			User: &user.DefaultInfo{Name: e.User.Username, Groups: e.User.Groups}, Verb: a.Verb, Namespace: a.Namespace,
+			APIGroup: a.APIGroup,
 			Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
 		})
 		if got.Level == audit.LevelNone || slices.Contains(got.OmitStages, audit.Stage(e.Stage)) {

@@ -21,7 +21,8 @@ func TestAuditPolicy(t *testing.T) {
 	jane := &user.DefaultInfo{Name: "jane", Groups: []string{"system:authenticated"}}
 	node := &user.DefaultInfo{Name: "system:node:a", Groups: []string{"system:nodes", "system:authenticated"}}
 	resource := func(verb, group, resource, subresource string) authorizer.AttributesRecord {
-		return authorizer.AttributesRecord{User: jane, Verb: verb, APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: subresource, Namespace: "n", ResourceRequest: true}
+		return authorizer.AttributesRecord{User: jane, Verb: verb, APIGroup: group, APIVersion: "v1", Resource: resource,
+			Subresource: subresource, Namespace: "n", ResourceRequest: true}
 	}
 	path := func(who user.Info, verb, path string) authorizer.AttributesRecord {
 		return authorizer.AttributesRecord{User: who, Verb: verb, Path: path}
@@ -31,31 +32,35 @@ func TestAuditPolicy(t *testing.T) {
 		of   authorizer.AttributesRecord
 		want audit.Level
 	}{
-		"a role is created":                     {resource("create", rbac, "roles", ""), audit.LevelRequestResponse},
-		"a binding is patched":                  {resource("patch", rbac, "clusterrolebindings", ""), audit.LevelRequestResponse},
-		"bindings are deleted at once":          {resource("deletecollection", rbac, "rolebindings", ""), audit.LevelRequestResponse},
-		"roles are read":                        {resource("list", rbac, "clusterroles", ""), audit.LevelMetadata},
-		"a namespace is created":                {resource("create", "", "namespaces", ""), audit.LevelRequestResponse},
-		"a namespace is finalized":              {resource("update", "", "namespaces", "finalize"), audit.LevelRequestResponse},
-		"a service account is deleted":          {resource("delete", "", "serviceaccounts", ""), audit.LevelRequestResponse},
-		"a token is requested":                  {resource("create", "", "serviceaccounts", "token"), audit.LevelMetadata},
-		"a token is reviewed":                   {resource("create", "authentication.k8s.io", "tokenreviews", ""), audit.LevelMetadata},
-		"a Secret is read":                      {resource("get", "", "secrets", ""), audit.LevelMetadata},
-		"a Secret is written":                   {resource("update", "", "secrets", ""), audit.LevelMetadata},
-		"a ConfigMap is written":                {resource("update", "", "configmaps", ""), audit.LevelMetadata},
-		"a CSR is approved":                     {resource("update", "certificates.k8s.io", "certificatesigningrequests", "approval"), audit.LevelRequestResponse},
-		"a CSR is read":                         {resource("get", "certificates.k8s.io", "certificatesigningrequests", ""), audit.LevelMetadata},
-		"a pod is created":                      {resource("create", "", "pods", ""), audit.LevelRequestResponse},
-		"a pod is bound":                        {resource("create", "", "pods", "binding"), audit.LevelRequestResponse},
-		"a pod is deleted":                      {resource("delete", "", "pods", ""), audit.LevelRequestResponse},
-		"a pod's status is written":             {resource("patch", "", "pods", "status"), audit.LevelMetadata},
-		"a pod is patched":                      {resource("patch", "", "pods", ""), audit.LevelMetadata},
-		"a debugging container is added":        {resource("patch", "", "pods", "ephemeralcontainers"), audit.LevelRequestResponse},
-		"a node's status is written":            {resource("patch", "", "nodes", "status"), audit.LevelMetadata},
-		"a volume is claimed":                   {resource("update", "", "persistentvolumes", ""), audit.LevelRequestResponse},
-		"a volume is attached":                  {resource("create", "storage.k8s.io", "volumeattachments", ""), audit.LevelRequestResponse},
-		"a command is run in a pod":             {resource("create", "", "pods", "exec"), audit.LevelMetadata},
-		"an access review":                      {resource("create", "authorization.k8s.io", "selfsubjectaccessreviews", ""), audit.LevelRequestResponse},
+		"a role is created":            {resource("create", rbac, "roles", ""), audit.LevelRequestResponse},
+		"a binding is patched":         {resource("patch", rbac, "clusterrolebindings", ""), audit.LevelRequestResponse},
+		"bindings are deleted at once": {resource("deletecollection", rbac, "rolebindings", ""), audit.LevelRequestResponse},
+		"roles are read":               {resource("list", rbac, "clusterroles", ""), audit.LevelMetadata},
+		"a namespace is created":       {resource("create", "", "namespaces", ""), audit.LevelRequestResponse},
+		"a namespace is finalized":     {resource("update", "", "namespaces", "finalize"), audit.LevelRequestResponse},
+		"a service account is deleted": {resource("delete", "", "serviceaccounts", ""), audit.LevelRequestResponse},
+		"a token is requested":         {resource("create", "", "serviceaccounts", "token"), audit.LevelMetadata},
+		"a token is reviewed":          {resource("create", "authentication.k8s.io", "tokenreviews", ""), audit.LevelMetadata},
+		"a Secret is read":             {resource("get", "", "secrets", ""), audit.LevelMetadata},
+		"a Secret is written":          {resource("update", "", "secrets", ""), audit.LevelMetadata},
+		"a ConfigMap is written":       {resource("update", "", "configmaps", ""), audit.LevelMetadata},
+		"a CSR is approved": {resource("update", "certificates.k8s.io", "certificatesigningrequests", "approval"),
+			audit.LevelRequestResponse},
+		"a CSR is read": {resource("get", "certificates.k8s.io", "certificatesigningrequests", ""),
+			audit.LevelMetadata},
+		"a pod is created":               {resource("create", "", "pods", ""), audit.LevelRequestResponse},
+		"a pod is bound":                 {resource("create", "", "pods", "binding"), audit.LevelRequestResponse},
+		"a pod is deleted":               {resource("delete", "", "pods", ""), audit.LevelRequestResponse},
+		"a pod's status is written":      {resource("patch", "", "pods", "status"), audit.LevelMetadata},
+		"a pod is patched":               {resource("patch", "", "pods", ""), audit.LevelMetadata},
+		"a debugging container is added": {resource("patch", "", "pods", "ephemeralcontainers"), audit.LevelRequestResponse},
+		"a node's status is written":     {resource("patch", "", "nodes", "status"), audit.LevelMetadata},
+		"a volume is claimed":            {resource("update", "", "persistentvolumes", ""), audit.LevelRequestResponse},
+		"a volume is attached": {resource("create", "storage.k8s.io", "volumeattachments", ""),
+			audit.LevelRequestResponse},
+		"a command is run in a pod": {resource("create", "", "pods", "exec"), audit.LevelMetadata},
+		"an access review": {resource("create", "authorization.k8s.io", "selfsubjectaccessreviews", ""),
+			audit.LevelRequestResponse},
 		"an aggregated or unknown API":          {resource("get", "metrics.k8s.io", "pods", ""), audit.LevelMetadata},
 		"a lease is renewed":                    {resource("update", "coordination.k8s.io", "leases", ""), audit.LevelMetadata},
 		"a probe without credentials":           {path(anonymous, "get", "/readyz"), audit.LevelNone},
@@ -101,9 +106,11 @@ func TestAuditPolicyPatchMetadata(t *testing.T) {
 	jane := &user.DefaultInfo{Name: "jane", Groups: []string{"system:authenticated"}}
 	for _, resource := range []string{"clusterrolebindings", "pods", "nodes", "configmaps"} {
 		for verb, want := range map[string]audit.Level{"patch": audit.LevelMetadata, "create": ""} {
-			a := authorizer.AttributesRecord{User: jane, Verb: verb, APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1", Resource: resource, ResourceRequest: true}
+			a := authorizer.AttributesRecord{User: jane, Verb: verb, APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1",
+				Resource: resource, ResourceRequest: true}
 			got := evaluator.EvaluatePolicyRule(a)
-			if want != "" && got.Level != want || want == "" && got.Level != audit.LevelRequestResponse || len(got.OmitStages) != 1 || !got.OmitManagedFields {
+			if want != "" && got.Level != want || want == "" && got.Level != audit.LevelRequestResponse || len(got.OmitStages) != 1 ||
+				!got.OmitManagedFields {
 				t.Errorf("%s of %s: %+v", verb, resource, got)
 			}
 		}

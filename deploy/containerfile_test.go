@@ -35,7 +35,8 @@ func stages(t *testing.T, text string) []stage {
 		case word == "FROM":
 			base, name, _ := strings.Cut(rest, " AS ")
 			out = append(out, stage{base: base, name: name})
-		case len(out) == 0 || !slices.Contains([]string{"WORKDIR", "COPY", "RUN", "ARG", "ENV", "USER", "EXPOSE", "ENTRYPOINT", "CMD"}, word):
+		case len(out) == 0 || !slices.Contains([]string{"WORKDIR", "COPY", "RUN", "ARG", "ENV", "USER", "EXPOSE", "ENTRYPOINT",
+			"CMD"}, word):
 			t.Fatalf("instruction %q is out of place, or none", line)
 		default:
 			s := &out[len(out)-1]
@@ -98,24 +99,28 @@ func TestContainerfile(t *testing.T) {
 		}
 		return b.String()
 	}
-	if !strings.Contains(run(build), "make build VERSION=") || !strings.Contains(run(library), "scripts/fetch-libchdb.sh && cp /cache/retrial/libchdb/*/libchdb.so /libchdb.so") {
+	if !strings.Contains(run(build), "make build VERSION=") || !strings.Contains(run(library),
+		"scripts/fetch-libchdb.sh && cp /cache/retrial/libchdb/*/libchdb.so /libchdb.so") {
 		t.Errorf("runs\n%s%s", run(build), run(library))
 	}
 	if info, err := os.Stat(filepath.Join(root, "scripts", "fetch-libchdb.sh")); err != nil || info.Mode()&0o111 == 0 {
 		t.Errorf("the script cannot be run: %v", err)
 	}
-	if !strings.Contains(read(t, filepath.Join(root, "scripts", "fetch-libchdb.sh")), "folder=${XDG_CACHE_HOME:-$HOME/.cache}/retrial/libchdb/$version\n") {
+	if !strings.Contains(read(t, filepath.Join(root, "scripts", "fetch-libchdb.sh")),
+		"folder=${XDG_CACHE_HOME:-$HOME/.cache}/retrial/libchdb/$version\n") {
 		t.Error("the script puts the library elsewhere than it is copied from")
 	}
 	if bash, err := exec.LookPath("bash"); err == nil {
-		if out, err := exec.CommandContext(t.Context(), bash, "-n", filepath.Join(root, "scripts", "fetch-libchdb.sh")).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), bash, "-n", filepath.Join(root, "scripts", "fetch-libchdb.sh")).
+			CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
 	if makeTool, err := exec.LookPath("make"); err == nil {
 		cmd := exec.CommandContext(t.Context(), makeTool, "-n", "build", "VERSION=v1.2.3")
 		cmd.Dir = root
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "-o bin/ ./cmd/retrial ./cmd/retrial-bench") || !strings.Contains(string(out), "version.Version=v1.2.3") {
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "-o bin/ ./cmd/retrial ./cmd/retrial-bench") ||
+			!strings.Contains(string(out), "version.Version=v1.2.3") {
 			t.Errorf("make build: %v\n%s", err, out)
 		}
 	}

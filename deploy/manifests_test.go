@@ -112,10 +112,12 @@ func TestManifestsHoldTogether(t *testing.T) {
 			if !maps.Equal(w.selector, keep(pod, slices.Collect(maps.Keys(w.selector)))) {
 				t.Errorf("the selector %v does not fit %v", w.selector, pod)
 			}
-			if of[*corev1.ServiceAccount](w.all)[spec.ServiceAccountName] == nil || spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
+			if of[*corev1.ServiceAccount](w.all)[spec.ServiceAccountName] == nil || spec.AutomountServiceAccountToken == nil ||
+				*spec.AutomountServiceAccountToken {
 				t.Errorf("service account %q, token mounted: %v", spec.ServiceAccountName, spec.AutomountServiceAccountToken)
 			}
-			if s := spec.SecurityContext; s.RunAsUser == nil || len(user) == 0 || strings.Join(user[1:], ":") != "65532:65532" || *s.RunAsUser != 65532 || *s.FSGroup != 65532 {
+			if s := spec.SecurityContext; s.RunAsUser == nil || len(user) == 0 || strings.Join(user[1:], ":") != "65532:65532" ||
+				*s.RunAsUser != 65532 || *s.FSGroup != 65532 {
 				t.Errorf("runs as %v, the image's user is %v", s.RunAsUser, user)
 			}
 
@@ -129,7 +131,8 @@ func TestManifestsHoldTogether(t *testing.T) {
 				if probe.HTTPGet.Port.StrVal == "webhook" {
 					scheme = corev1.URISchemeHTTPS
 				}
-				if _, ok := ports[probe.HTTPGet.Port.StrVal]; !ok || probe.HTTPGet.Scheme != scheme || !slices.Contains([]string{"/healthz", "/readyz"}, probe.HTTPGet.Path) {
+				if _, ok := ports[probe.HTTPGet.Port.StrVal]; !ok || probe.HTTPGet.Scheme != scheme ||
+					!slices.Contains([]string{"/healthz", "/readyz"}, probe.HTTPGet.Path) {
 					t.Errorf("probe %+v", probe.HTTPGet)
 				}
 			}
@@ -167,7 +170,8 @@ func TestManifestsHoldTogether(t *testing.T) {
 				if v.ConfigMap != nil && of[*corev1.ConfigMap](w.all)[v.ConfigMap.Name] == nil {
 					t.Errorf("the config map %q is not there", v.ConfigMap.Name)
 				}
-				if v.Secret != nil && (*v.Secret.DefaultMode != 0o440 || !strings.Contains(read(t, file), "create secret generic "+v.Secret.SecretName)) {
+				if v.Secret != nil && (*v.Secret.DefaultMode != 0o440 || !strings.Contains(read(t, file), "create secret generic "+
+					v.Secret.SecretName)) {
 					t.Errorf("the secret %q has mode %o, or nobody says how it is made", v.Secret.SecretName, *v.Secret.DefaultMode)
 				}
 			}
@@ -208,7 +212,8 @@ func TestManifestsAreRestricted(t *testing.T) {
 	}
 	for _, file := range manifests {
 		pod := load(t, file).pod
-		for _, r := range evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec) {
+		for _, r := range evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta,
+			&pod.Spec) {
 			if !r.Allowed {
 				t.Errorf("%s: %s: %s", file, r.ForbiddenReason, r.ForbiddenDetail)
 			}
@@ -227,7 +232,8 @@ func TestManifestsAreConfigured(t *testing.T) {
 				t.Fatalf("runs %v %v", c.Command, c.Args)
 			}
 			// The kubelet sets these for the Service "retrial"; none may mean something to us.
-			links := map[string]string{"RETRIAL_SERVICE_HOST": "10.96.0.9", "RETRIAL_SERVICE_PORT": "9443", "RETRIAL_PORT": "tcp://10.96.0.9:9443", "RETRIAL_PORT_9443_TCP": "x", "RETRIAL_SERVICE_PORT_WEBHOOK": "9443"}
+			links := map[string]string{"RETRIAL_SERVICE_HOST": "10.96.0.9", "RETRIAL_SERVICE_PORT": "9443",
+				"RETRIAL_PORT": "tcp://10.96.0.9:9443", "RETRIAL_PORT_9443_TCP": "x", "RETRIAL_SERVICE_PORT_WEBHOOK": "9443"}
 			defaults := config.Default()
 			for _, f := range defaults.Fields() {
 				if _, clash := links[f.Env]; clash {
@@ -248,7 +254,9 @@ func TestManifestsAreConfigured(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range c.Env {
-				t.Setenv(e.Name, os.Expand(strings.NewReplacer("$(", "${", ")", "}").Replace(e.Value), func(name string) string { return links[name] }))
+				t.Setenv(e.Name, os.Expand(strings.NewReplacer("$(", "${", ")", "}").Replace(e.Value), func(name string) string {
+					return links[name]
+				}))
 			}
 			set = pflag.NewFlagSet("serve", pflag.ContinueOnError)
 			flags := config.Bind(set)
@@ -272,11 +280,13 @@ func TestManifestsAreConfigured(t *testing.T) {
 			if m, ok := mount(cfg.DataDir); !ok || m.ReadOnly {
 				t.Errorf("the data directory %s is not on a volume that can be written", cfg.DataDir)
 			}
-			for what, p := range map[string]string{"key": cfg.KeyFile, "page's token": cfg.UI.TokenFile, "Kafka's password": cfg.Kafka.SASLPasswordFile, "ClickHouse's password": cfg.ClickHouse.PasswordFile} {
+			for what, p := range map[string]string{"key": cfg.KeyFile, "page's token": cfg.UI.TokenFile,
+				"Kafka's password": cfg.Kafka.SASLPasswordFile, "ClickHouse's password": cfg.ClickHouse.PasswordFile} {
 				if p == "" {
 					continue
 				}
-				if m, ok := mount(p); !ok || m.Name == "config" || m.ReadOnly && !strings.Contains(read(t, file), "--from-literal="+path.Base(p)+"=") {
+				if m, ok := mount(p); !ok || m.Name == "config" || m.ReadOnly && !strings.Contains(read(t, file),
+					"--from-literal="+path.Base(p)+"=") {
 					t.Errorf("the %s %s is on no volume, or in no secret", what, p)
 				}
 			}
@@ -291,17 +301,21 @@ func TestManifestsAreConfigured(t *testing.T) {
 				if config.Loopback(listen) {
 					continue
 				}
-				if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return strings.HasSuffix(listen, ":"+itoa(p.ContainerPort)) }) {
+				if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
+					return strings.HasSuffix(listen, ":"+itoa(p.ContainerPort))
+				}) {
 					t.Errorf("%s is no port of the container", listen)
 				}
 			}
-			if file != "replay.yaml" && (config.Loopback(cfg.Webhook.Listen) || len(cfg.Webhook.Advertise) == 0 || strings.Contains(strings.Join(cfg.Webhook.Advertise, " "), "$")) {
+			if file != "replay.yaml" && (config.Loopback(cfg.Webhook.Listen) || len(cfg.Webhook.Advertise) == 0 ||
+				strings.Contains(strings.Join(cfg.Webhook.Advertise, " "), "$")) {
 				t.Errorf("the webhook listens on %s and is advertised as %v", cfg.Webhook.Listen, cfg.Webhook.Advertise)
 			}
 			embedded := len(cfg.Kafka.Brokers) == 0 && cfg.ClickHouse.DSN == ""
 			external := len(cfg.Kafka.Brokers) > 0 && (cfg.ClickHouse.DSN != "") == (file == "replay.yaml")
 			if (w.replicas == 1) != embedded || (w.replicas > 1) != external || w.replicas > 1 && cfg.Kafka.Partitions < int64(w.replicas) {
-				t.Errorf("%d replicas with brokers %v (%d partitions) and store %q", w.replicas, cfg.Kafka.Brokers, cfg.Kafka.Partitions, cfg.ClickHouse.DSN)
+				t.Errorf("%d replicas with brokers %v (%d partitions) and store %q", w.replicas, cfg.Kafka.Brokers, cfg.Kafka.Partitions,
+					cfg.ClickHouse.DSN)
 			}
 		})
 	}

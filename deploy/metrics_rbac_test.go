@@ -29,11 +29,14 @@ func TestMetricsRBAC(t *testing.T) {
 		len(role.Rules[0].Verbs) != 1 || role.Rules[0].Verbs[0] != "get" || len(role.Rules[0].Resources) != 0 {
 		t.Errorf("it grants %+v", role.Rules)
 	}
-	if binding.RoleRef != (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}) || len(binding.Subjects) != 1 ||
-		binding.Subjects[0] != (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}) || account.Namespace != namespace.Name {
+	if binding.RoleRef != (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}) ||
+		len(binding.Subjects) != 1 ||
+		binding.Subjects[0] != (rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}) ||
+		account.Namespace != namespace.Name {
 		t.Errorf("binding %+v of %+v", binding, account)
 	}
-	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken || namespace.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken ||
+		namespace.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
 		t.Errorf("account %+v in %+v", account, namespace)
 	}
 }

@@ -41,7 +41,8 @@ func Advertised(address string, cfg config.Config) (host, port string, err error
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && ip.IsUnspecified(), host == "":
-		return "", "", fmt.Errorf("%s is not an address that clients can reach: name one that apiservers can: --advertise-address HOST[:PORT]", flag)
+		return "", "", fmt.Errorf("%s is not an address that clients can reach: name one that apiservers can: "+
+			"--advertise-address HOST[:PORT]", flag)
 	case err == nil && ip.Zone() != "":
 		return "", "", fmt.Errorf("%s: an address with a zone means something on this machine alone", flag)
 	case err != nil && len(validation.IsDNS1123Subdomain(host)) > 0:

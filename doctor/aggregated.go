@@ -25,9 +25,11 @@ func (a *Service) aggregatedCheck(ctx context.Context, c *Checks, cluster string
 		return err
 	}
 	for _, d := range found {
-		c.Add(id, CheckWarn, "See who it was: retrial why "+d.AuditID+". Only the kube-apiserver should reach the server; or the audit policy of the kube-apiserver leaves these requests out.",
+		c.Add(id, CheckWarn, "See who it was: retrial why "+d.AuditID+". Only the kube-apiserver should reach the server; or the audit "+
+			"policy of the kube-apiserver leaves these requests out.",
 			"%s at %s came past the kube-apiserver in the last day, by %s; the first by %s to %s.",
-			phrase.Number(int(d.Requests), "request"), d.APIServer, phrase.Number(int(d.Users), "user"), phrase.Shorten(d.User), phrase.Shorten(d.URI))
+			phrase.Number(int(d.Requests), "request"), d.APIServer, phrase.Number(int(d.Users), "user"), phrase.Shorten(d.User),
+			phrase.Shorten(d.URI))
 	}
 	if len(found) == 0 {
 		c.Add(id, CheckOK, "", "What reached %s in the last day came through the kube-apiserver.", strings.Join(servers, ", "))

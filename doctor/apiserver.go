@@ -31,7 +31,8 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 	}
 	now := history.At(s.time())
 	if now == nil {
-		c.Add(id, CheckWarn, "See docs/apiserver-config.md on versions.", "Its apiserver's configuration is known for other times, and not for now.")
+		c.Add(id, CheckWarn, "See docs/apiserver-config.md on versions.", "Its apiserver's configuration is known for other "+
+			"times, and not for now.")
 		return
 	}
 	text := "Its apiserver's configuration is " + now.Digest
@@ -48,7 +49,8 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 		more = fmt.Sprintf(", and %d more", len(missing)-mostUnknown)
 		missing = missing[:mostUnknown]
 	}
-	c.Add(id, CheckWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)), "%s; missing of it: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
+	c.Add(id, CheckWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)), "%s; missing of it: %s%s. What depends on "+
+		"that is judged as unknown.", text, strings.Join(missing, "; "), more)
 }
 
 // apiserverFolder is where the configuration of a cluster's apiserver lies.
@@ -78,10 +80,12 @@ func (a *Service) cacheLagCheck(c *Checks, cluster string) {
 			who = "Its apiserver " + l.Server
 		}
 		if l.Learnt <= assumed {
-			c.Add(id, CheckOK, "", "%s decides by a policy up to %s old, as %s show; %s are allowed for.", who, l.Learnt, phrase.Number(int(l.Requests), "request"), assumed)
+			c.Add(id, CheckOK, "", "%s decides by a policy up to %s old, as %s show; %s are allowed for.", who, l.Learnt,
+				phrase.Number(int(l.Requests), "request"), assumed)
 			continue
 		}
 		c.Add(id, CheckWarn, "retrial serve --replay-lag "+l.Learnt.String()+", then retrial rejudge --since TIME",
-			"%s decides by a policy up to %s old, as %s show; %s are allowed for: requests right after a change may drift.", who, l.Learnt, phrase.Number(int(l.Requests), "request"), assumed)
+			"%s decides by a policy up to %s old, as %s show; %s are allowed for: requests right after a change may drift.", who, l.Learnt,
+			phrase.Number(int(l.Requests), "request"), assumed)
 	}
 }

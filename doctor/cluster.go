@@ -128,24 +128,29 @@ func policyChecks(c *Checks, t storage.LogTraits, watched bool) {
 	warn := func(todo, format string, args ...any) { c.Add(id, CheckWarn, todo, format, args...) }
 	if t.PolicyBlind > 0 && !watched {
 		warn("Log writes to rbac.authorization.k8s.io at level RequestResponse, then import a fresh state. "+shipped,
-			"%s of %s to roles and bindings were recorded without what they wrote.", phrase.Thousands(t.PolicyBlind), phrase.Count(t.PolicyWrites, "write"))
+			"%s of %s to roles and bindings were recorded without what they wrote.", phrase.Thousands(t.PolicyBlind),
+			phrase.Count(t.PolicyWrites, "write"))
 	}
 	if t.Received > 0 {
-		warn("Omit the stage RequestReceived. "+shipped, "%s of the stage RequestReceived say nothing that is judged.", phrase.Count(t.Received, "event"))
+		warn("Omit the stage RequestReceived. "+shipped, "%s of the stage RequestReceived say nothing that is judged.",
+			phrase.Count(t.Received, "event"))
 	}
 	if t.SecretBodies > 0 {
 		warn("Log Secrets, tokens and token reviews at level Metadata. "+shipped,
-			"%s about Secrets or tokens came with bodies. They are redacted here, not in other places the log goes to.", phrase.Count(t.SecretBodies, "request"))
+			"%s about Secrets or tokens came with bodies. They are redacted here, not in other places the log goes to.",
+			phrase.Count(t.SecretBodies, "request"))
 	}
 	if t.Truncated > 0 {
 		warn("Take --audit-webhook-truncate-enabled away, or raise --audit-webhook-truncate-max-event-size.",
 			"The apiserver cut the bodies off %s.", phrase.Count(t.Truncated, "event"))
 	}
 	if t.Events >= manyEvents && t.Complete == 0 {
-		c.Add(id, CheckFail, "Omit no stage but RequestReceived.", "None of %s is of the stage ResponseComplete.", phrase.Count(t.Events, "event"))
+		c.Add(id, CheckFail, "Omit no stage but RequestReceived.", "None of %s is of the stage ResponseComplete.", phrase.Count(t.Events,
+			"event"))
 	}
 	if t.Events >= manyEvents && t.Reads == 0 {
-		warn("Log reads at level Metadata, or suggestions take away what is only read with. "+shipped, "None of %s is a read.", phrase.Count(t.Events, "event"))
+		warn("Log reads at level Metadata, or suggestions take away what is only read with. "+shipped, "None of %s is a read.",
+			phrase.Count(t.Events, "event"))
 	}
 	if len(*c) == before {
 		c.Add(id, CheckOK, "", "Nothing is missing in the events of the newest day.")
@@ -170,7 +175,8 @@ func (s Site) watchCheck(c *Checks, f *ConnectionFacts) {
 	}
 	reasons := s.watched("retrial_watch_errors_total", f.Cluster, "reason")
 	maps.DeleteFunc(reasons, func(_ string, n float64) bool { return n == 0 })
-	text, state, todo := "Not watched at this moment: "+strings.Join(behind, ", ")+".", CheckWarn, "The server's log says what the watch waits for."
+	text, state, todo := "Not watched at this moment: "+strings.Join(behind, ", ")+".", CheckWarn,
+		"The server's log says what the watch waits for."
 	if len(reasons) > 0 {
 		state = CheckFail
 		names := slices.Sorted(maps.Keys(reasons))
@@ -229,11 +235,13 @@ func (a *Service) completenessCheck(ctx context.Context, c *Checks, f *Connectio
 		c.Add(id, CheckWarn, step.Todo, "%s", step.Text)
 	case told > 0:
 	case measured == 0 && step.State == StateDone:
-		c.Add(id, CheckWarn, "Wait: two readings are compared, once the events between them cannot be under way any more.", "What its apiservers sent is read, and not known yet.")
+		c.Add(id, CheckWarn, "Wait: two readings are compared, once the events between them cannot be under way any more.",
+			"What its apiservers sent is read, and not known yet.")
 	case measured == 0:
 		c.Add(id, CheckWarn, step.Todo, "%s", step.Text)
 	default:
-		text := fmt.Sprintf("Of %s of the last hour none is known to be missing, by the metrics of %s.", phrase.Count(sent, "event"), phrase.Count(int64(measured), "apiserver"))
+		text := fmt.Sprintf("Of %s of the last hour none is known to be missing, by the metrics of %s.", phrase.Count(sent, "event"),
+			phrase.Count(int64(measured), "apiserver"))
 		for _, p := range r.Problems {
 			if p.Kind == completeness.KindMissing { // dropped, and here all the same
 				text += " " + p.Text
@@ -255,7 +263,8 @@ func (s Site) OtherwiseCheck(ctx context.Context, c *Checks, cluster string) err
 	}
 	for _, j := range found {
 		c.Add("judged-otherwise", CheckWarn, j.Command,
-			"%s since %s were judged by another configuration of the apiserver than is known now.", phrase.Count(j.Requests, "request"), j.Since.UTC().Format(time.RFC3339))
+			"%s since %s were judged by another configuration of the apiserver than is known now.", phrase.Count(j.Requests, "request"),
+			j.Since.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -15,24 +15,31 @@ func (f *ConnectionFacts) followedStep() Step {
 	switch {
 	case f.Followed != nil && f.Now.Sub(f.Followed.Last) <= quietAfter && len(f.Unfollowed) > 0:
 		s.State = StateFailed
-		s.Text = fmt.Sprintf("One log is followed, and in the last %s nobody has posted from that of %s: a batch that its webhook drops would be lost for good.", quietAfter, strings.Join(f.Unfollowed, ", "))
-		s.Todo = "On the machine of each: systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") + ", or wherever retrial import --follow runs, with the webhook file of that apiserver."
+		s.Text = fmt.Sprintf("One log is followed, and in the last %s nobody has posted from that of %s: a batch that its webhook drops "+
+			"would be lost for good.", quietAfter, strings.Join(f.Unfollowed, ", "))
+		s.Todo = "On the machine of each: systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") +
+			", or wherever retrial import --follow runs, with the webhook file of that apiserver."
 		return s
 	case f.Followed != nil && f.Now.Sub(f.Followed.Last) <= quietAfter:
 		s.State = StateDone
-		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.Followed.Posts, "post"), f.Followed.Remote, phrase.Ago(f.Now, f.Followed.Last))
+		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.Followed.Posts, "post"), f.Followed.Remote,
+			phrase.Ago(f.Now, f.Followed.Last))
 		return s
 	case f.Followed != nil:
 		s.State = StateFailed
-		s.Text = fmt.Sprintf("Its follower has posted nothing since %s (%s).", f.Followed.Last.UTC().Format(time.RFC3339), phrase.Ago(f.Now, f.Followed.Last))
-		s.Todo = "On the machine of kube-apiserver: systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") + ", or wherever retrial import --follow runs."
+		s.Text = fmt.Sprintf("Its follower has posted nothing since %s (%s).", f.Followed.Last.UTC().Format(time.RFC3339),
+			phrase.Ago(f.Now, f.Followed.Last))
+		s.Todo = "On the machine of kube-apiserver: systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") +
+			", or wherever retrial import --follow runs."
 		return s
 	case f.Receiver.Since != nil:
-		s.Text = "Nobody has posted from it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) + ": a batch that the webhook drops would be lost for good."
+		s.Text = "Nobody has posted from it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) +
+			": a batch that the webhook drops would be lost for good."
 	default:
 		s.Text = "Nobody has posted from it: a batch that the webhook drops would be lost for good."
 	}
-	s.Todo = "On the machine of kube-apiserver, with --audit-log-path set and by the unit " + FileFollowUnit + " that retrial connect writes, or by hand:\n" +
+	s.Todo = "On the machine of kube-apiserver, with --audit-log-path set and by the unit " + FileFollowUnit +
+		" that retrial connect writes, or by hand:\n" +
 		"retrial import --follow --webhook-config webhook.kubeconfig AUDIT-LOG"
 	return s
 }
@@ -42,7 +49,8 @@ func (f *ConnectionFacts) countedStep() Step {
 	s := Step{ID: StepCounted, Title: "What the apiservers send is counted", State: StateWaiting}
 	names := f.Site.Scraped(f.Cluster)
 	commands := func(apiserver string) string {
-		return "In the folder that retrial connect wrote, with ADDRESS that of the apiserver itself:\n" + strings.Join(f.Site.scrapeCommands(f.Cluster, apiserver), "\n")
+		return "In the folder that retrial connect wrote, with ADDRESS that of the apiserver itself:\n" +
+			strings.Join(f.Site.scrapeCommands(f.Cluster, apiserver), "\n")
 	}
 	if len(names) == 0 {
 		s.Text = "Nobody reads the apiservers' counters, so that nobody knows how many events they sent and whether one is missing."

@@ -130,7 +130,8 @@ func (s Site) storeCheck(c *Checks) {
 func (s Site) keyCheck(c *Checks) {
 	const id = "key-file"
 	if err := identity.CheckKeyPath(s.Config.KeyFile, s.Config.DataDir); err != nil {
-		c.Add(id, CheckFail, "Move it out of the data directory and name it with --key-file: a backup of the data must not hold it.", "%v.", err)
+		c.Add(id, CheckFail, "Move it out of the data directory and name it with --key-file: a backup of the data must not hold it.",
+			"%v.", err)
 		return
 	}
 	info, err := os.Stat(s.Config.KeyFile)
@@ -140,11 +141,13 @@ func (s Site) keyCheck(c *Checks) {
 		if _, err := os.Stat(s.Config.KeyIDFile()); err == nil {
 			state = CheckFail
 		}
-		c.Add(id, state, "Restore it, or name it with --key-file; the first start makes one.", "There is no redaction key at %s.", s.Config.KeyFile)
+		c.Add(id, state, "Restore it, or name it with --key-file; the first start makes one.", "There is no redaction key at %s.",
+			s.Config.KeyFile)
 	case err != nil:
 		c.Add(id, CheckFail, "", "The redaction key cannot be read: %v.", err)
 	case info.Mode().Perm()&0o007 != 0: // a group may read it: that is how a mounted Secret arrives
-		c.Add(id, CheckFail, "chmod 600 "+phrase.ShellWord(s.Config.KeyFile), "Everyone on this machine may use the redaction key %s (mode %04o).", s.Config.KeyFile, info.Mode().Perm())
+		c.Add(id, CheckFail, "chmod 600 "+phrase.ShellWord(s.Config.KeyFile), "Everyone on this machine may use the redaction key %s "+
+			"(mode %04o).", s.Config.KeyFile, info.Mode().Perm())
 	default:
 		c.Add(id, CheckOK, "", "The redaction key %s is outside of the data directory. Is it backed up?", s.Config.KeyFile)
 	}
@@ -164,14 +167,17 @@ func (s Site) certificateChecks(c *Checks) {
 	}
 	state, todo := expiry(s.time(), authority.NotAfter, warnAuthority)
 	if todo {
-		c.Add(id, state, "retrial cluster rotate --authority"+s.DataDir()+" (docs/rotate.md)", "The authority's certificate is valid until %s.", authority.NotAfter.Format(time.DateOnly))
+		c.Add(id, state, "retrial cluster rotate --authority"+s.DataDir()+" (docs/rotate.md)",
+			"The authority's certificate is valid until %s.", authority.NotAfter.Format(time.DateOnly))
 		return
 	}
 	if state, todo = expiry(s.time(), server.NotAfter, warnLeaf); todo {
-		c.Add(id, state, "It is renewed by the running server when ca.key is there: see its log.", "The receiver's certificate is valid until %s.", server.NotAfter.Format(time.DateOnly))
+		c.Add(id, state, "It is renewed by the running server when ca.key is there: see its log.",
+			"The receiver's certificate is valid until %s.", server.NotAfter.Format(time.DateOnly))
 		return
 	}
-	c.Add(id, CheckOK, "", "The authority's is valid until %s, the receiver's until %s (it renews itself).", authority.NotAfter.Format(time.DateOnly), server.NotAfter.Format(time.DateOnly))
+	c.Add(id, CheckOK, "", "The authority's is valid until %s, the receiver's until %s (it renews itself).",
+		authority.NotAfter.Format(time.DateOnly), server.NotAfter.Format(time.DateOnly))
 }
 
 func (s Site) listenerCheck(c *Checks, registered int) {
@@ -182,7 +188,8 @@ func (s Site) listenerCheck(c *Checks, registered int) {
 	case s.Hook() == "":
 		c.Add(id, CheckFail, "", "The webhook's listener is not open.")
 	case s.listensLocally() && registered > 0:
-		c.Add(id, CheckWarn, "For apiservers elsewhere: "+s.ServeCommand(), "The webhook listens on %s: only this machine reaches it.", s.Hook())
+		c.Add(id, CheckWarn, "For apiservers elsewhere: "+s.ServeCommand(), "The webhook listens on %s: only this machine reaches it.",
+			s.Hook())
 	default:
 		c.Add(id, CheckOK, "", "The webhook listens on %s.", s.Hook())
 	}
@@ -200,12 +207,14 @@ func (a *Service) lagChecks(c *Checks) {
 	}
 	lag := a.Replay.Lag()
 	if lag.Events > WideLag {
-		c.Add("lag", CheckWarn, "Look at the server's log, and at retrial_runner metrics for what takes the time.", "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
+		c.Add("lag", CheckWarn, "Look at the server's log, and at retrial_runner metrics for what takes the time.",
+			"%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
 	} else {
 		c.Add("lag", CheckOK, "", "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
 	}
 	if lag.Policy > WidePolicyLag {
-		c.Add("policy-lag", CheckWarn, "Events wait for the policy before them: look at the server's log.", "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
+		c.Add("policy-lag", CheckWarn, "Events wait for the policy before them: look at the server's log.", "%s not applied yet.",
+			phrase.Count(lag.Policy, "policy change"))
 	} else {
 		c.Add("policy-lag", CheckOK, "", "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
 	}
@@ -233,7 +242,8 @@ func (s Site) findingsCheck(c *Checks) {
 	behind := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	switch {
 	case behind > lateFindings:
-		c.Add(id, CheckFail, "Look at the server's log, at how busy its processor is, and at retrial_detect metrics.", "Findings are %s behind: what was stored since is not looked at yet.", behind)
+		c.Add(id, CheckFail, "Look at the server's log, at how busy its processor is, and at retrial_detect metrics.",
+			"Findings are %s behind: what was stored since is not looked at yet.", behind)
 	case leads == 0 && !alone:
 		c.Add(id, CheckOK, "", "Another process works them out.")
 	default:
@@ -260,7 +270,8 @@ func (a *Service) letterCheck(ctx context.Context, c *Checks) error {
 		c.Add("dead-letters", CheckOK, "", "None in the last day.")
 		return nil
 	}
-	c.Add("dead-letters", CheckWarn, "They are in the table dead_letters, with reason, digest and beginning. Bodies that were too large: see --webhook-max-body-bytes.",
+	c.Add("dead-letters", CheckWarn, "They are in the table dead_letters, with reason, digest and beginning. Bodies that were too large: "+
+		"see --webhook-max-body-bytes.",
 		"%s in the last day: %s.", phrase.Count(total, "dead letter"), strings.Join(what, ", "))
 	return nil
 }
@@ -296,7 +307,8 @@ func (a *Service) diskChecks(ctx context.Context, c *Checks) error {
 	}
 	switch limit := DiskCap(ctx, a.Site.Config, a.Store); {
 	case limit > 0 && float64(used) > NearFull*float64(limit):
-		c.Add("retention", CheckWarn, "Raise --retention-disk-cap, or keep events for a shorter time.", "The store uses %s of its cap of %s: the oldest day of events goes first.", Size(used), Size(limit))
+		c.Add("retention", CheckWarn, "Raise --retention-disk-cap, or keep events for a shorter time.",
+			"The store uses %s of its cap of %s: the oldest day of events goes first.", Size(used), Size(limit))
 	case limit > 0:
 		c.Add("retention", CheckOK, "", "Events stay %s, within a cap of %s; %s are used.", days, Size(limit), Size(used))
 	default:
@@ -334,7 +346,8 @@ func (s Site) streamCheck(c *Checks) {
 	text := fmt.Sprintf("The embedded broker holds %s of at most %s.", Size(int64(held)), Size(int64(limit)))
 	switch {
 	case failed > 0:
-		c.Add(id, CheckFail, "Look at the disk, then restart the server.", "The embedded broker's log could not be synced to disk: nothing is acknowledged any more.")
+		c.Add(id, CheckFail, "Look at the disk, then restart the server.", "The embedded broker's log could not be synced to disk: "+
+			"nothing is acknowledged any more.")
 	case held > NearFull*limit:
 		c.Add(id, CheckWarn, "The store does not keep up: at the cap apiservers are pushed back. See lag.", "%s", text)
 	default:
@@ -364,17 +377,20 @@ func (s Site) rotationCheck(c *Checks) {
 	}
 	since := r.Begun.Format(time.DateOnly)
 	if len(late) > 0 {
-		c.Add("rotation", CheckWarn, "retrial cluster rotate NAME"+s.DataDir(), "The authority is being changed since %s; without a certificate of the new one: %s.", since, strings.Join(late, ", "))
+		c.Add("rotation", CheckWarn, "retrial cluster rotate NAME"+s.DataDir(), "The authority is being changed since %s; without a "+
+			"certificate of the new one: %s.", since, strings.Join(late, ", "))
 		return
 	}
-	c.Add("rotation", CheckWarn, "retrial cluster rotate --authority --finish"+s.DataDir(), "The authority is being changed since %s, and every cluster has a certificate of the new one.", since)
+	c.Add("rotation", CheckWarn, "retrial cluster rotate --authority --finish"+s.DataDir(), "The authority is being changed since %s, "+
+		"and every cluster has a certificate of the new one.", since)
 }
 
 // spoolCheck looks at the spool.
 func (s Site) spoolCheck(c *Checks) {
 	const id = "spool"
 	if !s.Config.Spool.On {
-		c.Add(id, CheckWarn, "--spool on", "The spool is off: while Kafka cannot be reached nothing is acknowledged, and apiservers drop events after a minute or two.")
+		c.Add(id, CheckWarn, "--spool on", "The spool is off: while Kafka cannot be reached nothing is acknowledged, and apiservers drop "+
+			"events after a minute or two.")
 		return
 	}
 	bytes, known := s.gauge("retrial_spool_bytes")
@@ -385,7 +401,8 @@ func (s Site) spoolCheck(c *Checks) {
 	active, _ := s.gauge("retrial_spool_active")
 	records, _ := s.gauge("retrial_spool_records")
 	kept, _ := s.gauge("retrial_spool_kept_segments")
-	text := fmt.Sprintf("The spool holds %s in %s of at most %s.", phrase.Count(int64(records), "record"), Size(int64(bytes)), Size(int64(limit)))
+	text := fmt.Sprintf("The spool holds %s in %s of at most %s.", phrase.Count(int64(records), "record"), Size(int64(bytes)),
+		Size(int64(limit)))
 	const full = "Bring Kafka back; raise --spool-max-bytes if it takes longer. At the bound apiservers are pushed back."
 	switch {
 	case bytes > NearFull*limit:
@@ -393,7 +410,9 @@ func (s Site) spoolCheck(c *Checks) {
 	case active > 0:
 		c.Add(id, CheckWarn, full, "Kafka does not take records, or has not taken all of them yet. %s", text)
 	case kept > 0:
-		c.Add(id, CheckWarn, "Look for what the log says of them; move the *.kept files away.", "The spool keeps %s in %s aside: something in them could not be sent.", phrase.Count(int64(kept), "segment"), config.Absolute(s.Config.SpoolDir()))
+		c.Add(id, CheckWarn, "Look for what the log says of them; move the *.kept files away.",
+			"The spool keeps %s in %s aside: something in them could not be sent.", phrase.Count(int64(kept), "segment"),
+			config.Absolute(s.Config.SpoolDir()))
 	default:
 		c.Add(id, CheckOK, "", "%s", text)
 	}

@@ -85,7 +85,8 @@ func (p *Plan) Flags() []apiserverFlag {
 		{"audit-webhook-batch-max-wait", batchWait},
 	}
 	if p.Log != "" {
-		flags = append(flags, apiserverFlag{"audit-log-path", p.Log}, apiserverFlag{"audit-log-maxsize", logSize}, apiserverFlag{"audit-log-maxbackup", logFiles})
+		flags = append(flags, apiserverFlag{"audit-log-path", p.Log}, apiserverFlag{"audit-log-maxsize", logSize},
+			apiserverFlag{"audit-log-maxbackup", logFiles})
 	}
 	return flags
 }
@@ -141,12 +142,16 @@ func (p *Plan) documents() []connectDocument {
 	switch {
 	case p.Form.name == formKubeadm:
 		return []connectDocument{
-			{FileStrategic, "# The volumes and their mounts, as a strategic merge patch: applying it twice changes nothing.", p.strategicPatch()},
-			{FileJSONPatch, "# The flags, as a JSON patch: a list of words cannot be merged, so each is appended.\n# A flag given twice counts as given last.", p.jsonPatch()},
-			{FileClusterCfg, "# The same for kubeadm's own configuration, so that `kubeadm upgrade` keeps it: merge this\n# into ClusterConfiguration (ConfigMap kube-system/kubeadm-config), or use the patches, not both.", p.clusterConfiguration()},
+			{FileStrategic, "# The volumes and their mounts, as a strategic merge patch: applying it twice changes nothing.",
+				p.strategicPatch()},
+			{FileJSONPatch, "# The flags, as a JSON patch: a list of words cannot be merged, so each is appended.\n# A flag given twice " +
+				"counts as given last.", p.jsonPatch()},
+			{FileClusterCfg, "# The same for kubeadm's own configuration, so that `kubeadm upgrade` keeps it: merge this\n# into " +
+				"ClusterConfiguration (ConfigMap kube-system/kubeadm-config), or use the patches, not both.", p.clusterConfiguration()},
 		}
 	case p.Form.dropIns != "":
-		return []connectDocument{{FileDropIn, "# The flags, beside those of config.yaml and of files before this one: \"+\" adds to them.\n# A flag given twice counts as given last.", p.rancherConfig()}}
+		return []connectDocument{{FileDropIn, "# The flags, beside those of config.yaml and of files before this one: \"+\" adds to " +
+			"them.\n# A flag given twice counts as given last.", p.rancherConfig()}}
 	}
 	return nil
 }

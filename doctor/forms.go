@@ -31,9 +31,11 @@ const (
 var Forms = []Form{
 	{choice: choice{FormGeneric, "flags alone"}},
 	{choice: choice{formKubeadm, "a static pod"}, Install: "/etc/kubernetes/retrial", Log: "/var/log/kubernetes/audit/audit.log"},
-	{choice: choice{FormK3s, "within k3s"}, Install: "/var/lib/rancher/k3s/server/retrial", Log: "/var/lib/rancher/k3s/server/logs/audit.log",
+	{choice: choice{FormK3s, "within k3s"}, Install: "/var/lib/rancher/k3s/server/retrial",
+		Log:     "/var/lib/rancher/k3s/server/logs/audit.log",
 		dropIns: "/etc/rancher/k3s/config.yaml.d", service: "k3s"},
-	{choice: choice{FormRKE2, "a static pod of rke2"}, Install: "/etc/rancher/rke2/retrial", Log: "/var/lib/rancher/rke2/server/logs/audit.log",
+	{choice: choice{FormRKE2, "a static pod of rke2"}, Install: "/etc/rancher/rke2/retrial",
+		Log:     "/var/lib/rancher/rke2/server/logs/audit.log",
 		dropIns: "/etc/rancher/rke2/config.yaml.d", service: "rke2-server", policyOption: true},
 }
 

@@ -20,6 +20,7 @@ const (
 func Policies() []Policy {
 	return []Policy{
 		{choice: choice{PolicyFull, "the log tells the state"}, text: deploy.AuditPolicy},
-		{choice: choice{policyPatch, "no bodies of PATCH, which can cost a batch; needs --watch-clusters"}, text: deploy.AuditPolicyPatchMetadata, needsWatch: true},
+		{choice: choice{policyPatch, "no bodies of PATCH, which can cost a batch; needs --watch-clusters"},
+			text: deploy.AuditPolicyPatchMetadata, needsWatch: true},
 	}
 }

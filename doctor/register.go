@@ -23,7 +23,8 @@ func Register(a *identity.Authority, cluster string) (cred identity.Credentials,
 		return cred, false, err
 	}
 	again := func(err error) error {
-		return fmt.Errorf("cluster %s is registered, but its certificate cannot be used: %w; `retrial cluster rotate %s --output FILE` issues another, then run this again", cluster, err, cluster)
+		return fmt.Errorf("cluster %s is registered, but its certificate cannot be used: %w; `retrial cluster rotate %s --output FILE` "+
+			"issues another, then run this again", cluster, err, cluster)
 	}
 	if entry.Revoked != nil {
 		return cred, false, again(fmt.Errorf("%w on %s", identity.ErrRevoked, entry.Revoked.Format(time.DateOnly)))

@@ -30,7 +30,8 @@ func RunningSteps(cfg config.Config, cluster string) func(context.Context) ([]St
 	return func(ctx context.Context) ([]Step, error) {
 		client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 		if errors.Is(err, apiclient.ErrNoServer) {
-			return []Step{{ID: "server", Title: "The server runs", State: StateWaiting, Text: "None is running on " + config.Absolute(cfg.DataDir) + ".",
+			return []Step{{ID: "server", Title: "The server runs", State: StateWaiting, Text: "None is running on " +
+				config.Absolute(cfg.DataDir) + ".",
 				Todo: Site{Config: cfg}.ServeCommand()}}, nil
 		}
 		if err != nil {

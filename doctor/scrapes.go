@@ -108,7 +108,8 @@ func (r ScrapeRegistry) targets() ([]apimetrics.Target, error) {
 		if err == nil {
 			err = yaml.UnmarshalStrict(text, &entry)
 		}
-		t := apimetrics.Target{Cluster: cluster, APIServer: apiserver, URL: entry.URL, TokenFile: filepath.Join(dir, scrapeToken), CAFile: filepath.Join(dir, scrapeCA)}
+		t := apimetrics.Target{Cluster: cluster, APIServer: apiserver, URL: entry.URL, TokenFile: filepath.Join(dir, scrapeToken),
+			CAFile: filepath.Join(dir, scrapeCA)}
 		if err == nil {
 			err = t.Check()
 		}
@@ -158,7 +159,8 @@ func (s Site) scrapeCommands(cluster, apiserver string) []string {
 		"kubectl apply -f " + FileMetrics,
 		"(umask 077; kubectl -n retrial create token retrial-metrics --duration 8760h > metrics.token)",
 		`kubectl -n retrial get configmap kube-root-ca.crt -o jsonpath='{.data.ca\.crt}' > metrics-ca.crt`,
-		"retrial cluster scrape " + name + " --url https://ADDRESS:6443 --token-file metrics.token --certificate-authority metrics-ca.crt" + s.DataDir(),
+		"retrial cluster scrape " + name + " --url https://ADDRESS:6443 --token-file metrics.token --certificate-authority metrics-ca.crt" +
+			s.DataDir(),
 	}
 }
 

@@ -78,7 +78,8 @@ func (f *ConnectionFacts) connectedStep() Step {
 		s.Todo = f.Site.ServeCommand()
 	case f.Accepted != nil && (refused == nil || refused.Last.Before(f.Accepted.Last)) && f.Now.Sub(f.Accepted.Last) <= quietAfter:
 		s.State = StateDone
-		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.Accepted.Posts, "post"), f.Accepted.Remote, phrase.Ago(f.Now, f.Accepted.Last))
+		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.Accepted.Posts, "post"), f.Accepted.Remote,
+			phrase.Ago(f.Now, f.Accepted.Last))
 	case refused != nil && (f.Accepted == nil || !refused.Last.Before(f.Accepted.Last)):
 		s.State = StateFailed
 		s.Text, s.Todo = f.refusalWords(refused)
@@ -86,7 +87,8 @@ func (f *ConnectionFacts) connectedStep() Step {
 		s.State, s.Text = StateDone, "It posts through another process: new events are stored."
 	case f.Accepted != nil:
 		s.State = StateFailed
-		s.Text = fmt.Sprintf("Nothing has come since %s (%s). An apiserver is never quiet for that long.", f.Accepted.Last.UTC().Format(time.RFC3339), phrase.Ago(f.Now, f.Accepted.Last))
+		s.Text = fmt.Sprintf("Nothing has come since %s (%s). An apiserver is never quiet for that long.",
+			f.Accepted.Last.UTC().Format(time.RFC3339), phrase.Ago(f.Now, f.Accepted.Last))
 		s.Todo = f.notReached()
 	default:
 		s.Text = "Nobody has posted for it yet."
@@ -126,8 +128,10 @@ func (f *ConnectionFacts) notReached() string {
 	if len(f.Receiver.Names) > 0 {
 		fmt.Fprintf(&b, "Its certificate names %s: the kubeconfig has to use one of them.\n", strings.Join(f.Receiver.Names, ", "))
 	}
-	b.WriteString("Look whether kube-apiserver was restarted with the flags, reaches that address, and what its log says of the audit webhook;\n" +
-		"apiserver_audit_error_total{plugin=\"webhook\"} of its metrics grows when it cannot post. It gathers events before it posts: up to 5 s with the flags of connect, 30 s by default.")
+	b.WriteString("Look whether kube-apiserver was restarted with the flags, reaches that address, and what its log says of " +
+		"the audit webhook;\n" +
+		"apiserver_audit_error_total{plugin=\"webhook\"} of its metrics grows when it cannot post. It gathers events before it posts: up " +
+		"to 5 s with the flags of connect, 30 s by default.")
 	return b.String()
 }
 
@@ -150,7 +154,8 @@ func (f *ConnectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 			"Compare the two machines' clocks. If the certificate is past its time:\n  " + f.rotateCommand()
 	case webhook.ReasonNotTrusted:
 		return fmt.Sprintf("%s does not accept the receiver's certificate, %s.", strings.TrimSuffix(who, ","), phrase.Ago(f.Now, r.Last)),
-			fmt.Sprintf("The certificate names %s. Reach it by one of them, or name the address with serve --webhook-advertise HOST.\nIf the name is right, the kubeconfig trusts another authority. %s",
+			fmt.Sprintf("The certificate names %s. Reach it by one of them, or name the address with serve --webhook-advertise HOST.\nIf "+
+				"the name is right, the kubeconfig trusts another authority. %s",
 				strings.Join(f.Receiver.Names, ", "), file)
 	case webhook.ReasonNotTLS:
 		return refused("it speaks plain HTTP."), "The server in its kubeconfig has to begin with https://. " + file
@@ -194,7 +199,8 @@ func (f *ConnectionFacts) stateStep() Step {
 		s.State = StateDone
 		s.Text = fmt.Sprintf("%s are known.", phrase.Count(int64(f.State.Objects), "role and binding"))
 		if n := f.State.UnknownObjects; n > 0 {
-			s.Text = fmt.Sprintf("%s are known; of %d the content is not: they were written without a body in the log.", phrase.Count(int64(f.State.Objects), "role and binding"), n)
+			s.Text = fmt.Sprintf("%s are known; of %d the content is not: they were written without a body in the log.",
+				phrase.Count(int64(f.State.Objects), "role and binding"), n)
 			s.Todo = "Import a fresh listing, and log writes to RBAC objects at level RequestResponse:\n" + imported
 		}
 	case f.Watched:
@@ -245,11 +251,13 @@ func (f *ConnectionFacts) coverageStep() Step {
 		return s
 	}
 	share := func(n int64) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(v.judged)) }
-	s.Text = fmt.Sprintf("Of %s in the newest hour %s match, %s drift, %s are indeterminate.", phrase.Count(v.judged, "request"), share(v.match), share(v.drift), share(v.indeterminate))
+	s.Text = fmt.Sprintf("Of %s in the newest hour %s match, %s drift, %s are indeterminate.", phrase.Count(v.judged, "request"),
+		share(v.match), share(v.drift), share(v.indeterminate))
 	if float64(v.waiting) <= (1-wantedShare)*float64(v.judged) {
 		s.State = StateDone
 		if v.drift*5 > v.judged {
-			s.Todo = "That much drift means a state of another cluster or time, or an authorizer beside RBAC: look at the drift, newest first, on the page."
+			s.Todo = "That much drift means a state of another cluster or time, or an authorizer beside RBAC: look at the drift, newest " +
+				"first, on the page."
 		}
 		return s
 	}

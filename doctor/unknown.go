@@ -43,7 +43,8 @@ func (a *Service) unknownCheck(c *Checks, cluster string) {
 		return strings.Join(texts, "; ")
 	}
 	if len(anybody) > 0 {
-		c.Add(id, CheckFail, stateImport(cluster), "Drift is not seen: no refusal is certain, because what a binding gives to whom is not known: %s.", named(anybody))
+		c.Add(id, CheckFail, stateImport(cluster), "Drift is not seen: no refusal is certain, because what a binding gives to whom is "+
+			"not known: %s.", named(anybody))
 	}
 	if len(role) > 0 {
 		c.Add(id, CheckWarn, stateImport(cluster), "What some roles give to whom is not known: %s.", named(role))

@@ -21,7 +21,8 @@ func (a *Service) versionCheck(c *Checks, cluster string) {
 	seen := s.Servers()
 	if len(seen) == 0 {
 		if given := a.Site.versionGiven(cluster, ""); given == 0 {
-			c.Add(id, CheckWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or say kubernetesVersion in server.yaml of --apiserver-config.",
+			c.Add(id, CheckWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or say "+
+				"kubernetesVersion in server.yaml of --apiserver-config.",
 				"Its log does not show which version of Kubernetes its apiserver is: the newest is assumed.")
 		}
 		return
@@ -42,8 +43,10 @@ func (a *Service) versionCheck(c *Checks, cluster string) {
 		}
 		texts = append(texts, text)
 		if given := a.Site.versionGiven(cluster, server); given != 0 && given != newest.Minor {
-			c.Add(id, CheckFail, fmt.Sprintf("Say kubernetesVersion: %q in server.yaml of %s, then retrial rejudge --cluster %s.", newest, a.Site.apiserverFolder(cluster), cluster),
-				"By its own requests %s is Kubernetes %s; its configuration says 1.%d, by which its requests are judged.", who, newest, given)
+			c.Add(id, CheckFail, fmt.Sprintf("Say kubernetesVersion: %q in server.yaml of %s, then retrial rejudge --cluster %s.", newest,
+				a.Site.apiserverFolder(cluster), cluster),
+				"By its own requests %s is Kubernetes %s; its configuration says 1.%d, by which its requests are judged.", who,
+				newest, given)
 		}
 	}
 	c.Add(id, CheckOK, "", "By their own requests: %s.", strings.Join(texts, "; "))

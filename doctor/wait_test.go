@@ -18,11 +18,14 @@ func TestWaiting(t *testing.T) {
 		err   error
 		says  string
 	}{
-		{steps: []Step{step("a", StateWaiting, "1 s ago.", "do a"), step("b", StateWaiting, "b", "do b")}, says: "waiting   Step a: 1 s ago.\n          do a\n"},
+		{steps: []Step{step("a", StateWaiting, "1 s ago.", "do a"), step("b", StateWaiting, "b", "do b")},
+			says: "waiting   Step a: 1 s ago.\n          do a\n"},
 		{steps: []Step{step("a", StateWaiting, "2 s ago.", "do a"), step("b", StateWaiting, "b", "do b")}},
 		{err: errors.New("it restarts")},
-		{steps: []Step{step("a", StateFailed, "no\x1b[31m", "do c\nand d"), step("b", StateWaiting, "b", "do b")}, says: "failed    Step a: no\\x1b[31m\n          do c\n          and d\n"},
-		{steps: []Step{step("a", StateDone, "yes", ""), step("b", StateWaiting, "b", "do b")}, says: "done      Step a: yes\nwaiting   Step b: b\n          do b\n"},
+		{steps: []Step{step("a", StateFailed, "no\x1b[31m", "do c\nand d"), step("b", StateWaiting, "b", "do b")},
+			says: "failed    Step a: no\\x1b[31m\n          do c\n          and d\n"},
+		{steps: []Step{step("a", StateDone, "yes", ""), step("b", StateWaiting, "b", "do b")},
+			says: "done      Step a: yes\nwaiting   Step b: b\n          do b\n"},
 		{steps: []Step{step("a", StateDone, "yes, 2", ""), step("b", StateDone, "", "")}, says: "done      Step b\n"},
 	}
 	var out bytes.Buffer

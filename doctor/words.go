@@ -49,7 +49,8 @@ func (p *Plan) reachStep(w *stepWriter) {
 		w.step("Let apiservers reach the receiver. It listens on loopback, and its certificate does not name %s. Restart it with", p.Host)
 		w.command(serve)
 	case p.ListensLocally:
-		w.step("Let apiservers reach the receiver, which listens on loopback by default. Restart it with (unless it listens elsewhere already)")
+		w.step("Let apiservers reach the receiver, which listens on loopback by default. Restart it with (unless it listens " +
+			"elsewhere already)")
 		w.command(serve)
 	case p.NotCovered:
 		w.step("Have the receiver's certificate name %s. Restart it with", p.Host)
@@ -73,7 +74,8 @@ func (p *Plan) genericSteps(w *stepWriter) {
 	} else {
 		w.step("Let kube-apiserver read the files: run it on this machine as a user who may, or choose another place with --install-dir")
 	}
-	w.step("Start kube-apiserver with these flags as well, one a line in %s. It has one audit policy: if it is given one already, compare the two", FileFlags)
+	w.step("Start kube-apiserver with these flags as well, one a line in %s. It has one audit policy: if it is given one already, "+
+		"compare the two", FileFlags)
 	for _, f := range p.Flags() {
 		w.command("--" + f.Name + "=" + phrase.ShellWord(f.Value))
 	}
@@ -84,7 +86,9 @@ func (p *Plan) kubeadmSteps(w *stepWriter) {
 	const manifest = "/etc/kubernetes/manifests/kube-apiserver.yaml"
 	w.step("Copy the folder to the control-plane node and put the files in place, there and as root")
 	p.installCommands(w)
-	w.step("On the node, patch the static pod. The kubelet restarts kube-apiserver by itself when the file is replaced, which takes\n   about a minute. Keep copies outside of manifests: the kubelet runs whatever lies in it. If there is an audit policy already\n   (--audit-policy-file in the manifest), compare the two first: there can be one")
+	w.step("On the node, patch the static pod. The kubelet restarts kube-apiserver by itself when the file is replaced, which takes\n   " +
+		"about a minute. Keep copies outside of manifests: the kubelet runs whatever lies in it. If there is an audit policy already\n   " +
+		"(--audit-policy-file in the manifest), compare the two first: there can be one")
 	before, after := p.Install+"/kube-apiserver.before.yaml", p.Install+"/kube-apiserver.after.yaml"
 	w.command("cp -p " + manifest + " " + phrase.ShellWord(before))
 	w.command("kubectl patch --local -f " + manifest + " --type strategic --patch-file " + FileStrategic + " -o yaml |")
@@ -95,7 +99,8 @@ func (p *Plan) kubeadmSteps(w *stepWriter) {
 	for _, v := range p.volumes() {
 		mounted = append(mounted, v.HostPath)
 	}
-	fmt.Fprintf(w, "   What it changes, for those who rather edit: a volume and a mount of %s, and to the command\n", strings.Join(mounted, " and of "))
+	fmt.Fprintf(w, "   What it changes, for those who rather edit: a volume and a mount of %s, and to the command\n",
+		strings.Join(mounted, " and of "))
 	for _, f := range p.Flags() {
 		w.command("- " + f.String())
 	}
@@ -111,7 +116,8 @@ func (p *Plan) rancherSteps(w *stepWriter) {
 	w.step("Copy the folder to the server node and put the files in place, there and as root")
 	p.installCommands(w)
 	w.command("install -D -m 600 " + FileDropIn + " " + path.Join(p.Form.dropIns, path.Base(FileDropIn)))
-	w.step("Restart %s on the node: it gives kube-apiserver the flags. If there is an audit policy already (audit-policy-file), compare\n   the two first: there can be one", p.Form.name)
+	w.step("Restart %s on the node: it gives kube-apiserver the flags. If there is an audit policy already (audit-policy-file), "+
+		"compare\n   the two first: there can be one", p.Form.name)
 	w.command("systemctl restart " + p.Form.service)
 	fmt.Fprintf(w, "   What kube-apiserver is given beside what it has:\n")
 	for _, f := range p.Flags() {
@@ -123,10 +129,12 @@ func (p *Plan) rancherSteps(w *stepWriter) {
 // followStep is about the log, which has what the webhook loses.
 func (p *Plan) followStep(w *stepWriter) {
 	if p.Log == "" {
-		fmt.Fprintf(w, "\nThe audit log is not followed (--no-audit-log): what the webhook drops, such as a batch that holds one event it cannot encode, is lost for good.\n")
+		fmt.Fprintf(w, "\nThe audit log is not followed (--no-audit-log): what the webhook drops, such as a batch that holds one event "+
+			"it cannot encode, is lost for good.\n")
 		return
 	}
-	w.step("Follow the audit log, on the machine of kube-apiserver and as root: the webhook alone loses events, whole batches of up to\n   400 when one of them cannot be encoded, and the log has them. Put this retrial there as %s, then", BinaryPath)
+	w.step("Follow the audit log, on the machine of kube-apiserver and as root: the webhook alone loses events, whole batches of up "+
+		"to\n   400 when one of them cannot be encoded, and the log has them. Put this retrial there as %s, then", BinaryPath)
 	w.command("install -m 644 " + FileFollowUnit + " /etc/systemd/system/" + FileFollowUnit)
 	w.command("systemctl daemon-reload && systemctl enable --now " + strings.TrimSuffix(FileFollowUnit, ".service"))
 	fmt.Fprintf(w, "   It runs %s\n", shellLine(p.followCommand()))
@@ -138,7 +146,8 @@ func (p *Plan) metricsStep(w *stepWriter) {
 		fmt.Fprintf(w, "\nThe apiserver's counters are not read (--no-metrics): how many events are missing, and why, is not known then.\n")
 		return
 	}
-	w.step("Let the server read the apiserver's counters: they alone say how many events were sent. In this folder, on the server's machine,\n   with a kubectl that may make the account; ADDRESS is this apiserver's own, no load balancer's")
+	w.step("Let the server read the apiserver's counters: they alone say how many events were sent. In this folder, on the server's " +
+		"machine,\n   with a kubectl that may make the account; ADDRESS is this apiserver's own, no load balancer's")
 	for _, c := range (Site{Config: p.Config}).scrapeCommands(p.Cluster, p.APIServer) {
 		w.command(c)
 	}
@@ -165,7 +174,8 @@ func (p *Plan) installCommands(w *stepWriter) {
 // more tells of further apiservers of the cluster.
 func (p *Plan) more(w *stepWriter) {
 	if p.APIServer == "" {
-		fmt.Fprintf(w, "   Several apiservers: the same for each; to tell them apart, run this again for each with --apiserver NAME --output DIR.\n")
+		fmt.Fprintf(w, "   Several apiservers: the same for each; to tell them apart, run this again for each with --apiserver "+
+			"NAME --output DIR.\n")
 	}
 }
 
@@ -175,14 +185,16 @@ func (p *Plan) stateStep(w *stepWriter) {
 		w.command("retrial serve --watch-clusters " + p.Cluster + "=" + p.Cluster + ".kubeconfig" + p.DataDir())
 	}
 	if p.Policy.needsWatch {
-		w.step("Let the server follow the cluster, which this audit policy needs (--policy %s): with a kubeconfig of an account that may list\n   and watch what requests are judged by and no more", p.Policy.name)
+		w.step("Let the server follow the cluster, which this audit policy needs (--policy %s): with a kubeconfig of an account that may "+
+			"list\n   and watch what requests are judged by and no more", p.Policy.name)
 		watch()
 		return
 	}
 	w.step("Tell the state before the log began; changes after that are read from the log. Secrets are never needed. Once:")
 	w.command(query.StateListing)
 	w.command("retrial import --cluster " + p.Cluster + " --state state.json" + p.DataDir())
-	fmt.Fprintf(w, "   or let the server follow the cluster, with a kubeconfig of an account that may list and watch what it is judged by and no more\n")
+	fmt.Fprintf(w, "   or let the server follow the cluster, with a kubeconfig of an account that may list and watch what it is "+
+		"judged by and no more\n")
 	watch()
 }
 
@@ -195,7 +207,8 @@ func (p *Plan) undoStep(w *stepWriter) {
 	case p.Form.dropIns != "":
 		fmt.Fprintf(w, "On the node, rm %s\nand systemctl restart %s. ", path.Join(p.Form.dropIns, path.Base(FileDropIn)), p.Form.service)
 	case p.Form.name == formKubeadm:
-		fmt.Fprintf(w, "On the node, cp %s/kube-apiserver.before.yaml /etc/kubernetes/manifests/kube-apiserver.yaml, and\nin ClusterConfiguration take out what was merged. ", p.Install)
+		fmt.Fprintf(w, "On the node, cp %s/kube-apiserver.before.yaml /etc/kubernetes/manifests/kube-apiserver.yaml, and\nin "+
+			"ClusterConfiguration take out what was merged. ", p.Install)
 	default:
 		fmt.Fprintf(w, "Start kube-apiserver without the flags. ")
 	}

@@ -20,26 +20,30 @@ func hardChanges(w *workload) []struct {
 	was    any // before and after; nil: not there
 	asks   rbacindex.Attributes
 } {
-	pods := rbacindex.Attributes{User: "user-6", Groups: []string{"system:authenticated"}, ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "ns-6"}
+	pods := rbacindex.Attributes{User: "user-6", Groups: []string{"system:authenticated"}, ResourceRequest: true, Verb: "get",
+		Resource: "pods", Namespace: "ns-6"}
 	as := func(user string) rbacindex.Attributes {
 		a := pods
 		a.User = user
 		return a
 	}
 	rule := func(i int) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{fmt.Sprint("g", i%50)}, Resources: []string{fmt.Sprint("r", i)}}
+		return rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{fmt.Sprint("g", i%50)},
+			Resources: []string{fmt.Sprint("r", i)}}
 	}
 	long := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "long"}}
 	for i := range 1000 {
 		long.Rules = append(long.Rules, rule(i))
 	}
 	longer := &rbacv1.ClusterRole{ObjectMeta: long.ObjectMeta, Rules: append(long.Rules[:1000:1000], rule(1000))}
-	crowd := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "crowd"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"}}
+	crowd := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "crowd"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole",
+		Name: "view"}}
 	for i := range 1000 {
 		crowd.Subjects = append(crowd.Subjects, rbacv1.Subject{Kind: "User", Name: fmt.Sprint("user-", i)})
 	}
 	everybody := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "everybody"},
-		Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"}}
+		Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole",
+			Name: "view"}}
 	one := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-1", Name: "one"},
 		Subjects: []rbacv1.Subject{{Kind: "User", Name: "user-7"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"}}
 	var edit *rbacv1.ClusterRole // bound by every RoleBinding
@@ -91,7 +95,8 @@ func BenchmarkApplyHard(b *testing.B) {
 		known := min(10_000, size.n)
 		others := make([]rbacindex.Attributes, known)
 		for i := range others {
-			others[i] = rbacindex.Attributes{User: fmt.Sprint("stranger-", i), Groups: []string{"strangers"}, ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: fmt.Sprint("ns-", i%w.namespaces)}
+			others[i] = rbacindex.Attributes{User: fmt.Sprint("stranger-", i), Groups: []string{"strangers"}, ResourceRequest: true,
+				Verb: "get", Resource: "pods", Namespace: fmt.Sprint("ns-", i%w.namespaces)}
 		}
 		for _, c := range changes {
 			b.Run(fmt.Sprintf("bindings=%s/change=%s", size.name, c.name), func(b *testing.B) {

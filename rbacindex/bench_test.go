@@ -92,7 +92,8 @@ func BenchmarkColdSubject(b *testing.B) {
 				b.ReportAllocs()
 				buf := make([]rbacindex.Grant, 0, 16)
 				for i := 0; b.Loop(); i++ {
-					a := rbacindex.Attributes{User: fmt.Sprint("someone-", i), Groups: groups, ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "ns-1"}
+					a := rbacindex.Attributes{User: fmt.Sprint("someone-", i), Groups: groups, ResourceRequest: true, Verb: "get",
+						Resource: "pods", Namespace: "ns-1"}
 					s.Authorize(&a, buf)
 				}
 			})
@@ -120,15 +121,18 @@ func BenchmarkApply(b *testing.B) {
 	for _, size := range benchSizes {
 		w := newWorkload(b, size.n)
 		everybody := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "everybody"},
-			Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"}}
+			Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole",
+				Name: "view"}}
 		one := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-1", Name: "one"},
 			Subjects: []rbacv1.Subject{{Kind: "User", Name: "user-7"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"}}
-		edit := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "edit"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
+		edit := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "edit"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"},
+			APIGroups: []string{""}, Resources: []string{"pods"}}}}
 		s, err := rbacindex.New(w.objects...)
 		if err != nil {
 			b.Fatal(err)
 		}
-		a := rbacindex.Attributes{User: "user-6", Groups: []string{"system:authenticated"}, ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "ns-6"}
+		a := rbacindex.Attributes{User: "user-6", Groups: []string{"system:authenticated"}, ResourceRequest: true, Verb: "get",
+			Resource: "pods", Namespace: "ns-6"}
 		for _, c := range []struct {
 			name    string
 			objects []any // applied in turn, deleted when the turn comes again
@@ -220,7 +224,8 @@ func BenchmarkWhoCan(b *testing.B) {
 			})
 		}
 		b.Run(fmt.Sprintf("bindings=%s/case=first", size.name), func(b *testing.B) {
-			a := rbacindex.Attributes{ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io", Resource: "certificatesigningrequests"}
+			a := rbacindex.Attributes{ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io",
+				Resource: "certificatesigningrequests"}
 			var first time.Duration
 			for b.Loop() {
 				s, err := rbacindex.New(w.objects...)
@@ -234,8 +239,10 @@ func BenchmarkWhoCan(b *testing.B) {
 			b.ReportMetric(float64(first.Nanoseconds())/float64(b.N), "first-ns/op")
 		})
 		b.Run(fmt.Sprintf("bindings=%s/case=after-change", size.name), func(b *testing.B) {
-			a := rbacindex.Attributes{ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io", Resource: "certificatesigningrequests"}
-			edit := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "another"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
+			a := rbacindex.Attributes{ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io",
+				Resource: "certificatesigningrequests"}
+			edit := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "another"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"},
+				APIGroups: []string{""}, Resources: []string{"pods"}}}}
 			cur := s
 			cur.WhoCan(&a, false)
 			b.ReportAllocs()
@@ -265,8 +272,10 @@ func BenchmarkWhoCanOwnRoles(b *testing.B) {
 		}
 		name := fmt.Sprint("r-", i)
 		meta := metav1.ObjectMeta{Namespace: "ns", Name: name}
-		objects = append(objects, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
-			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name}, Subjects: []rbacv1.Subject{{Kind: "User", Name: fmt.Sprint("user-", i)}}})
+		objects = append(objects, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{""},
+			Resources: []string{"pods"}}}},
+			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name},
+				Subjects: []rbacv1.Subject{{Kind: "User", Name: fmt.Sprint("user-", i)}}})
 	}
 	s, err := rbacindex.New(objects...)
 	if err != nil {
@@ -339,7 +348,8 @@ func BenchmarkNearestMiss(b *testing.B) {
 		b.Run("bindings="+size.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				a := rbacindex.Attributes{User: "user-6", Groups: []string{"system:authenticated"}, ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io", Resource: "certificatesigningrequests", Name: fmt.Sprint("x", i)}
+				a := rbacindex.Attributes{User: "user-6", Groups: []string{"system:authenticated"}, ResourceRequest: true, Verb: "approve",
+					APIGroup: "certificates.k8s.io", Resource: "certificatesigningrequests", Name: fmt.Sprint("x", i)}
 				s.NearestMiss(&a, 10)
 			}
 		})

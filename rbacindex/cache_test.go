@@ -12,8 +12,10 @@ import (
 // everyone may get pods, user-i also list them in namespace ns-i.
 func cachePolicy(users int) []any {
 	out := []any{
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "get"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "list"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "get"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"},
+			APIGroups: []string{""}, Resources: []string{"pods"}}}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "list"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"},
+			APIGroups: []string{""}, Resources: []string{"pods"}}}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "all"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "get"},
 			Subjects: []rbacv1.Subject{{Kind: "Group", Name: "all"}}},
 	}
@@ -57,7 +59,8 @@ func TestCacheStaysWithinItsBytes(t *testing.T) {
 	most := 0
 	for i := range 20_000 {
 		u := i % 5000 // far more subjects than fit, most of them strangers
-		a := Attributes{User: fmt.Sprint("user-", u), Groups: []string{"all"}, Verb: "list", Resource: "pods", ResourceRequest: true, Namespace: fmt.Sprint("ns-", u%7)}
+		a := Attributes{User: fmt.Sprint("user-", u), Groups: []string{"all"}, Verb: "list", Resource: "pods", ResourceRequest: true,
+			Namespace: fmt.Sprint("ns-", u%7)}
 		if u%3 == 0 {
 			a.Namespace = fmt.Sprint("ns-", u)
 		}
@@ -155,7 +158,8 @@ func TestEntriesDecideNotHashes(t *testing.T) {
 			if d.missing == 1 {
 				v = without
 			}
-			a := Attributes{User: fmt.Sprint("user-", u), Verb: "list", Resource: "pods", ResourceRequest: true, Namespace: fmt.Sprint("ns-", n)}
+			a := Attributes{User: fmt.Sprint("user-", u), Verb: "list", Resource: "pods", ResourceRequest: true,
+				Namespace: fmt.Sprint("ns-", n)}
 			if got, want := v.Authorize(&a, nil).Allowed, v == s && u == n && u < 6; got != want {
 				t.Fatalf("user-%d in ns-%d, role missing %d: allowed=%t", u, n, d.missing, got)
 			}
@@ -238,7 +242,8 @@ func TestReadersAgainstApply(t *testing.T) {
 			for v := range feeds[r] {
 				for i := 0; i < 40 && !failed; i++ {
 					n++
-					a := Attributes{User: fmt.Sprint("user-", n%90), Groups: []string{"team"}, Verb: "watch", Resource: "pods", ResourceRequest: true, Namespace: fmt.Sprint("ns-", i%5)}
+					a := Attributes{User: fmt.Sprint("user-", n%90), Groups: []string{"team"}, Verb: "watch", Resource: "pods",
+						ResourceRequest: true, Namespace: fmt.Sprint("ns-", i%5)}
 					if got := v.s.Authorize(&a, buf); got.Allowed != v.allow {
 						t.Errorf("version %d: allowed=%t, want %t", v.s.version, got.Allowed, v.allow)
 						failed = true // and go on emptying the feed
@@ -251,11 +256,13 @@ func TestReadersAgainstApply(t *testing.T) {
 	for i := range steps {
 		ch := Change{Key: Key{Kind: KindClusterRoleBinding, Name: "team"}}
 		if i%2 == 0 {
-			ch.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "team"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "watch"},
+			ch.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "team"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole",
+				Name: "watch"},
 				Subjects: []rbacv1.Subject{{Kind: "Group", Name: "team"}}}
 		}
-		role := Change{Key: Key{Kind: KindClusterRole, Name: "watch"}, Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "watch"},
-			Rules: []rbacv1.PolicyRule{{Verbs: []string{"watch"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}}
+		role := Change{Key: Key{Kind: KindClusterRole, Name: "watch"},
+			Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "watch"},
+				Rules: []rbacv1.PolicyRule{{Verbs: []string{"watch"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}}
 		if cur, err = cur.Apply(ch, role); err != nil {
 			t.Error(err)
 			break

@@ -221,7 +221,8 @@ func TestCan(t *testing.T) {
 		{
 			name: "verbs by several grants, each with its own",
 			objects: []any{
-				clusterRole("r", rule(list("list", "get"), core, list("pods"))), clusterRole("w", rule(list("watch", "get", "approve"), core, list("pods"))),
+				clusterRole("r", rule(list("list", "get"), core, list("pods"))), clusterRole("w", rule(list("watch", "get", "approve"),
+					core, list("pods"))),
 				clusterBinding("a", "ClusterRole", "r", user("u")), clusterBinding("b", "ClusterRole", "w", group("g")),
 			},
 			user: "u", groups: list("g", "g"),
@@ -230,7 +231,8 @@ func TestCan(t *testing.T) {
 		{
 			name: "resources and groups that are given alike",
 			objects: []any{
-				clusterRole("r", rule(list("get"), list("extensions", "apps"), list("deployments", "daemonsets")), rule(list("get"), core, list("pods")), rule(list("get"), core, list("pods/log"))),
+				clusterRole("r", rule(list("get"), list("extensions", "apps"), list("deployments", "daemonsets")), rule(list("get"), core,
+					list("pods")), rule(list("get"), core, list("pods/log"))),
 				clusterBinding("a", "ClusterRole", "r", user("u")),
 			},
 			user: "u",
@@ -257,7 +259,8 @@ func TestCan(t *testing.T) {
 		{
 			name: "both halves of a rule, and what is about nothing",
 			objects: []any{
-				clusterRole("r", rbacv1.PolicyRule{Verbs: list("get"), APIGroups: core, Resources: list("nodes"), NonResourceURLs: list("/healthz", "/api/*")},
+				clusterRole("r", rbacv1.PolicyRule{Verbs: list("get"), APIGroups: core, Resources: list("nodes"),
+					NonResourceURLs: list("/healthz", "/api/*")},
 					rbacv1.PolicyRule{Verbs: list("get"), Resources: list("pods")}, rule(nil, core, list("pods"))),
 				clusterBinding("a", "ClusterRole", "r", user("u")),
 				namespaceBinding("n", "b", "ClusterRole", "r", user("u")),
@@ -270,7 +273,8 @@ func TestCan(t *testing.T) {
 			objects: []any{
 				namespaceRole("n", "r", rule(list("get"), core, list("pods"))),
 				namespaceBinding("n", "a", "Role", "r", account("", "sa")), namespaceBinding("n", "b", "Role", "r", account("n", "sa")),
-				namespaceBinding("n", "c", "Role", "none", account("n", "sa")), namespaceBinding("m", "d", "ClusterRole", "none", account("n", "sa")),
+				namespaceBinding("n", "c", "Role", "none", account("n", "sa")), namespaceBinding("m", "d", "ClusterRole", "none",
+					account("n", "sa")),
 				namespaceBinding("l", "e", "Foo", "none", account("n", "sa")),
 			},
 			user: "system:serviceaccount:n:sa",

@@ -233,7 +233,8 @@ func (c *comparison) compare(who []holder) []Difference {
 	spaces = slices.DeleteFunc(slices.Compact(spaces), func(ns string) bool { return ns == "" })
 	before, after := was.in(""), is.in("")
 	difference := func(ns string, before, after *holding, more, less beyond) Difference {
-		return Difference{Namespace: ns, Gained: after.changed(more.list), Lost: before.changed(less.list), TooLarge: more.more || less.more}
+		return Difference{Namespace: ns, Gained: after.changed(more.list), Lost: before.changed(less.list), TooLarge: more.more ||
+			less.more}
 	}
 	out := []Difference{difference("", &before, &after, c.beyond(&after, &before, true), c.beyond(&before, &after, true))}
 	gained, lost := text(c.beyond(&after, &before, false)), text(c.beyond(&before, &after, false))

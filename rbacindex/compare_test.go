@@ -109,7 +109,8 @@ func TestDifferencesAreExact(t *testing.T) {
 				before, after := old.Authorize(a, nil).Allowed, now.Authorize(a, nil).Allowed
 				gained, lost := about(list, a)
 				if gained != (after && !before) || lost != (before && !after) {
-					t.Fatalf("seed %d question %d, %s: %+v\nallowed before %t, after %t; gained %t, lost %t of\n%+v", seed, i, what, *a, before, after, gained, lost, list)
+					t.Fatalf("seed %d question %d, %s: %+v\nallowed before %t, after %t; gained %t, lost %t of\n%+v", seed, i, what, *a,
+						before, after, gained, lost, list)
 				}
 				if gained {
 					gains++
@@ -181,7 +182,8 @@ func TestDifferencesRead(t *testing.T) {
 		{"from a namespace to the cluster", []any{bind("a", "read")}, []any{bind("", "read")}, `+[get list] [pods services]; a: nothing`},
 		{"from the cluster to a namespace", []any{bind("", "read")}, []any{bind("a", "read")}, `-[get list] [pods services]; a: nothing`},
 		{"in one namespace more", []any{bind("a", "read")}, []any{bind("a", "read"), bind("b", "read")}, `b: +[get list] [pods services]`},
-		{"the same by another binding", []any{bind("a", "read")}, []any{bind("a", "read"), bind("a", "all")}, `a: +[*] [*] except [get list] [pods services]`},
+		{"the same by another binding", []any{bind("a", "read")}, []any{bind("a", "read"), bind("a", "all")},
+			`a: +[*] [*] except [get list] [pods services]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			old, err := rbacindex.New(append(slices.Clone(roles), c.old...)...)

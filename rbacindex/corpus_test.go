@@ -89,7 +89,8 @@ func (c *recordedCase) snapshots() ([]*rbacindex.Snapshot, error) {
 
 func (c *recordedCase) attributes() *rbacindex.Attributes {
 	r := &c.Request
-	return &rbacindex.Attributes{User: r.User, Groups: r.Groups, Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.APIGroup, Resource: r.Resource,
+	return &rbacindex.Attributes{User: r.User, Groups: r.Groups, Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.APIGroup,
+		Resource:    r.Resource,
 		Subresource: r.Subresource, Name: r.Name, Path: r.Path, ResourceRequest: r.IsResource}
 }
 
@@ -104,10 +105,12 @@ func (c *recordedCase) ask(s *rbacindex.Snapshot) string {
 			grants = append(grants, strings.TrimPrefix(g.Reason(), "RBAC: allowed by "))
 		}
 		slices.Sort(grants)
-		if wanted := want.Grants; len(wanted) > 0 && !slices.Equal(grants, wanted) || len(wanted) == 0 && len(grants) > 1 || res.Allowed != want.Allowed {
+		if wanted := want.Grants; len(wanted) > 0 && !slices.Equal(grants, wanted) || len(wanted) == 0 && len(grants) > 1 ||
+			res.Allowed != want.Allowed {
 			return fmt.Sprintf("grants %q", grants)
 		}
-		if want.Allowed && !slices.Contains(grants, strings.TrimPrefix(want.Reason, "RBAC: allowed by ")) || !want.Allowed && !sameReason(res.Reason(), want.Reason) {
+		if want.Allowed && !slices.Contains(grants, strings.TrimPrefix(want.Reason, "RBAC: allowed by ")) ||
+			!want.Allowed && !sameReason(res.Reason(), want.Reason) {
 			return fmt.Sprintf("reason %q", res.Reason())
 		}
 		return sameSet(res.Errors(), want.Errors)

@@ -21,13 +21,15 @@ func numbered(prefix string, n int) []string {
 
 // broad is one rule of 6.5 million pieces.
 func broad() rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: numbered("g", 60), Resources: numbered("r", 60), Verbs: numbered("v", 30), ResourceNames: numbered("n", 60)}
+	return rbacv1.PolicyRule{APIGroups: numbered("g", 60), Resources: numbered("r", 60), Verbs: numbered("v", 30),
+		ResourceNames: numbered("n", 60)}
 }
 
 // halves cuts a rule in two along one of its lists, and the halves again.
 func (g generator) halves(out []rbacv1.PolicyRule, r rbacv1.PolicyRule, depth int) []rbacv1.PolicyRule {
 	a, b := r, r
-	cut := [4][2]*[]string{{&a.APIGroups, &b.APIGroups}, {&a.Resources, &b.Resources}, {&a.Verbs, &b.Verbs}, {&a.ResourceNames, &b.ResourceNames}}[g.IntN(4)]
+	cut := [4][2]*[]string{{&a.APIGroups, &b.APIGroups}, {&a.Resources, &b.Resources}, {&a.Verbs, &b.Verbs},
+		{&a.ResourceNames, &b.ResourceNames}}[g.IntN(4)]
 	if depth == 0 || len(*cut[0]) < 2 {
 		return append(out, r)
 	}
@@ -57,7 +59,8 @@ func TestCoversFollowsLists(t *testing.T) {
 		i := g.IntN(len(owner))
 		gone := owner[i]
 		c := ask(slices.Delete(owner, i, i+1))
-		first := rbacv1.PolicyRule{APIGroups: gone.APIGroups[:1], Resources: gone.Resources[:1], Verbs: gone.Verbs[:1], ResourceNames: gone.ResourceNames[:1]}
+		first := rbacv1.PolicyRule{APIGroups: gone.APIGroups[:1], Resources: gone.Resources[:1], Verbs: gone.Verbs[:1],
+			ResourceNames: gone.ResourceNames[:1]}
 		if c.TooCostly || len(c.Uncovered) == 0 || fmt.Sprint(c.Uncovered[0]) != fmt.Sprint(first) {
 			t.Fatalf("seed %d: without the part that begins with %v: %+v", seed, first, c)
 		}
@@ -100,13 +103,15 @@ func TestEscalationEndsInTime(t *testing.T) {
 	role := &rbacv1.ClusterRole{}
 	role.Name = "held"
 	role.Rules = grid(24, 3)
-	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "held"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}}}
+	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "held"},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}}}
 	binding.Name = "held"
 	s, err := rbacindex.New(role, binding)
 	if err != nil {
 		t.Fatal(err)
 	}
-	more := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{APIGroups: numbered("g", 24), Resources: numbered("r", 24), Verbs: numbered("v", 24), ResourceNames: numbered("n", 24)}}}
+	more := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{{APIGroups: numbered("g", 24), Resources: numbered("r", 24),
+		Verbs: numbered("v", 24), ResourceNames: numbered("n", 24)}}}
 	more.Name = "more"
 	e, err := s.MayWriteRole("alice", nil, more, "")
 	if err != nil {

@@ -102,7 +102,8 @@ func ruleText(r *rbacv1.PolicyRule) string {
 	for _, p := range []struct {
 		name string
 		list []string
-	}{{"APIGroups", r.APIGroups}, {"Resources", r.Resources}, {"NonResourceURLs", r.NonResourceURLs}, {"ResourceNames", r.ResourceNames}, {"Verbs", r.Verbs}} {
+	}{{"APIGroups", r.APIGroups}, {"Resources", r.Resources}, {"NonResourceURLs", r.NonResourceURLs}, {"ResourceNames", r.ResourceNames},
+		{"Verbs", r.Verbs}} {
 		if len(p.list) > 0 {
 			parts = append(parts, fmt.Sprintf("%s:%q", p.name, p.list))
 		}

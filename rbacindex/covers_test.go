@@ -51,18 +51,23 @@ func TestCoversConformance(t *testing.T) {
 	}{
 		{"the same", list("get v1 builds"), list("get v1 builds"), nil},
 		{"any subresource of that name", list("get v1 */scale"), list("get v1 foo/scale"), nil},
-		{"several rules for one", list("delete v1 deployments", "delete v1 builds", "update v1 builds,deployments"), list("delete,update v1 builds,deployments"), nil},
+		{"several rules for one", list("delete v1 deployments", "delete v1 builds", "update v1 builds,deployments"),
+			list("delete,update v1 builds,deployments"), nil},
 		{"several rules in several groups",
-			list("delete g1 deployments", "delete g1 builds", "update g1 builds,deployments", "delete g2 deployments", "delete g2 builds", "update g2 builds,deployments"),
+			list("delete g1 deployments", "delete g1 builds", "update g1 builds,deployments", "delete g2 deployments", "delete g2 builds",
+				"update g2 builds,deployments"),
 			list("delete,update g1,g2 builds,deployments"), nil},
 		{"one rule for several", list("delete,update g1,g2 builds,deployments"),
-			list("delete g1 deployments", "delete g1 builds", "update g1 builds,deployments", "delete g2 deployments", "delete g2 builds", "update g2 builds,deployments"), nil},
-		{"one verb on one resource is missing", list("delete,update v1 builds,deployments", "delete v1 pods"), list("delete,update v1 builds,deployments,pods"), list("update v1 pods")},
+			list("delete g1 deployments", "delete g1 builds", "update g1 builds,deployments", "delete g2 deployments", "delete g2 builds",
+				"update g2 builds,deployments"), nil},
+		{"one verb on one resource is missing", list("delete,update v1 builds,deployments", "delete v1 pods"),
+			list("delete,update v1 builds,deployments,pods"), list("update v1 pods")},
 		{"every group for several", list("get * roles"), list("get g1,g2 roles"), nil},
 		{"a group for every one", list("get dummy roles"), list("get * roles"), list("get * roles")},
 		{"every group for every one", list("get * roles"), list("get * roles"), nil},
 		{"every verb for several", list("* v1 roles"), list("watch,list v1 roles"), nil},
-		{"all verbs there are for every one", list("get,list,watch,create,update,delete,exec v1 roles"), list("* v1 roles"), list("* v1 roles")},
+		{"all verbs there are for every one", list("get,list,watch,create,update,delete,exec v1 roles"), list("* v1 roles"),
+			list("* v1 roles")},
 		{"every verb for every one", list("* v1 roles"), list("* v1 roles"), nil},
 		{"every resource for one with a colon", list("get v1 *"), list("get v1 resourcegroup:deployments"), nil},
 		{"resources for every one", list("get v1 roles,resourcegroup:deployments"), list("get v1 *"), list("get v1 *")},
@@ -78,7 +83,8 @@ func TestCoversConformance(t *testing.T) {
 
 		{"names do not cover paths", list("get v1 builds a /apis"), list("get /apis"), list("get /apis")},
 		{"a rule about nothing", nil, []string{}, nil},
-		{"order and repetition stay", list("get - pods"), list("list,get,list - pods,nodes"), list("list - pods", "list - pods", "list - nodes", "get - nodes", "list - nodes")},
+		{"order and repetition stay", list("get - pods"), list("list,get,list - pods,nodes"), list("list - pods", "list - pods",
+			"list - nodes", "get - nodes", "list - nodes")},
 		{"verbs over several rules are not every verb", list("get - pods", "* - nodes"), list("* - pods,nodes"), list("* - pods")},
 		{"one rule covers a piece whole", list("get - pods a", "list - pods"), list("get - pods"), list("get - pods")},
 	} {
@@ -93,8 +99,10 @@ func TestCoversConformance(t *testing.T) {
 		owner, wanted string
 		covered       bool
 	}{
-		{"*", "", true}, {"*", "/", true}, {"*", "/api", true}, {"/*", "", false}, {"/*", "/", true}, {"/*", "/foo", true}, {"/api", "/api", true}, {"/apis", "/api", false},
-		{"/api/v1", "/api", false}, {"/api/v1", "/api/v1", true}, {"/api/*", "/api/v1", true}, {"/api/*", "/api", false}, {"/api/*/*", "/api/v1", false}, {"/*/v1/*", "/api/v1", false},
+		{"*", "", true}, {"*", "/", true}, {"*", "/api", true}, {"/*", "", false}, {"/*", "/", true}, {"/*", "/foo", true},
+		{"/api", "/api", true}, {"/apis", "/api", false},
+		{"/api/v1", "/api", false}, {"/api/v1", "/api/v1", true}, {"/api/*", "/api/v1", true}, {"/api/*", "/api", false},
+		{"/api/*/*", "/api/v1", false}, {"/*/v1/*", "/api/v1", false},
 		{"/a*", "/a*", true}, {"/a*", "/ab*", true}, {"/ab*", "/a*", false}, {"/a**", "/a", true},
 	} {
 		if got := uncovered(parseRules("get url:"+c.owner), parseRules("get url:"+c.wanted)); (len(got) == 0) != c.covered {
@@ -132,7 +140,8 @@ func twinCovers(owner, wanted []rbacv1.PolicyRule) (out []string) {
 							if i := strings.Index(res, "/"); i >= 0 {
 								sub = "*" + res[i:]
 							}
-							return has(o.Verbs, v) && has(o.APIGroups, g) && (has(o.Resources, res) || strings.Contains(res, "/") && slices.Contains(o.Resources, sub)) &&
+							return has(o.Verbs, v) && has(o.APIGroups, g) && (has(o.Resources, res) || strings.Contains(res, "/") &&
+								slices.Contains(o.Resources, sub)) &&
 								(len(o.ResourceNames) == 0 || n != nil && slices.Contains(o.ResourceNames, *n))
 						})
 					}
@@ -212,7 +221,8 @@ func TestCoveredIsAllowed(t *testing.T) {
 		for _, r := range held { // and parts of what it has
 			cut := func(list []string) []string { return list[:g.IntN(len(list)+1)] }
 			if len(r.ResourceNames) == 0 && len(r.Resources) < 50 && g.IntN(2) == 0 {
-				wanted = []rbacv1.PolicyRule{{Verbs: cut(r.Verbs), APIGroups: cut(r.APIGroups), Resources: r.Resources, NonResourceURLs: r.NonResourceURLs, ResourceNames: some(g, 2, genNames...)}}
+				wanted = []rbacv1.PolicyRule{{Verbs: cut(r.Verbs), APIGroups: cut(r.APIGroups), Resources: r.Resources,
+					NonResourceURLs: r.NonResourceURLs, ResourceNames: some(g, 2, genNames...)}}
 			}
 		}
 		if len(uncovered(held, wanted)) > 0 {

@@ -98,7 +98,8 @@ func exceed(units, others []unit, paths bool, steps *Steps) (out []exceeding, mo
 				if left := b.leftOf(sh.verbs, held); len(left) > 0 && !steps.spent() {
 					b.verbs = left
 					whole := rbacv1.PolicyRule{Verbs: left, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames}
-					out = append(out, exceeding{mergedRule{rule: whole, by: []share{{unit: sh.unit, rule: sh.rule}}}, resourceHalves(held, b.meeting(held))})
+					out = append(out, exceeding{mergedRule{rule: whole, by: []share{{unit: sh.unit, rule: sh.rule}}},
+						resourceHalves(held, b.meeting(held))})
 				}
 			} else {
 				eachResource(r, func(a atom) {
@@ -263,7 +264,9 @@ func (b *box) meets(r *heldRule) bool {
 	return slices.ContainsFunc(b.groups, func(g string) bool {
 		return b.steps.take(len(r.APIGroups)) && (g == rbacv1.APIGroupAll && len(r.APIGroups) > 0 || groupMatches(r.APIGroups, g))
 	}) && slices.ContainsFunc(b.resources, func(x string) bool {
-		return b.steps.take(len(r.Resources)) && slices.ContainsFunc(r.Resources, func(y string) bool { return resourceWithin(x, y) || resourceWithin(y, x) })
+		return b.steps.take(len(r.Resources)) && slices.ContainsFunc(r.Resources, func(y string) bool {
+			return resourceWithin(x, y) || resourceWithin(y, x)
+		})
 	}) && (len(b.names) == 0 || len(r.ResourceNames) == 0 ||
 		b.steps.take(len(b.names)) && slices.ContainsFunc(b.names, func(n string) bool { return r.named(n) }))
 }

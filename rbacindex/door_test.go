@@ -43,9 +43,12 @@ func TestApplyRefuses(t *testing.T) {
 		change rbacindex.Change
 		want   string
 	}{
-		{"object of another name", rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "a"}, Object: clusterRole("b")}, "the object's key is ClusterRole/b"},
-		{"object of another kind", rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "n", Name: "b"}, Object: clusterRole("b")}, "the object's key is ClusterRole/b"},
-		{"another type", rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "n", Name: "b"}, Object: "x"}, "not an rbac"},
+		{"object of another name", rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "a"},
+			Object: clusterRole("b")}, "the object's key is ClusterRole/b"},
+		{"object of another kind", rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "n", Name: "b"},
+			Object: clusterRole("b")}, "the object's key is ClusterRole/b"},
+		{"another type", rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "n", Name: "b"}, Object: "x"},
+			"not an rbac"},
 		{"deleting an unknown kind", rbacindex.Change{Key: rbacindex.Key{Name: "b"}}, "not an rbac"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -57,17 +60,21 @@ func TestApplyRefuses(t *testing.T) {
 	if _, err := s.Apply(rbacindex.Change{Key: rbacindex.Key{Name: "b"}}); !errors.Is(err, rbacindex.ErrUnsupportedObject) {
 		t.Errorf("error %v is not ErrUnsupportedObject", err)
 	}
-	if next, err := s.Apply(rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "n", Name: "absent"}}); err != nil || next == nil {
+	if next, err := s.Apply(rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "n", Name: "absent"}}); err != nil ||
+		next == nil {
 		t.Errorf("deleting what is absent: %v", err)
 	}
 }
 
 func TestFromJSON(t *testing.T) {
 	for _, c := range []struct{ name, kind, raw, want, err string }{
-		{name: "role", kind: "Role", raw: `{"metadata":{"namespace":"n","name":"r"},"rules":[{"verbs":["get"]}],"future":1}`, want: "Role/n/r"},
+		{name: "role", kind: "Role", raw: `{"metadata":{"namespace":"n","name":"r"},"rules":[{"verbs":["get"]}],"future":1}`,
+			want: "Role/n/r"},
 		{name: "cluster role", kind: "ClusterRole", raw: `{"metadata":{"name":"r"}}`, want: "ClusterRole/r"},
-		{name: "role binding", kind: "RoleBinding", raw: `{"metadata":{"namespace":"n","name":"b"},"subjects":null}`, want: "RoleBinding/n/b"},
-		{name: "cluster role binding", kind: "ClusterRoleBinding", raw: `{"metadata":{"name":"b"},"roleRef":{"kind":"ClusterRole","name":"r"}}`, want: "ClusterRoleBinding/b"},
+		{name: "role binding", kind: "RoleBinding", raw: `{"metadata":{"namespace":"n","name":"b"},"subjects":null}`,
+			want: "RoleBinding/n/b"},
+		{name: "cluster role binding", kind: "ClusterRoleBinding",
+			raw: `{"metadata":{"name":"b"},"roleRef":{"kind":"ClusterRole","name":"r"}}`, want: "ClusterRoleBinding/b"},
 		{name: "another kind", kind: "Pod", raw: `{}`, err: `decode "Pod": not an rbac`},
 		{name: "not JSON", kind: "Role", raw: `{`, err: "decode Role: "},
 		{name: "no namespace", kind: "Role", raw: `{"metadata":{"name":"r"}}`, err: `decode Role: key of Role "r": no namespace`},
@@ -237,13 +244,19 @@ func TestBootstrapPolicy(t *testing.T) {
 	}{
 		{"discovery", rbacindex.Attributes{User: "joe", Groups: authenticated, Verb: "get", Path: "/apis/apps/v1"},
 			`RBAC: allowed by ClusterRoleBinding "system:discovery" of ClusterRole "system:discovery" to Group "system:authenticated"`},
-		{"version without credentials", rbacindex.Attributes{User: "system:anonymous", Groups: list("system:unauthenticated"), Verb: "get", Path: "/version"},
-			`RBAC: allowed by ClusterRoleBinding "system:public-info-viewer" of ClusterRole "system:public-info-viewer" to Group "system:unauthenticated"`},
-		{"stranger", rbacindex.Attributes{User: "joe", Groups: authenticated, Verb: "list", Resource: "secrets", ResourceRequest: true}, ""},
-		{"controller by service account", rbacindex.Attributes{User: "system:serviceaccount:kube-system:deployment-controller", Groups: authenticated, Verb: "update", APIGroup: "apps",
+		{"version without credentials", rbacindex.Attributes{User: "system:anonymous", Groups: list("system:unauthenticated"), Verb: "get",
+			Path: "/version"},
+			`RBAC: allowed by ClusterRoleBinding "system:public-info-viewer" of ClusterRole "system:public-info-viewer" to Group ` +
+				`"system:unauthenticated"`},
+		{"stranger", rbacindex.Attributes{User: "joe", Groups: authenticated, Verb: "list", Resource: "secrets", ResourceRequest: true},
+			""},
+		{"controller by service account", rbacindex.Attributes{User: "system:serviceaccount:kube-system:deployment-controller",
+			Groups: authenticated, Verb: "update", APIGroup: "apps",
 			Resource: "deployments", Subresource: "status", Namespace: "x", Name: "y", ResourceRequest: true},
-			`RBAC: allowed by ClusterRoleBinding "system:controller:deployment-controller" of ClusterRole "system:controller:deployment-controller" to ServiceAccount "deployment-controller/kube-system"`},
-		{"masters by cluster-admin", rbacindex.Attributes{User: "root", Groups: list("system:masters"), Verb: "escalate", APIGroup: "rbac.authorization.k8s.io", Resource: "clusterroles", ResourceRequest: true},
+			`RBAC: allowed by ClusterRoleBinding "system:controller:deployment-controller" of ClusterRole ` +
+				`"system:controller:deployment-controller" to ServiceAccount "deployment-controller/kube-system"`},
+		{"masters by cluster-admin", rbacindex.Attributes{User: "root", Groups: list("system:masters"), Verb: "escalate",
+			APIGroup: "rbac.authorization.k8s.io", Resource: "clusterroles", ResourceRequest: true},
 			`RBAC: allowed by ClusterRoleBinding "cluster-admin" of ClusterRole "cluster-admin" to Group "system:masters"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -54,7 +54,8 @@ func (s *Snapshot) MayWriteRole(user string, groups []string, object any, name s
 	if err != nil {
 		return Escalation{}, fmt.Errorf("check escalation: %w", err)
 	}
-	a := Attributes{User: user, Groups: groups, Verb: "escalate", APIGroup: rbacv1.GroupName, Name: name, Namespace: k.Namespace, ResourceRequest: true}
+	a := Attributes{User: user, Groups: groups, Verb: "escalate", APIGroup: rbacv1.GroupName, Name: name, Namespace: k.Namespace,
+		ResourceRequest: true}
 	var rules []rbacv1.PolicyRule
 	aggregated := false
 	switch o := object.(type) {
@@ -89,7 +90,8 @@ func aggregates(r *rbacv1.ClusterRole) bool {
 // MayBind tells whether the check lets a subject write a binding to a role: a RoleBinding in
 // the namespace, or with namespace "" a ClusterRoleBinding.
 func (s *Snapshot) MayBind(user string, groups []string, namespace string, ref rbacv1.RoleRef) Escalation {
-	a := Attributes{User: user, Groups: groups, Verb: "bind", APIGroup: ref.APIGroup, Name: ref.Name, Namespace: namespace, ResourceRequest: true}
+	a := Attributes{User: user, Groups: groups, Verb: "bind", APIGroup: ref.APIGroup, Name: ref.Name, Namespace: namespace,
+		ResourceRequest: true}
 	role := Key{Name: ref.Name}
 	switch ref.Kind {
 	case "ClusterRole":
@@ -142,7 +144,8 @@ func (s *Snapshot) cover(e *Escalation, a *Attributes, wanted []rbacv1.PolicyRul
 	if e.More {
 		lines = append(lines, "and more")
 	}
-	e.Reason = fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User, a.Groups, strings.Join(lines, "\n"))
+	e.Reason = fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User, a.Groups,
+		strings.Join(lines, "\n"))
 	scopes := s.scopes(a.User, a.Groups, a.Namespace)
 	if errs := scopes[len(scopes)-1].result(nil).Errors(); len(errs) > 1 {
 		e.Reason += "; resolution errors: [[" + strings.Join(errs, ", ") + "]]"

@@ -55,8 +55,10 @@ func manyRoles(n int) []any {
 	for i := range n {
 		name := fmt.Sprint("r-", i)
 		out = append(out,
-			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{name}}}},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "all"}}})
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"},
+				APIGroups: []string{""}, Resources: []string{name}}}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name},
+				Subjects: []rbacv1.Subject{{Kind: "Group", Name: "all"}}})
 	}
 	return out
 }
@@ -183,7 +185,8 @@ func TestReadersShareTables(t *testing.T) {
 			buf := make([]Grant, 0, 8)
 			for i := range 4000 {
 				v := (i*7 + r) % len(versions)
-				a := Attributes{User: fmt.Sprint("user-", (i*13+r)%200), Groups: []string{"all"}, Verb: "get", Resource: "r-7", ResourceRequest: true}
+				a := Attributes{User: fmt.Sprint("user-", (i*13+r)%200), Groups: []string{"all"}, Verb: "get", Resource: "r-7",
+					ResourceRequest: true}
 				if got := versions[v].Authorize(&a, buf).Allowed; got != (v%2 == 0) {
 					t.Errorf("version %d: allowed=%t", v, got)
 					return

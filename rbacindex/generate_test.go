@@ -31,15 +31,20 @@ func some(g generator, n int, from ...string) []string {
 }
 
 var (
-	genVerbs      = []string{"get", "get", "list", "watch", "create", "delete", "patch", "use", "GET", "", "*", "ge", "post", "bind", "impersonate"}
-	genGroups     = []string{"", "", "apps", "rbac.authorization.k8s.io", "*", "App", "日本"}
-	genResources  = []string{"pods", "pods", "pods/log", "pods/exec", "nodes", "*", "*/log", "*/*", "*/", "", "/", "/log", "pods/", "pods/log/x", "*/log/x", "secrets", "ünï/ço"}
+	genVerbs = []string{"get", "get", "list", "watch", "create", "delete", "patch", "use", "GET", "", "*", "ge", "post", "bind",
+		"impersonate"}
+	genGroups    = []string{"", "", "apps", "rbac.authorization.k8s.io", "*", "App", "日本"}
+	genResources = []string{"pods", "pods", "pods/log", "pods/exec", "nodes", "*", "*/log", "*/*", "*/", "", "/", "/log", "pods/",
+		"pods/log/x", "*/log/x", "secrets", "ünï/ço"}
 	genSubs       = []string{"", "", "", "log", "exec", "*", "log/x", "/", "ço"}
 	genNames      = []string{"", "a", "b", "c", "*", "ä", "a/b", "x y"}
 	genNamespaces = []string{"default", "kube-system", "n", "ns:x", "é"}
-	genPaths      = []string{"", "/", "/healthz", "/healthz/", "/healthz/ready", "/api", "/api/v1", "*", "/*", "/healthz*", "/api/é/x", "healthz"}
-	genURLs       = []string{"", "/", "/healthz", "/healthz/*", "/healthz*", "*", "/*", "**", "/api", "/api/**", "/api/*/x", "/api/é*", "*/ready"}
-	genUsers      = []string{"alice", "bob", "", "system:anonymous", "system:serviceaccount:default:sa", "system:serviceaccount:n:sa", "system:serviceaccount:ns:x:sa",
+	genPaths      = []string{"", "/", "/healthz", "/healthz/", "/healthz/ready", "/api", "/api/v1", "*", "/*", "/healthz*", "/api/é/x",
+		"healthz"}
+	genURLs = []string{"", "/", "/healthz", "/healthz/*", "/healthz*", "*", "/*", "**", "/api", "/api/**", "/api/*/x", "/api/é*",
+		"*/ready"}
+	genUsers = []string{"alice", "bob", "", "system:anonymous", "system:serviceaccount:default:sa", "system:serviceaccount:n:sa",
+		"system:serviceaccount:ns:x:sa",
 		"system:serviceaccount::sa", "system:serviceaccount:ns:x", "äöü", "a\"b\\c", "a\nb", "\xff\xfe", "ops"}
 	genSubjectGroups = []string{"ops", "devs", "", "system:authenticated", "alice", "gr\tp", "グループ"}
 	genRoles         = []string{"r1", "r2", "r3", "r4", "r\"q", "ж", ""}
@@ -91,7 +96,8 @@ func (g generator) rules() []rbacv1.PolicyRule {
 func (g generator) subjects() []rbacv1.Subject {
 	var out []rbacv1.Subject
 	for range g.IntN(5) {
-		s := rbacv1.Subject{Kind: pick(g, "User", "User", "Group", "Group", "ServiceAccount", "ServiceAccount", "user", "Robot", ""), APIGroup: pick(g, "", "rbac.authorization.k8s.io", "x")}
+		s := rbacv1.Subject{Kind: pick(g, "User", "User", "Group", "Group", "ServiceAccount", "ServiceAccount", "user", "Robot", ""),
+			APIGroup: pick(g, "", "rbac.authorization.k8s.io", "x")}
 		switch s.Kind {
 		case "Group":
 			s.Name = pick(g, genSubjectGroups...)

@@ -184,7 +184,8 @@ func (c *cleaner) binding(b *binding) {
 		return
 	}
 	for _, s := range b.subjects() {
-		if s.Kind == rbacv1.GroupKind && (s.Name == "system:authenticated" || s.Name == "system:unauthenticated") || s.Kind == rbacv1.UserKind && s.Name == "system:anonymous" {
+		if s.Kind == rbacv1.GroupKind && (s.Name == "system:authenticated" || s.Name == "system:unauthenticated") ||
+			s.Kind == rbacv1.UserKind && s.Name == "system:anonymous" {
 			c.flaws = append(c.flaws, Flaw{Kind: FlawEverybody, Key: f.Key, Role: f.Role, Subject: s})
 		}
 	}
@@ -320,10 +321,12 @@ func coversFirst(r, w *rbacv1.PolicyRule, steps *Steps) bool {
 	if len(w.APIGroups) == 0 || len(w.Resources) == 0 {
 		return len(r.ResourceNames) == 0 && steps.take(len(r.NonResourceURLs)) && pathMatches(r.NonResourceURLs, w.NonResourceURLs[0])
 	}
-	if len(r.ResourceNames) > 0 && (len(w.ResourceNames) == 0 || !steps.take(len(r.ResourceNames)) || !slices.Contains(r.ResourceNames, w.ResourceNames[0])) {
+	if len(r.ResourceNames) > 0 && (len(w.ResourceNames) == 0 || !steps.take(len(r.ResourceNames)) || !slices.Contains(r.ResourceNames,
+		w.ResourceNames[0])) {
 		return false
 	}
-	return steps.take(len(r.APIGroups)+len(r.Resources)) && groupMatches(r.APIGroups, w.APIGroups[0]) && coversResource(r.Resources, w.Resources[0])
+	return steps.take(len(r.APIGroups)+len(r.Resources)) && groupMatches(r.APIGroups, w.APIGroups[0]) && coversResource(r.Resources,
+		w.Resources[0])
 }
 
 // coversResource reports whether a rule's resources hold one, by name, by "*", or by that of

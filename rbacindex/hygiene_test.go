@@ -82,7 +82,8 @@ func TestHygieneChangesNoDecision(t *testing.T) {
 			}
 			before, now := s.Authorize(a, nil), after.Authorize(a, nil)
 			if before.Allowed != now.Allowed {
-				t.Fatalf("seed %d request %+v: allowed %t, after cleaning %t: %q\n%+v", seed, *a, before.Allowed, now.Allowed, before.Reason(), flaws)
+				t.Fatalf("seed %d request %+v: allowed %t, after cleaning %t: %q\n%+v", seed, *a, before.Allowed, now.Allowed,
+					before.Reason(), flaws)
 			}
 			if before.Allowed {
 				allowed++
@@ -111,41 +112,58 @@ func TestHygiene(t *testing.T) {
 		objects []any
 		want    string
 	}{
-		{name: "nothing", objects: []any{clusterRole("r", parseRules("get - pods")...), clusterBinding("b", "ClusterRole", "r", user("u"))}},
+		{name: "nothing", objects: []any{clusterRole("r", parseRules("get - pods")...), clusterBinding("b", "ClusterRole", "r",
+			user("u"))}},
 		{name: "roles that are missing, of no kind, empty and unbound", objects: []any{
-			clusterBinding("a", "ClusterRole", "gone", user("u")), clusterBinding("b", "Role", "r", user("u")), clusterBinding("c", "Foo", "r", user("u")), clusterRole("r"), clusterBinding("d", "ClusterRole", "r", user("u")),
-			namespaceRole("n", "r", parseRules("get - pods")...), clusterRole("paths", parseRules("get /x")...), namespaceBinding("n", "e", "ClusterRole", "paths", user("u"))},
-			want: "unbound role Role/n/r; empty role RoleBinding/n/e; missing role ClusterRoleBinding/a; missing role ClusterRoleBinding/b; missing role ClusterRoleBinding/c; empty role ClusterRoleBinding/d"},
+			clusterBinding("a", "ClusterRole", "gone", user("u")), clusterBinding("b", "Role", "r", user("u")), clusterBinding("c", "Foo",
+				"r", user("u")), clusterRole("r"), clusterBinding("d", "ClusterRole", "r", user("u")),
+			namespaceRole("n", "r", parseRules("get - pods")...), clusterRole("paths", parseRules("get /x")...), namespaceBinding("n", "e",
+				"ClusterRole", "paths", user("u"))},
+			want: "unbound role Role/n/r; empty role RoleBinding/n/e; missing role ClusterRoleBinding/a; missing role " +
+				"ClusterRoleBinding/b; missing role ClusterRoleBinding/c; empty role ClusterRoleBinding/d"},
 		{name: "subjects that are nobody", objects: []any{
-			clusterRole("r", parseRules("get - pods")...), clusterBinding("a", "ClusterRole", "r"), clusterBinding("b", "ClusterRole", "r", account("", "sa"), rbacv1.Subject{Kind: "Robot", Name: "x"})},
+			clusterRole("r", parseRules("get - pods")...), clusterBinding("a", "ClusterRole", "r"), clusterBinding("b", "ClusterRole", "r",
+				account("", "sa"), rbacv1.Subject{Kind: "Robot", Name: "x"})},
 			want: "no subject ClusterRoleBinding/a; no subject ClusterRoleBinding/b"},
 		{name: "the same twice", objects: []any{
-			clusterRole("r", parseRules("get - pods")...), clusterBinding("a", "ClusterRole", "r", user("u")), clusterBinding("b", "ClusterRole", "r", user("u"), user("v")),
+			clusterRole("r", parseRules("get - pods")...), clusterBinding("a", "ClusterRole", "r", user("u")),
+			clusterBinding("b", "ClusterRole", "r", user("u"), user("v")),
 			namespaceBinding("n", "c", "ClusterRole", "r", user("v"))},
-			want: "duplicate binding RoleBinding/n/c by ClusterRoleBinding/b; duplicate binding ClusterRoleBinding/a by ClusterRoleBinding/b"},
+			want: "duplicate binding RoleBinding/n/c by ClusterRoleBinding/b; duplicate binding ClusterRoleBinding/a by " +
+				"ClusterRoleBinding/b"},
 		{name: "each would do", objects: []any{
-			clusterRole("r", parseRules("get - pods")...), clusterBinding("a", "ClusterRole", "r", user("u")), clusterBinding("b", "ClusterRole", "r", user("u"))},
+			clusterRole("r", parseRules("get - pods")...), clusterBinding("a", "ClusterRole", "r", user("u")),
+			clusterBinding("b", "ClusterRole", "r", user("u"))},
 			want: "duplicate binding ClusterRoleBinding/a by ClusterRoleBinding/b"},
 		{name: "covered by two others", objects: []any{
-			clusterRole("both", parseRules("get,list - pods")...), clusterRole("g", parseRules("get - *")...), clusterRole("l", parseRules("list - pods")...),
-			namespaceBinding("n", "a", "ClusterRole", "both", user("u")), namespaceBinding("n", "b", "ClusterRole", "g", user("u")), clusterBinding("c", "ClusterRole", "l", user("u"))},
+			clusterRole("both", parseRules("get,list - pods")...), clusterRole("g", parseRules("get - *")...),
+			clusterRole("l", parseRules("list - pods")...),
+			namespaceBinding("n", "a", "ClusterRole", "both", user("u")), namespaceBinding("n", "b", "ClusterRole", "g", user("u")),
+			clusterBinding("c", "ClusterRole", "l", user("u"))},
 			want: "shadowed binding RoleBinding/n/a by RoleBinding/n/b, ClusterRoleBinding/c"},
 		{name: "of others that would do the fewest", objects: []any{
-			clusterRole("both", parseRules("get,list - pods")...), clusterRole("g", parseRules("get - *")...), clusterRole("l", parseRules("* - pods")...),
-			namespaceBinding("n", "a", "ClusterRole", "both", user("u")), namespaceBinding("n", "b", "ClusterRole", "g", user("u")), clusterBinding("c", "ClusterRole", "l", user("u"))},
+			clusterRole("both", parseRules("get,list - pods")...), clusterRole("g", parseRules("get - *")...),
+			clusterRole("l", parseRules("* - pods")...),
+			namespaceBinding("n", "a", "ClusterRole", "both", user("u")), namespaceBinding("n", "b", "ClusterRole", "g", user("u")),
+			clusterBinding("c", "ClusterRole", "l", user("u"))},
 			want: "shadowed binding RoleBinding/n/a by ClusterRoleBinding/c"},
 		{name: "one subject of two is not", objects: []any{
-			clusterRole("r", parseRules("get - pods")...), clusterRole("all", parseRules("* * *")...), clusterBinding("a", "ClusterRole", "r", user("u"), group("u")), clusterBinding("b", "ClusterRole", "all", user("u"))}},
+			clusterRole("r", parseRules("get - pods")...), clusterRole("all", parseRules("* * *")...), clusterBinding("a", "ClusterRole",
+				"r", user("u"), group("u")), clusterBinding("b", "ClusterRole", "all", user("u"))}},
 		{name: "paths count cluster-wide only", objects: []any{
 			clusterRole("r", parseRules("get - pods /x")...), clusterRole("p", parseRules("get - pods")...),
-			namespaceBinding("n", "a", "ClusterRole", "r", user("u")), clusterBinding("b", "ClusterRole", "r", user("v")), clusterBinding("c", "ClusterRole", "p", user("u"), user("v"))},
+			namespaceBinding("n", "a", "ClusterRole", "r", user("u")), clusterBinding("b", "ClusterRole", "r", user("v")),
+			clusterBinding("c", "ClusterRole", "p", user("u"), user("v"))},
 			want: "shadowed binding RoleBinding/n/a by ClusterRoleBinding/c"},
 		{name: "rules", objects: []any{
-			clusterRole("r", parseRules("get - pods", "get,list - pods", "list - pods a", "get - pods", "get /x")...), clusterBinding("a", "ClusterRole", "r", user("u"))},
+			clusterRole("r", parseRules("get - pods", "get,list - pods", "list - pods a", "get - pods", "get /x")...),
+			clusterBinding("a", "ClusterRole", "r", user("u"))},
 			want: "shadowed rule ClusterRole/r#0; shadowed rule ClusterRole/r#2; shadowed rule ClusterRole/r#3"},
 		{name: "everybody", objects: []any{
-			clusterRole("r", parseRules("get - pods")...), namespaceBinding("n", "a", "ClusterRole", "r", group("system:authenticated"), group("system:unauthenticated"), user("system:anonymous"), user("system:authenticated"))},
-			want: "grants everybody RoleBinding/n/a system:authenticated; grants everybody RoleBinding/n/a system:unauthenticated; grants everybody RoleBinding/n/a system:anonymous"},
+			clusterRole("r", parseRules("get - pods")...), namespaceBinding("n", "a", "ClusterRole", "r", group("system:authenticated"),
+				group("system:unauthenticated"), user("system:anonymous"), user("system:authenticated"))},
+			want: "grants everybody RoleBinding/n/a system:authenticated; grants everybody RoleBinding/n/a system:unauthenticated; " +
+				"grants everybody RoleBinding/n/a system:anonymous"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := rbacindex.New(c.objects...)
@@ -192,7 +210,8 @@ func TestHygieneOfProducts(t *testing.T) {
 	rest.ResourceNames = names[29:]
 	objects := []any{
 		clusterRole("whole", product), clusterRole("half", half), clusterRole("rest", rest), clusterRole("both", half, product),
-		clusterBinding("a", "ClusterRole", "whole", user("u")), clusterBinding("b", "ClusterRole", "half", user("u")), clusterBinding("c", "ClusterRole", "rest", user("u")),
+		clusterBinding("a", "ClusterRole", "whole", user("u")), clusterBinding("b", "ClusterRole", "half", user("u")),
+		clusterBinding("c", "ClusterRole", "rest", user("u")),
 		clusterBinding("d", "ClusterRole", "both", user("other")),
 	}
 	s, err := rbacindex.New(objects...)
@@ -208,7 +227,8 @@ func TestHygieneOfProducts(t *testing.T) {
 	}
 
 	// 60 roles of 20 rules, no two alike, each held by the same 100 subjects in five bindings.
-	objects = []any{clusterRole("small", parseRules("get - pods")...), clusterBinding("y", "ClusterRole", "small", user("alice")), clusterBinding("z", "ClusterRole", "small", user("alice"))}
+	objects = []any{clusterRole("small", parseRules("get - pods")...), clusterBinding("y", "ClusterRole", "small", user("alice")),
+		clusterBinding("z", "ClusterRole", "small", user("alice"))}
 	var subjects []rbacv1.Subject
 	for i := range 100 {
 		subjects = append(subjects, user(fmt.Sprint("s", i)))
@@ -222,7 +242,8 @@ func TestHygieneOfProducts(t *testing.T) {
 		}
 		objects = append(objects, clusterRole(fmt.Sprint("r", i), rules...))
 		for j := range 5 {
-			objects = append(objects, clusterBinding(fmt.Sprintf("b%d-%d", i, j), "ClusterRole", fmt.Sprint("r", i), append(slices.Clone(subjects), user(fmt.Sprint("only", i)))...))
+			objects = append(objects, clusterBinding(fmt.Sprintf("b%d-%d", i, j), "ClusterRole", fmt.Sprint("r", i),
+				append(slices.Clone(subjects), user(fmt.Sprint("only", i)))...))
 		}
 	}
 	if s, err = rbacindex.New(objects...); err != nil {

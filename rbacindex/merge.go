@@ -246,7 +246,8 @@ func join(order []atom, atoms map[atom][]share) []mergedRule {
 	out := make([]mergedRule, len(parts))
 	for i, p := range parts {
 		slices.Sort(p.groups)
-		out[i] = mergedRule{rule: rbacv1.PolicyRule{Verbs: givens[p.given].rule.Verbs, APIGroups: p.groups, ResourceNames: p.names}, by: givens[p.given].by}
+		out[i] = mergedRule{rule: rbacv1.PolicyRule{Verbs: givens[p.given].rule.Verbs, APIGroups: p.groups, ResourceNames: p.names},
+			by: givens[p.given].by}
 		if p.path {
 			out[i].rule.NonResourceURLs = p.resources
 		} else {

@@ -166,11 +166,14 @@ func checkAlmost(t *testing.T, s *rbacindex.Snapshot, a rbacindex.Attributes, x 
 
 func TestNearestMiss(t *testing.T) {
 	s, err := rbacindex.New(
-		clusterRole("view", parseRules("get,list - pods,pods/log,secrets")...), clusterRole("edit", parseRules("get,list,delete - pods,pods/log,secrets", "get,delete apps deployments")...),
+		clusterRole("view", parseRules("get,list - pods,pods/log,secrets")...),
+		clusterRole("edit", parseRules("get,list,delete - pods,pods/log,secrets", "get,delete apps deployments")...),
 		clusterRole("admin", parseRules("* * *")...), clusterBinding("admins", "ClusterRole", "admin", group("admins")),
 		namespaceRole("n", "deleter", parseRules("delete - pods")...), namespaceBinding("n", "ops", "Role", "deleter", group("ops")),
-		namespaceBinding("n", "alice", "ClusterRole", "view", user("alice")), namespaceBinding("m", "alice", "ClusterRole", "edit", user("alice")),
-		namespaceRole("n", "named", parseRules("update - configmaps a,b", "get extensions deployments", "get - nodes", "post /x")...), namespaceBinding("n", "named", "Role", "named", user("alice")),
+		namespaceBinding("n", "alice", "ClusterRole", "view", user("alice")), namespaceBinding("m", "alice", "ClusterRole", "edit",
+			user("alice")),
+		namespaceRole("n", "named", parseRules("update - configmaps a,b", "get extensions deployments", "get - nodes", "post /x")...),
+		namespaceBinding("n", "named", "Role", "named", user("alice")),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -181,15 +184,21 @@ func TestNearestMiss(t *testing.T) {
 		limit                          int
 		rule, roles, bindings, nearest string
 	}{
-		{"a verb", rbacindex.Attributes{Verb: "delete", Resource: "pods", Name: "x", Namespace: "n", ResourceRequest: true}, 9, `[delete] [""] [pods] [x]`,
-			"Role/n/deleter ClusterRole/edit ClusterRole/admin", "RoleBinding/n/ops ClusterRoleBinding/admins", "alice#0 verb, alice#0 namespace"},
-		{"no more than asked for", rbacindex.Attributes{Verb: "delete", Resource: "pods", Namespace: "n", ResourceRequest: true}, 1, `[delete] [""] [pods] []`,
+		{"a verb", rbacindex.Attributes{Verb: "delete", Resource: "pods", Name: "x", Namespace: "n", ResourceRequest: true}, 9,
+			`[delete] [""] [pods] [x]`,
+			"Role/n/deleter ClusterRole/edit ClusterRole/admin", "RoleBinding/n/ops ClusterRoleBinding/admins",
+			"alice#0 verb, alice#0 namespace"},
+		{"no more than asked for", rbacindex.Attributes{Verb: "delete", Resource: "pods", Namespace: "n", ResourceRequest: true}, 1,
+			`[delete] [""] [pods] []`,
 			"Role/n/deleter", "RoleBinding/n/ops", "alice#0 verb"},
-		{"a name", rbacindex.Attributes{Verb: "update", Resource: "configmaps", Name: "c", Namespace: "n", ResourceRequest: true}, 9, `[update] [""] [configmaps] [c]`,
+		{"a name", rbacindex.Attributes{Verb: "update", Resource: "configmaps", Name: "c", Namespace: "n", ResourceRequest: true}, 9,
+			`[update] [""] [configmaps] [c]`,
 			"ClusterRole/admin", "ClusterRoleBinding/admins", "named#0 name"},
-		{"a subresource", rbacindex.Attributes{Verb: "get", Resource: "pods", Subresource: "exec", Namespace: "n", ResourceRequest: true}, 9, `[get] [""] [pods/exec] []`,
+		{"a subresource", rbacindex.Attributes{Verb: "get", Resource: "pods", Subresource: "exec", Namespace: "n", ResourceRequest: true},
+			9, `[get] [""] [pods/exec] []`,
 			"ClusterRole/admin", "ClusterRoleBinding/admins", "alice#0 subresource"},
-		{"a group", rbacindex.Attributes{Verb: "get", APIGroup: "apps", Resource: "deployments", Namespace: "n", ResourceRequest: true}, 9, `[get] ["apps"] [deployments] []`,
+		{"a group", rbacindex.Attributes{Verb: "get", APIGroup: "apps", Resource: "deployments", Namespace: "n", ResourceRequest: true}, 9,
+			`[get] ["apps"] [deployments] []`,
 			"ClusterRole/edit ClusterRole/admin", "ClusterRoleBinding/admins", "named#1 group, alice#1 namespace"},
 		{"in no namespace", rbacindex.Attributes{Verb: "delete", Resource: "pods", ResourceRequest: true}, 9, `[delete] [""] [pods] []`,
 			"ClusterRole/edit ClusterRole/admin", "ClusterRoleBinding/admins", "alice#0 namespace"},
@@ -212,7 +221,8 @@ func TestNearestMiss(t *testing.T) {
 			for _, x := range m.Almost {
 				nearest = append(nearest, fmt.Sprintf("%s#%d %s", x.Binding(), x.Rule(), x.Lack))
 			}
-			if rule != c.rule || strings.Join(roles, " ") != c.roles || strings.Join(bindings, " ") != c.bindings || strings.Join(nearest, ", ") != c.nearest {
+			if rule != c.rule || strings.Join(roles, " ") != c.roles || strings.Join(bindings, " ") != c.bindings ||
+				strings.Join(nearest, ", ") != c.nearest {
 				t.Errorf("rule %s\nroles %s\nbindings %s\nnearest %s", rule, roles, bindings, nearest)
 			}
 		})

@@ -26,7 +26,8 @@ func overlapping(verb string) (objects []any, roles []rbacindex.Key) {
 	for i := range 60 {
 		var rules []rbacv1.PolicyRule
 		for j := range 20 {
-			rules = append(rules, rbacv1.PolicyRule{APIGroups: list("g", i, 60, 61), Resources: list("r", j, 60, 61), Verbs: append(list("v", i+j, 30, 50), verb), ResourceNames: list("n", 3*i+j, 60, 200)})
+			rules = append(rules, rbacv1.PolicyRule{APIGroups: list("g", i, 60, 61), Resources: list("r", j, 60, 61),
+				Verbs: append(list("v", i+j, 30, 50), verb), ResourceNames: list("n", 3*i+j, 60, 200)})
 		}
 		name := fmt.Sprint("r", i)
 		objects = append(objects, clusterRole(name, rules...), clusterBinding(name, "ClusterRole", name, subjects...))
@@ -52,16 +53,17 @@ func TestDifferencesOfProducts(t *testing.T) {
 		t.Fatal(err)
 	}
 	large, small := 0, ""
-	taken, most := rbacindex.DifferencesTaken(s, old, append(roles, rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "small"}), func(list []rbacindex.Difference) bool {
-		for _, d := range list {
-			if d.Name == "alice" {
-				small = fmt.Sprint(d.TooLarge, len(d.Gained), d.Gained[0].Verbs, len(d.Lost))
-			} else if d.TooLarge {
-				large++
+	taken, most := rbacindex.DifferencesTaken(s, old, append(roles, rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "small"}),
+		func(list []rbacindex.Difference) bool {
+			for _, d := range list {
+				if d.Name == "alice" {
+					small = fmt.Sprint(d.TooLarge, len(d.Gained), d.Gained[0].Verbs, len(d.Lost))
+				} else if d.TooLarge {
+					large++
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 	if large != 40 || small != "false 1 [list] 0" {
 		t.Errorf("%d subjects are too large to compare; beside them %q", large, small)
 	}

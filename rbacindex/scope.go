@@ -155,7 +155,8 @@ func appendNew[T comparable](s []T, v T, known []T, compare func(a, b T) int) []
 
 // compareRoleKeys orders the keys of one scope's roles as compareRefs orders bindings to them.
 func compareRoleKeys(a, b Key) int {
-	return cmp.Or(strings.Compare(a.Kind.String(), b.Kind.String()), strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+	return cmp.Or(strings.Compare(a.Kind.String(), b.Kind.String()), strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace,
+		b.Namespace))
 }
 
 // merge makes the table of a scope that is to have one. Where that would be large the roles' own
@@ -189,7 +190,9 @@ func (f *family) merge(units []bound) *table {
 		_, name := u.role().id()
 		hash = mix(hash, f.hasher.str(name))
 	}
-	if t := f.cache.merged(hash).Load(); t != nil && slices.EqualFunc(t.roles, units, func(r *role, u bound) bool { return r == u.role() }) {
+	if t := f.cache.merged(hash).Load(); t != nil && slices.EqualFunc(t.roles, units, func(r *role, u bound) bool {
+		return r == u.role()
+	}) {
 		return t
 	}
 	roles := make([]*role, len(units))

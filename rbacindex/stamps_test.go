@@ -9,7 +9,8 @@ import (
 )
 
 func stampRole(name, verb string) *rbacv1.ClusterRole {
-	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{verb},
+		APIGroups: []string{""}, Resources: []string{"pods"}}}}
 }
 
 func stampBinding(ns, name, role string, subjects ...rbacv1.Subject) any {

@@ -81,12 +81,14 @@ func TestTablesFollowStrings(t *testing.T) {
 			strings += len(rule.APIGroups) + len(rule.Resources) + len(rule.Verbs) + len(rule.ResourceNames)
 			r.Rules = append(r.Rules, rule)
 		}
-		b := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: r.Name}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}}}
+		b := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: r.Name},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}}}
 		b.Name = r.Name
 		objects = append(objects, r, b)
 	}
 	ask := func(s *rbacindex.Snapshot) rbacindex.Result {
-		return s.Authorize(&rbacindex.Attributes{User: "alice", ResourceRequest: true, Verb: "v3", APIGroup: "g7-1-4", Resource: "r7-1-9", Name: "n5"}, nil)
+		return s.Authorize(&rbacindex.Attributes{User: "alice", ResourceRequest: true, Verb: "v3", APIGroup: "g7-1-4", Resource: "r7-1-9",
+			Name: "n5"}, nil)
 	}
 	s, err := rbacindex.New(objects...)
 	if err != nil {

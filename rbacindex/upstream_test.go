@@ -56,20 +56,24 @@ func TestUpstreamAuthorizer(t *testing.T) {
 		{
 			name:    "everything in one namespace",
 			objects: []any{clusterRole("admin", everything("*")), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)},
-			allowed: list("admin - get Pods ns1", "admin - watch Pods ns1", "admin group1 watch Foobar ns1", "joe admins watch Foobar ns1", "joe group1,admins watch Foobar ns1"),
-			other:   list("admin - GET Pods ns2", "admin - GET Nodes -", "admin admins GET Pods ns2", "admin admins GET Nodes -"),
+			allowed: list("admin - get Pods ns1", "admin - watch Pods ns1", "admin group1 watch Foobar ns1", "joe admins watch Foobar ns1",
+				"joe group1,admins watch Foobar ns1"),
+			other: list("admin - GET Pods ns2", "admin - GET Nodes -", "admin admins GET Pods ns2", "admin admins GET Nodes -"),
 		},
 		{
 			name: "paths",
 			objects: []any{
-				clusterRole("getter", path("get", "/apis")), clusterRole("any", path("*", "/apis")), clusterRole("prefix", path("get", "/apis/*")),
+				clusterRole("getter", path("get", "/apis")), clusterRole("any", path("*", "/apis")),
+				clusterRole("prefix", path("get", "/apis/*")),
 				clusterBinding("getter", "ClusterRole", "getter", user("foo"), group("bar")),
 				clusterBinding("any", "ClusterRole", "any", user("admin"), group("admin")),
 				clusterBinding("prefix", "ClusterRole", "prefix", user("prefixed"), group("prefixed")),
 			},
-			allowed: list("foo - get /apis", "- bar get /apis", "admin - get /apis", "- admin get /apis", "admin - watch /apis", "- admin watch /apis",
+			allowed: list("foo - get /apis", "- bar get /apis", "admin - get /apis", "- admin get /apis", "admin - watch /apis",
+				"- admin watch /apis",
 				"prefixed - get /apis/v1", "- prefixed get /apis/v1", "prefixed - get /apis/v1/foobar", "- prefixed get /apis/v1/foorbar"),
-			other: list("foo - watch /apis", "- bar watch /apis", "foo - get /api/v1", "- bar get /api/v1", "admin - get /api/v1", "- admin get /api/v1", "prefixed - get /api/v1", "- prefixed get /api/v1"),
+			other: list("foo - watch /apis", "- bar watch /apis", "foo - get /api/v1", "- bar get /api/v1", "admin - get /api/v1",
+				"- admin get /api/v1", "prefixed - get /api/v1", "- prefixed get /api/v1"),
 		},
 		{
 			name:    "a resource is not its subresources",
@@ -78,10 +82,12 @@ func TestUpstreamAuthorizer(t *testing.T) {
 			other:   list("admin - get pods/status ns1"),
 		},
 		{
-			name:    "subresources",
-			objects: []any{clusterRole("admin", everything("pods/status"), everything("*/scale")), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)},
-			allowed: list("admin - get pods/status ns1", "admin - get pods/scale ns1", "admin - get deployments/scale ns1", "admin - get anything/scale ns1"),
-			other:   list("admin - get pods ns1"),
+			name: "subresources",
+			objects: []any{clusterRole("admin", everything("pods/status"), everything("*/scale")), namespaceBinding("ns1", "b",
+				"ClusterRole", "admin", admins...)},
+			allowed: list("admin - get pods/status ns1", "admin - get pods/scale ns1", "admin - get deployments/scale ns1",
+				"admin - get anything/scale ns1"),
+			other: list("admin - get pods ns1"),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,11 +115,15 @@ func TestUpstreamRuleMatches(t *testing.T) {
 		{"* group1 resource1", list("verb1 group1 resource1", "verb2 group1 resource1")},
 		{"verb1 * resource1", list("verb1 group1 resource1", "verb1 group2 resource1")},
 		{"verb1 group1 *", list("verb1 group1 resource1", "verb1 group1 resource2",
-			"verb1 group1 resource1/subresource1", "verb1 group1 resource1/subresource2", "verb1 group1 resource2/subresource1", "verb1 group1 resource2/subresource2")},
-		{"verb1,verb2 group1,group2 resource1,resource2", list("verb1 group1 resource1", "verb1 group2 resource1", "verb1 group1 resource2", "verb1 group2 resource2",
+			"verb1 group1 resource1/subresource1", "verb1 group1 resource1/subresource2", "verb1 group1 resource2/subresource1",
+			"verb1 group1 resource2/subresource2")},
+		{"verb1,verb2 group1,group2 resource1,resource2", list("verb1 group1 resource1", "verb1 group2 resource1", "verb1 group1 resource2",
+			"verb1 group2 resource2",
 			"verb2 group1 resource1", "verb2 group2 resource1", "verb2 group1 resource2", "verb2 group2 resource2")},
-		{"* * resource1/subresource1", list("verb1 group1 resource1/subresource1", "verb1 group2 resource1/subresource1", "verb2 group1 resource1/subresource1", "verb2 group2 resource1/subresource1")},
-		{"verb1 url:*", list("verb1 /foo", "verb1 /foo/bar", "verb1 /foo/baz", "verb1 /foo/bar/one", "verb1 /foo/baz/one", "verb1 /notfoo", "verb1 /notfoo/bar")},
+		{"* * resource1/subresource1", list("verb1 group1 resource1/subresource1", "verb1 group2 resource1/subresource1",
+			"verb2 group1 resource1/subresource1", "verb2 group2 resource1/subresource1")},
+		{"verb1 url:*", list("verb1 /foo", "verb1 /foo/bar", "verb1 /foo/baz", "verb1 /foo/bar/one", "verb1 /foo/baz/one", "verb1 /notfoo",
+			"verb1 /notfoo/bar")},
 		{"verb1 /foo/*", list("verb1 /foo/bar", "verb1 /foo/baz", "verb1 /foo/bar/one", "verb1 /foo/baz/one")},
 		{"* /foo,/foo/bar/one", list("verb1 /foo", "verb1 /foo/bar/one", "verb2 /foo", "verb2 /foo/bar/one")},
 	} {
@@ -198,8 +208,10 @@ func TestUpstreamSubjects(t *testing.T) {
 		{"several, the user", []rbacv1.Subject{user("barfoo"), user("foobar")}, "foobar", nil, "", 1},
 		{"several, nobody", []rbacv1.Subject{user("barfoo"), user("foobar")}, "zimzam", nil, "", -1},
 		{"several, the group", []rbacv1.Subject{user("barfoo"), group("foobar")}, "zimzam", list("foobar"), "", 1},
-		{"several, the group, in a namespace", []rbacv1.Subject{user("barfoo"), group("foobar")}, "zimzam", list("foobar"), "namespace1", 1},
-		{"a service account of another namespace", []rbacv1.Subject{user("barfoo"), group("foobar"), account("kube-system", "default")}, "system:serviceaccount:kube-system:default", nil, "default", 2},
+		{"several, the group, in a namespace", []rbacv1.Subject{user("barfoo"), group("foobar")}, "zimzam", list("foobar"),
+			"namespace1", 1},
+		{"a service account of another namespace", []rbacv1.Subject{user("barfoo"), group("foobar"), account("kube-system", "default")},
+			"system:serviceaccount:kube-system:default", nil, "default", 2},
 		{"a star is a name", []rbacv1.Subject{user("*")}, "foobar", nil, "default", -1},
 		{"everybody, logged in", everybody, "foobar", list("system:authenticated"), "default", 0},
 		{"everybody, not logged in", everybody, "system:anonymous", list("system:unauthenticated"), "default", 1},
@@ -214,7 +226,8 @@ func TestUpstreamSubjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			index := -1
-			for _, g := range s.Authorize(&rbacindex.Attributes{User: c.user, Groups: c.groups, Namespace: c.namespace, Verb: "get", Resource: "pods", ResourceRequest: true}, nil).Grants {
+			for _, g := range s.Authorize(&rbacindex.Attributes{User: c.user, Groups: c.groups, Namespace: c.namespace, Verb: "get",
+				Resource: "pods", ResourceRequest: true}, nil).Grants {
 				index = g.SubjectIndex()
 			}
 			if index != c.index {
@@ -236,12 +249,17 @@ func TestUpstreamSubjectLocator(t *testing.T) {
 		namespace string
 		want      string
 	}{
-		{"in the namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "get", "ns1", both},
-		{"a star is no namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "*", "*", super},
+		{"in the namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "get",
+			"ns1", both},
+		{"a star is no namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "*", "*",
+			super},
 		{"in no namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "*", "", super},
-		{"by a Role", append(slices.Clone(star), namespaceRole("ns1", "admin", rule(list("get"), list("*"), list("Pods"))), namespaceBinding("ns1", "b", "Role", "admin", admins...)), "get", "ns1", both},
-		{"by a Role, another verb", append(slices.Clone(star), namespaceRole("ns1", "admin", rule(list("get"), list("*"), list("Pods"))), namespaceBinding("ns1", "b", "Role", "admin", admins...)), "create", "ns1", super},
-		{"by a Role, another namespace", append(slices.Clone(star), namespaceRole("ns1", "admin", rule(list("get"), list("*"), list("Pods"))), namespaceBinding("ns1", "b", "Role", "admin", admins...)), "get", "ns2", super},
+		{"by a Role", append(slices.Clone(star), namespaceRole("ns1", "admin", rule(list("get"), list("*"), list("Pods"))),
+			namespaceBinding("ns1", "b", "Role", "admin", admins...)), "get", "ns1", both},
+		{"by a Role, another verb", append(slices.Clone(star), namespaceRole("ns1", "admin", rule(list("get"), list("*"), list("Pods"))),
+			namespaceBinding("ns1", "b", "Role", "admin", admins...)), "create", "ns1", super},
+		{"by a Role, another namespace", append(slices.Clone(star), namespaceRole("ns1", "admin", rule(list("get"), list("*"),
+			list("Pods"))), namespaceBinding("ns1", "b", "Role", "admin", admins...)), "get", "ns2", super},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := rbacindex.New(c.objects...)
@@ -249,7 +267,8 @@ func TestUpstreamSubjectLocator(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, x := range s.WhoCan(&rbacindex.Attributes{Verb: c.verb, Resource: "Pods", Namespace: c.namespace, ResourceRequest: true}, false) {
+			for _, x := range s.WhoCan(&rbacindex.Attributes{Verb: c.verb, Resource: "Pods", Namespace: c.namespace, ResourceRequest: true},
+				false) {
 				got = append(got, strings.ToLower(x.Subject().Kind)+" "+x.Name)
 			}
 			if slices.Sort(got); strings.Join(got, ", ") != c.want {
@@ -270,15 +289,24 @@ func TestUpstreamCompaction(t *testing.T) {
 		{"nothing", nil, nil},
 		{
 			"verbs of one resource and name",
-			list("get - builds", "list - builds", "update,patch - builds", "create extensions daemonsets", "delete extensions daemonsets", "get extensions daemonsets foo", "list extensions daemonsets foo",
+			list("get - builds", "list - builds", "update,patch - builds", "create extensions daemonsets", "delete extensions daemonsets",
+				"get extensions daemonsets foo", "list extensions daemonsets foo",
 				"educate - dolphins", "create - pods"),
-			list(`{APIGroups:[""], Resources:["builds"], Verbs:["get" "list" "update" "patch"]}`, `{APIGroups:[""], Resources:["dolphins"], Verbs:["educate"]}`, `{APIGroups:[""], Resources:["pods"], Verbs:["create"]}`,
-				`{APIGroups:["extensions"], Resources:["daemonsets"], ResourceNames:["foo"], Verbs:["get" "list"]}`, `{APIGroups:["extensions"], Resources:["daemonsets"], Verbs:["create" "delete"]}`),
+			list(`{APIGroups:[""], Resources:["builds"], Verbs:["get" "list" "update" "patch"]}`,
+				`{APIGroups:[""], Resources:["dolphins"], Verbs:["educate"]}`, `{APIGroups:[""], Resources:["pods"], Verbs:["create"]}`,
+				`{APIGroups:["extensions"], Resources:["daemonsets"], ResourceNames:["foo"], Verbs:["get" "list"]}`,
+				`{APIGroups:["extensions"], Resources:["daemonsets"], Verbs:["create" "delete"]}`),
 		},
-		{"groups", list("get,list -,builds.openshift.io builds"), list(`{APIGroups:[""], Resources:["builds"], Verbs:["get" "list"]}`, `{APIGroups:["builds.openshift.io"], Resources:["builds"], Verbs:["get" "list"]}`)},
-		{"resources", list("get - builds,images", "list - builds,images"), list(`{APIGroups:[""], Resources:["builds"], Verbs:["get" "list"]}`, `{APIGroups:[""], Resources:["images"], Verbs:["get" "list"]}`)},
-		{"names", list("get - builds mybuild", "list - builds mybuild2"), list(`{APIGroups:[""], Resources:["builds"], ResourceNames:["mybuild"], Verbs:["get"]}`, `{APIGroups:[""], Resources:["builds"], ResourceNames:["mybuild2"], Verbs:["list"]}`)},
-		{"paths", list("get - builds /", "get - builds /foo"), list(`{APIGroups:[""], Resources:["builds"], Verbs:["get" "get"]}`, `{NonResourceURLs:["/"], Verbs:["get"]}`, `{NonResourceURLs:["/foo"], Verbs:["get"]}`)},
+		{"groups", list("get,list -,builds.openshift.io builds"), list(`{APIGroups:[""], Resources:["builds"], Verbs:["get" "list"]}`,
+			`{APIGroups:["builds.openshift.io"], Resources:["builds"], Verbs:["get" "list"]}`)},
+		{"resources", list("get - builds,images", "list - builds,images"),
+			list(`{APIGroups:[""], Resources:["builds"], Verbs:["get" "list"]}`,
+				`{APIGroups:[""], Resources:["images"], Verbs:["get" "list"]}`)},
+		{"names", list("get - builds mybuild", "list - builds mybuild2"),
+			list(`{APIGroups:[""], Resources:["builds"], ResourceNames:["mybuild"], Verbs:["get"]}`,
+				`{APIGroups:[""], Resources:["builds"], ResourceNames:["mybuild2"], Verbs:["list"]}`)},
+		{"paths", list("get - builds /", "get - builds /foo"), list(`{APIGroups:[""], Resources:["builds"], Verbs:["get" "get"]}`,
+			`{NonResourceURLs:["/"], Verbs:["get"]}`, `{NonResourceURLs:["/foo"], Verbs:["get"]}`)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e, err := rbacindex.Empty().MayWriteRole("u", nil, clusterRole("new", parseRules(c.rules...)...), "")
@@ -297,8 +325,10 @@ func TestUpstreamCompaction(t *testing.T) {
 // verb, and one who has every rule; each creates a role and replaces it.
 func TestUpstreamEscalation(t *testing.T) {
 	s, err := rbacindex.New(
-		clusterRole("alice-role", rule(list("*"), list("*"), list("*"))), clusterBinding("alice", "ClusterRole", "alice-role", user("alice")),
-		clusterRole("steve-role", rule(list("escalate", "bind"), list(rbacv1.GroupName), list("roles", "clusterroles"))), clusterBinding("steve", "ClusterRole", "steve-role", user("steve")),
+		clusterRole("alice-role", rule(list("*"), list("*"), list("*"))), clusterBinding("alice", "ClusterRole", "alice-role",
+			user("alice")),
+		clusterRole("steve-role", rule(list("escalate", "bind"), list(rbacv1.GroupName), list("roles", "clusterroles"))),
+		clusterBinding("steve", "ClusterRole", "steve-role", user("steve")),
 		clusterRole("myrole", parseRules("get - pods")...), namespaceRole("mynamespace", "myrole", parseRules("get - pods")...),
 	)
 	if err != nil {
@@ -309,7 +339,8 @@ func TestUpstreamEscalation(t *testing.T) {
 		groups    []string
 		allowed   bool
 		superuser bool
-	}{{"superuser", list("system:masters"), true, true}, {"bob", nil, false, false}, {"steve", nil, true, false}, {"alice", nil, true, false}} {
+	}{{"superuser", list("system:masters"), true, true}, {"bob", nil, false, false}, {"steve", nil, true, false},
+		{"alice", nil, true, false}} {
 		for _, object := range []any{
 			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "myrole"}, Rules: parseRules("get - pods")},
 			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "mynamespace", Name: "myrole"}, Rules: parseRules("get - pods")},
@@ -322,7 +353,8 @@ func TestUpstreamEscalation(t *testing.T) {
 			}
 		}
 		for _, namespace := range list("", "mynamespace") {
-			if e := s.MayBind(c.name, c.groups, namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "myrole"}); e.Allowed != c.allowed || e.Superuser != c.superuser {
+			if e := s.MayBind(c.name, c.groups, namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+				Name: "myrole"}); e.Allowed != c.allowed || e.Superuser != c.superuser {
 				t.Errorf("%s binds in %q: %+v", c.name, namespace, e)
 			}
 		}

@@ -124,10 +124,12 @@ func whoCanLines(s *rbacindex.Snapshot, a *rbacindex.Attributes, everywhere bool
 			if g.BindingNamespace() != acc.Namespace {
 				return nil, fmt.Errorf("%s in scope %q", g.Reason(), acc.Namespace)
 			}
-			if p := acc.Grants[max(j-1, 0)]; j > 0 && (p.RoleKind() == g.RoleKind() && p.Role() == g.Role() && p.Binding() >= g.Binding() || p.RoleKind() == g.RoleKind() && p.Role() > g.Role()) {
+			if p := acc.Grants[max(j-1, 0)]; j > 0 && (p.RoleKind() == g.RoleKind() && p.Role() == g.Role() && p.Binding() >= g.Binding() ||
+				p.RoleKind() == g.RoleKind() && p.Role() > g.Role()) {
 				return nil, fmt.Errorf("%s after %s", g.Reason(), p.Reason())
 			}
-			out = append(out, fmt.Sprintf("%q group=%t in %q: %s [subject %d rule %d]", acc.Name, acc.Group, acc.Namespace, g.Reason(), g.SubjectIndex(), g.Rule()))
+			out = append(out, fmt.Sprintf("%q group=%t in %q: %s [subject %d rule %d]", acc.Name, acc.Group, acc.Namespace, g.Reason(),
+				g.SubjectIndex(), g.Rule()))
 		}
 	}
 	if masters != 1 {
@@ -152,7 +154,8 @@ func compareWhoCan(t *testing.T, seed uint64, s *rbacindex.Snapshot, tw *twin, a
 	got, err := whoCanLines(s, &a, everywhere)
 	want := tw.whoCan(a, everywhere && a.ResourceRequest)
 	if err != nil || !slices.Equal(got, want) {
-		t.Fatalf("seed %d request %+v everywhere %t: %v\nindex\n  %s\neverybody asked\n  %s", seed, a, everywhere, err, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		t.Fatalf("seed %d request %+v everywhere %t: %v\nindex\n  %s\neverybody asked\n  %s", seed, a, everywhere, err,
+			strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 	return len(got)
 }

@@ -30,7 +30,8 @@ func dear(t testing.TB, given time.Time) *state.State {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: resource, Name: name, UID: name, ResourceVersion: "10", Object: body, NotBefore: given, NotAfter: given})
+		s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
+			Object: body, NotBefore: given, NotAfter: given})
 	}
 	rules := make([]rbacv1.PolicyRule, 80_000)
 	for i := range rules {
@@ -38,8 +39,9 @@ func dear(t testing.TB, given time.Time) *state.State {
 	}
 	for user, rules := range map[string][]rbacv1.PolicyRule{"mallory": rules, "ann": rules[:1]} {
 		add(kept.ClusterRoles, user, map[string]any{"rules": rules})
-		add(kept.ClusterRoleBindings, user, map[string]any{"subjects": []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
-			"roleRef": rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}})
+		add(kept.ClusterRoleBindings, user,
+			map[string]any{"subjects": []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
+				"roleRef": rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}})
 	}
 	return s
 }
@@ -50,7 +52,8 @@ func asked(given time.Time, user, resource string) *event.Event {
 	return &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/api/v1/" + resource + "/x",
 		User: event.User{Username: user}, RequestReceivedTimestamp: at, StageTimestamp: at, ResponseStatus: &event.Status{Code: 200},
 		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"},
-			{Key: event.AnnotationReason, Value: fmt.Sprintf("RBAC: allowed by ClusterRoleBinding %[1]q of ClusterRole %[1]q to User %[1]q", user)}}}
+			{Key: event.AnnotationReason, Value: fmt.Sprintf("RBAC: allowed by ClusterRoleBinding %[1]q of ClusterRole %[1]q to User %[1]q",
+				user)}}}
 }
 
 // BenchmarkNeighbour judges 38,000 requests, as a large block has them: all of one user, or half of
@@ -97,7 +100,8 @@ func TestAllowance(t *testing.T) {
 		switch v := ask(a, "mallory", "r79999"); {
 		case v.Outcome == verdict.OutcomeMatch:
 			judged++
-		case v.Outcome == verdict.OutcomeIndeterminate && v.Class == verdict.ClassCostly && v.Replayed == verdict.DecisionNone && len(v.Grants) == 0 && len(v.Missing) == 1:
+		case v.Outcome == verdict.OutcomeIndeterminate && v.Class == verdict.ClassCostly && v.Replayed == verdict.DecisionNone &&
+			len(v.Grants) == 0 && len(v.Missing) == 1:
 			costly++
 		default:
 			t.Fatalf("%s (%s, %s)", v.Outcome, v.Class, v.Cause)

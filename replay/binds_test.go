@@ -19,14 +19,17 @@ func TestBinds(t *testing.T) {
 	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 	at := noon.Add(-time.Hour)
 	binding := func(name, role string) []byte {
-		return []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"` + role + `"}}`)
+		return []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name +
+			`"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"` + role + `"}}`)
 	}
 	write := func(verb, uri string, code int32, body []byte) *event.Event {
 		var o struct{ Metadata struct{ Name string } }
 		_ = json.Unmarshal(body, &o) // as an apiserver completes objectRef
 		at = at.Add(time.Second)
-		return &event.Event{Level: event.LevelRequest, Stage: event.StageResponseComplete, AuditID: "a", Verb: verb, RequestURI: uri, RequestObject: body,
-			User: event.User{Username: "jane"}, ObjectRef: &event.ObjectRef{Name: o.Metadata.Name}, ResponseStatus: &event.Status{Code: code},
+		return &event.Event{Level: event.LevelRequest, Stage: event.StageResponseComplete, AuditID: "a", Verb: verb, RequestURI: uri,
+			RequestObject: body,
+			User:          event.User{Username: "jane"}, ObjectRef: &event.ObjectRef{Name: o.Metadata.Name},
+			ResponseStatus:           &event.Status{Code: code},
 			RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond)}
 	}
 	s := state.New("c")

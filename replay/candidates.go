@@ -57,7 +57,8 @@ func (t *trial) candidates(nodes bool) []candidate {
 		for _, want := range [...]graph.Known{graph.Absent, graph.Present} {
 			m := t.base
 			m.Graph = &someMoment{s: t.s, from: from.Add(-nodeLag), to: to, want: want}
-			out = append(out, candidate{m, verdict.ClassRaced, "pods on the node as they were up to " + nodeLag.String() + " before, which the node authorizer had not seen change yet", nil})
+			out = append(out, candidate{m, verdict.ClassRaced, "pods on the node as they were up to " + nodeLag.String() +
+				" before, which the node authorizer had not seen change yet", nil})
 		}
 	}
 	raced := out[known:len(out):len(out)]

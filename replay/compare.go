@@ -75,7 +75,8 @@ func (t *trial) compareError(rec *record) {
 	for _, c := range t.candidates(t.ans.NodeAsked()) {
 		ans := t.ask(&c.moment)
 		if ans.Decision == verdict.DecisionError {
-			v.Outcome, v.Class, v.Cause = verdict.OutcomeAmbiguous, c.class, "the record agrees with the "+c.says(t.e.RequestReceivedTimestamp)
+			v.Outcome, v.Class, v.Cause = verdict.OutcomeAmbiguous, c.class, "the record agrees with the "+
+				c.says(t.e.RequestReceivedTimestamp)
 			return
 		}
 		possible = possible || ans.CanFail()
@@ -123,7 +124,8 @@ const unsecuredUser = "system:unsecured"
 // noteAuthorizers notes what the record says of the authorizers that they do not do.
 func (t *trial) noteAuthorizers(rec *record) {
 	if t.ans.ByMasters() && rec.decision == verdict.DecisionAllow && strings.HasPrefix(rec.reason, "RBAC: ") {
-		t.v.AddContradiction(authz.ContradictionMastersAsked, "the group "+authn.GroupMasters+" is let through before RBAC is asked; recorded is "+strconv.Quote(verdict.Clip(rec.reason)))
+		t.v.AddContradiction(authz.ContradictionMastersAsked, "the group "+authn.GroupMasters+
+			" is let through before RBAC is asked; recorded is "+strconv.Quote(verdict.Clip(rec.reason)))
 	}
 }
 
@@ -254,7 +256,8 @@ func (t *trial) webhookCause(rec *record) string {
 	if rec.reason != "" {
 		text = "the reason " + strconv.Quote(verdict.Clip(rec.reason))
 	}
-	return "only a webhook can explain the recorded " + rec.decision.String() + " with " + text + "; " + rest + "; " + strings.Join(t.v.Missing, ", ")
+	return "only a webhook can explain the recorded " + rec.decision.String() + " with " + text + "; " + rest + "; " +
+		strings.Join(t.v.Missing, ", ")
 }
 
 // driftCause names the object version that makes replica and record differ.
@@ -294,7 +297,8 @@ func (t *trial) driftCause(rec *record) string {
 		return "the recorded reason names " + reason.ObjectName(binding) + ", " + t.absent(binding)
 	}
 	if kind, name := roleRefOf(object); kind != g.RoleKind || name != g.Role {
-		return "the recorded reason says " + t.describe(binding) + " refers to " + g.RoleKind + " " + g.Role + "; it referred to " + kind + " " + name
+		return "the recorded reason says " + t.describe(binding) + " refers to " + g.RoleKind + " " + g.Role + "; it referred to " +
+			kind + " " + name
 	}
 	if _, found := t.base.View.RBAC.Get(role); !found {
 		return "the recorded reason names " + t.describe(binding) + " of " + reason.ObjectName(role) + ", " + t.absent(role)

@@ -25,25 +25,30 @@ func TestConfigurationsAreCompiledOnce(t *testing.T) {
 	c := New(Config{Lag: time.Second})
 	one, twin, other := chainConfig("d", config.RBAC), chainConfig("d", config.RBAC), chainConfig("", config.AlwaysDeny)
 	first := c.configured(one, nil, 0)
-	if first.text != "authorizers=rbac;lag=1s;apiserver=d" || c.configured(one, nil, 0) != first || c.configured(twin, nil, 0).chain != first.chain {
+	if first.text != "authorizers=rbac;lag=1s;apiserver=d" || c.configured(one, nil, 0) != first ||
+		c.configured(twin, nil, 0).chain != first.chain {
 		t.Errorf("%q is compiled again", first.text)
 	}
-	if c.configured(other, nil, 0).chain == first.chain || c.configured(chainConfig("", config.AlwaysDeny), nil, 0).chain == c.configured(other, nil, 0).chain {
+	if c.configured(other, nil, 0).chain == first.chain || c.configured(chainConfig("", config.AlwaysDeny), nil, 0).chain == c.configured(
+		other, nil, 0).chain {
 		t.Error("a configuration without a digest has another's chain")
 	}
 	if got := c.configured(nil, nil, 0); got.text != c.ConfigVersion() || got.rules != nil || got.given() != nil {
 		t.Errorf("nothing known: %q", got.text)
 	}
 	learned := c.configured(nil, nil, 33)
-	if learned.text != c.ConfigVersion()+";release=1.33" || learned.rules.Minor != 33 || learned.given() != nil || c.configured(nil, nil, 33) != learned {
+	if learned.text != c.ConfigVersion()+";release=1.33" || learned.rules.Minor != 33 || learned.given() != nil ||
+		c.configured(nil, nil, 33) != learned {
 		t.Errorf("a version learned: %q, %+v", learned.text, learned.rules)
 	}
-	if is := c.configured(one, nil, 33); is.chain == first.chain || is.text != first.text+";release=1.33" || is.given().Minor != 33 || one.Minor != 0 {
+	if is := c.configured(one, nil, 33); is.chain == first.chain || is.text != first.text+";release=1.33" || is.given().Minor != 33 ||
+		one.Minor != 0 {
 		t.Errorf("a version learned of a configured apiserver: %q", is.text)
 	}
 	aggregated := chainConfig("a")
 	aggregated.Authorization.Delegated = true
-	if c.configured(aggregated, one, 0).chain == c.configured(aggregated, other, 0).chain || !c.configured(aggregated, one, 0).chain.Delegated() {
+	if c.configured(aggregated, one, 0).chain == c.configured(aggregated, other, 0).chain ||
+		!c.configured(aggregated, one, 0).chain.Delegated() {
 		t.Error("a delegating server does not depend on its kube-apiserver")
 	}
 	if c.configured(one, other, 0) != first {

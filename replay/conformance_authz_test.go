@@ -194,29 +194,54 @@ func (c *conformance) run(t *testing.T) {
 func TestConformanceRequests(t *testing.T) {
 	const pods = "/api/v1/namespaces/default/pods"
 	for _, c := range []conformance{
-		{name: "1 a list with the name of one object", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx", record: "allow " + alicePods, want: "list pods default/x", by: "rbac"},
-		{name: "1 the first subject is named", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx", record: `allow RBAC: allowed by RoleBinding "a-pods/default" of ClusterRole "podread" to User "alice"`, by: "rbac", class: verdict.ClassReason},
-		{name: "2 an option that does not decode", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx&limit=abc", record: "allow " + alicePods, code: 400, want: "list pods default/", by: "rbac"},
-		{name: "3 a name no object has", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3D..", record: "allow " + alicePods, want: "list pods default/", by: "rbac"},
-		{name: "4 watch", user: "alice", verb: "watch", uri: pods + "?watch", record: "allow " + alicePods, want: "watch pods default/", by: "rbac"},
-		{name: "4 watch=yes", user: "alice", verb: "watch", uri: pods + "?watch=yes", record: "allow " + alicePods, want: "watch pods default/", by: "rbac"},
-		{name: "4 watch=0", user: "alice", verb: "list", uri: pods + "?watch=0", record: "allow " + alicePods, want: "list pods default/", by: "rbac"},
-		{name: "4 watch=FALSE", user: "alice", verb: "list", uri: pods + "?watch=FALSE", record: "allow " + alicePods, want: "list pods default/", by: "rbac"},
-		{name: "5 an escaped slash separates", user: "alice", verb: "get", uri: pods + "/a%2Fb", record: "forbid " + aliceLacks, want: "get pods/b default/a"},
-		{name: "6 slashes around the path", user: "alice", verb: "list", uri: "//api/v1/namespaces/default/pods/", record: "allow " + alicePods, code: 404, want: "list pods default/", by: "rbac"},
-		{name: "7 HEAD of a list", user: "alice", verb: "list", uri: pods, record: "allow " + alicePods, code: 405, want: "list pods default/", by: "rbac"},
+		{name: "1 a list with the name of one object", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx",
+			record: "allow " + alicePods, want: "list pods default/x", by: "rbac"},
+		{name: "1 the first subject is named", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx",
+			record: `allow RBAC: allowed by RoleBinding "a-pods/default" of ClusterRole "podread" to User "alice"`, by: "rbac",
+			class: verdict.ClassReason},
+		{name: "2 an option that does not decode", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx&limit=abc",
+			record: "allow " + alicePods, code: 400, want: "list pods default/", by: "rbac"},
+		{name: "3 a name no object has", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3D..",
+			record: "allow " + alicePods, want: "list pods default/", by: "rbac"},
+		{name: "4 watch", user: "alice", verb: "watch", uri: pods + "?watch", record: "allow " + alicePods, want: "watch pods default/",
+			by: "rbac"},
+		{name: "4 watch=yes", user: "alice", verb: "watch", uri: pods + "?watch=yes", record: "allow " + alicePods,
+			want: "watch pods default/", by: "rbac"},
+		{name: "4 watch=0", user: "alice", verb: "list", uri: pods + "?watch=0", record: "allow " + alicePods, want: "list pods default/",
+			by: "rbac"},
+		{name: "4 watch=FALSE", user: "alice", verb: "list", uri: pods + "?watch=FALSE", record: "allow " + alicePods,
+			want: "list pods default/", by: "rbac"},
+		{name: "5 an escaped slash separates", user: "alice", verb: "get", uri: pods + "/a%2Fb", record: "forbid " + aliceLacks,
+			want: "get pods/b default/a"},
+		{name: "6 slashes around the path", user: "alice", verb: "list", uri: "//api/v1/namespaces/default/pods/",
+			record: "allow " + alicePods, code: 404, want: "list pods default/", by: "rbac"},
+		{name: "7 HEAD of a list", user: "alice", verb: "list", uri: pods, record: "allow " + alicePods, code: 405,
+			want: "list pods default/", by: "rbac"},
 		{name: "8 OPTIONS has no verb", user: "alice", verb: "", uri: pods, record: "forbid " + aliceLacks, want: " pods default/"},
-		{name: "8 every verb is no verb too", user: "erin", verb: "", uri: "/api/v1/namespaces/default/services", record: "allow " + erinEdges, want: " services default/", by: "rbac"},
-		{name: "9 the prefix watch", user: "alice", verb: "watch", uri: "/api/v1/watch/namespaces/default/pods?fieldSelector=metadata.name%3Dx", record: "allow " + alicePods, want: "watch pods default/", by: "rbac"},
-		{name: "10 the prefix proxy has no subresource", user: "erin", verb: "proxy", uri: "/api/v1/proxy/namespaces/default/services/x/y", record: "allow " + erinEdges, want: "proxy services default/x", by: "rbac"},
-		{name: "11 nothing behind the prefix", user: "alice", verb: "watch", uri: "/api/v1/watch", record: "allow " + alicePods, class: verdict.ClassUnparsable},
-		{name: "12 a namespace is in itself", user: "erin", verb: "get", uri: "/api/v1/namespaces/default", record: "allow " + erinEdges, want: "get namespaces default/default", by: "rbac"},
-		{name: "13 finalize of a namespace", user: "erin", verb: "update", uri: "/api/v1/namespaces/default/finalize", record: "forbid", want: "update namespaces/finalize default/default"},
-		{name: "14 a version of a group is no resource", user: "erin", verb: "get", uri: "/apis/apps/v1", record: "allow " + erinPaths, want: "get /apis/apps/v1", by: "rbac"},
-		{name: "15 the query is not of the path", user: "erin", verb: "get", uri: "/healthz?x=1", record: "allow " + erinPaths, want: "get /healthz", by: "rbac"},
+		{name: "8 every verb is no verb too", user: "erin", verb: "", uri: "/api/v1/namespaces/default/services",
+			record: "allow " + erinEdges, want: " services default/", by: "rbac"},
+		{name: "9 the prefix watch", user: "alice", verb: "watch",
+			uri: "/api/v1/watch/namespaces/default/pods?fieldSelector=metadata.name%3Dx", record: "allow " + alicePods,
+			want: "watch pods default/", by: "rbac"},
+		{name: "10 the prefix proxy has no subresource", user: "erin", verb: "proxy", uri: "/api/v1/proxy/namespaces/default/services/x/y",
+			record: "allow " + erinEdges, want: "proxy services default/x", by: "rbac"},
+		{name: "11 nothing behind the prefix", user: "alice", verb: "watch", uri: "/api/v1/watch", record: "allow " + alicePods,
+			class: verdict.ClassUnparsable},
+		{name: "12 a namespace is in itself", user: "erin", verb: "get", uri: "/api/v1/namespaces/default", record: "allow " + erinEdges,
+			want: "get namespaces default/default", by: "rbac"},
+		{name: "13 finalize of a namespace", user: "erin", verb: "update", uri: "/api/v1/namespaces/default/finalize", record: "forbid",
+			want: "update namespaces/finalize default/default"},
+		{name: "14 a version of a group is no resource", user: "erin", verb: "get", uri: "/apis/apps/v1", record: "allow " + erinPaths,
+			want: "get /apis/apps/v1", by: "rbac"},
+		{name: "15 the query is not of the path", user: "erin", verb: "get", uri: "/healthz?x=1", record: "allow " + erinPaths,
+			want: "get /healthz", by: "rbac"},
 		{name: "15 HEAD is not get", user: "erin", verb: "head", uri: "/healthz", record: "forbid", want: "head /healthz"},
-		{name: "16 deleting by label", user: "erin", verb: "deletecollection", uri: "/api/v1/namespaces/default/endpoints?labelSelector=app%3Dweb", record: "allow " + erinEdges, want: "deletecollection endpoints default/", by: "rbac"},
-		{name: "17 deleting by name has no name", user: "erin", verb: "deletecollection", uri: "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3Da", record: "forbid", want: "deletecollection configmaps default/"},
+		{name: "16 deleting by label", user: "erin", verb: "deletecollection",
+			uri: "/api/v1/namespaces/default/endpoints?labelSelector=app%3Dweb", record: "allow " + erinEdges,
+			want: "deletecollection endpoints default/", by: "rbac"},
+		{name: "17 deleting by name has no name", user: "erin", verb: "deletecollection",
+			uri: "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3Da", record: "forbid",
+			want: "deletecollection configmaps default/"},
 		{name: "20 without a credential", user: "system:anonymous", verb: "list", uri: pods, record: "forbid", want: "list pods default/"},
 	} {
 		t.Run(c.name, c.run)
@@ -228,18 +253,27 @@ func TestConformanceRBAC(t *testing.T) {
 	for _, c := range []conformance{
 		{name: "33 two dangling references as a set", user: "alice", verb: "list", uri: ns + "secrets", record: "forbid " + aliceLacks},
 		{name: "33 in the other order", user: "alice", verb: "list", uri: ns + "secrets",
-			record: `forbid RBAC: [clusterrole.rbac.authorization.k8s.io "nope" not found, role.rbac.authorization.k8s.io "nope2" not found]`},
+			record: `forbid RBAC: [clusterrole.rbac.authorization.k8s.io "nope" not found, role.rbac.authorization.k8s.io ` +
+				`"nope2" not found]`},
 		{name: "33 one of them alone", user: "alice", verb: "list", uri: "/api/v1/secrets", record: "forbid " + devsLack},
-		{name: "33 one of them is not both", user: "alice", verb: "list", uri: ns + "secrets", record: "forbid " + devsLack, class: verdict.ClassReason},
-		{name: "34 the one of two bindings", user: "dora", verb: "get", uri: ns + "pods/x", record: `allow RBAC: allowed by RoleBinding "b-pods/default" of ClusterRole "podread" to User "dora"`, by: "rbac"},
-		{name: "34 the other of two bindings", user: "dora", verb: "get", uri: ns + "pods/x", record: `allow RBAC: allowed by RoleBinding "c-pods/default" of ClusterRole "podread" to User "dora"`, by: "rbac"},
-		{name: "35 a service account without a namespace", user: "system:serviceaccount:default:lost system:serviceaccounts,system:serviceaccounts:default", verb: "get", uri: ns + "pods/x", record: "forbid"},
-		{name: "36 pods are not pods/log", user: "alice", verb: "get", uri: ns + "pods/x/log", record: "forbid " + aliceLacks, want: "get pods/log default/x"},
+		{name: "33 one of them is not both", user: "alice", verb: "list", uri: ns + "secrets", record: "forbid " + devsLack,
+			class: verdict.ClassReason},
+		{name: "34 the one of two bindings", user: "dora", verb: "get", uri: ns + "pods/x", record: `allow RBAC: allowed by RoleBinding ` +
+			`"b-pods/default" of ClusterRole "podread" to User "dora"`, by: "rbac"},
+		{name: "34 the other of two bindings", user: "dora", verb: "get", uri: ns + "pods/x",
+			record: `allow RBAC: allowed by RoleBinding "c-pods/default" of ClusterRole "podread" to User "dora"`, by: "rbac"},
+		{name: "35 a service account without a namespace", user: "system:serviceaccount:default:lost " +
+			"system:serviceaccounts,system:serviceaccounts:default", verb: "get", uri: ns + "pods/x", record: "forbid"},
+		{name: "36 pods are not pods/log", user: "alice", verb: "get", uri: ns + "pods/x/log", record: "forbid " + aliceLacks,
+			want: "get pods/log default/x"},
 		{name: "36 */log is", user: "erin", verb: "get", uri: ns + "pods/x/log", record: "allow " + erinEdges, by: "rbac"},
-		{name: "37 a create has no name", user: "erin", verb: "create", uri: ns + "configmaps", record: "forbid", want: "create configmaps default/"},
-		{name: "37 a list of one name has", user: "erin", verb: "list", uri: ns + "configmaps?fieldSelector=metadata.name%3Da", record: "allow " + erinEdges, want: "list configmaps default/a", by: "rbac"},
+		{name: "37 a create has no name", user: "erin", verb: "create", uri: ns + "configmaps", record: "forbid",
+			want: "create configmaps default/"},
+		{name: "37 a list of one name has", user: "erin", verb: "list", uri: ns + "configmaps?fieldSelector=metadata.name%3Da",
+			record: "allow " + erinEdges, want: "list configmaps default/a", by: "rbac"},
 		{name: "38 every verb", user: "erin", verb: "", uri: ns + "services/x", record: "allow " + erinEdges, by: "rbac"},
-		{name: "39 a kind of role there is not", user: "fred", verb: "get", uri: ns + "pods/x", record: `forbid RBAC: unsupported role reference kind: "Foo"`},
+		{name: "39 a kind of role there is not", user: "fred", verb: "get", uri: ns + "pods/x",
+			record: `forbid RBAC: unsupported role reference kind: "Foo"`},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -259,13 +293,18 @@ func withFiles(files map[string]string, more ...string) map[string]string {
 func TestConformanceAuthorizers(t *testing.T) {
 	const ns = "/api/v1/namespaces/default/"
 	denied := flags("--authorization-mode=AlwaysDeny,RBAC")
-	abac := withFiles(flags("--authorization-mode=ABAC", "--authorization-policy-file=/etc/kubernetes/abac.jsonl"), "abac.jsonl", strings.Join([]string{
-		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"rita","readonly":true,"apiGroup":"*","resource":"pods","namespace":"*","nonResourcePath":"/x"}}`,
-		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"otto","apiGroup":"*","resource":"*"}}`,
-		`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"apiGroup":"*","resource":"*","namespace":"*","nonResourcePath":"*"}}`,
-	}, "\n"))
+	abac := withFiles(flags("--authorization-mode=ABAC", "--authorization-policy-file=/etc/kubernetes/abac.jsonl"), "abac.jsonl",
+		strings.Join([]string{
+			`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"rita","readonly":true,` +
+				`"apiGroup":"*","resource":"pods","namespace":"*","nonResourcePath":"/x"}}`,
+			`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"otto",` +
+				`"apiGroup":"*","resource":"*"}}`,
+			`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"apiGroup":"*","resource":"*",` +
+				`"namespace":"*","nonResourcePath":"*"}}`,
+		}, "\n"))
 	hooked := func(policy, condition, order string) map[string]string {
-		hook := fmt.Sprintf(`{type: Webhook, name: guard, webhook: {timeout: 3s, subjectAccessReviewVersion: v1, matchConditionSubjectAccessReviewVersion: v1, failurePolicy: %s,
+		hook := fmt.Sprintf(
+			`{type: Webhook, name: guard, webhook: {timeout: 3s, subjectAccessReviewVersion: v1, matchConditionSubjectAccessReviewVersion: v1, failurePolicy: %s,
   connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/k}, matchConditions: [{expression: '%s'}]}}`, policy, condition)
 		list := "- " + hook + "\n- {type: RBAC, name: rbac}\n"
 		if order == "rbac first" {
@@ -276,32 +315,54 @@ func TestConformanceAuthorizers(t *testing.T) {
 	}
 	const inDefault = `request.resourceAttributes.namespace == "default"` // fails on a path
 	for _, c := range []conformance{
-		{name: "31 masters with RBAC alone", config: flags("--authorization-mode=RBAC"), user: "root system:masters", verb: "list", uri: "/api/v1/secrets", record: "allow", by: "masters"},
-		{name: "31 masters with AlwaysDeny", config: denied, user: "root system:masters", verb: "list", uri: "/api/v1/secrets", record: "allow", by: "masters"},
-		{name: "31 masters never through RBAC", config: denied, user: "root system:masters,ops", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "masters", class: verdict.ClassReason},
-		{name: "32 RBAC may allow behind AlwaysDeny", config: denied, user: "alice", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "rbac"},
-		{name: "32 AlwaysDeny's words", config: denied, user: "bob", verb: "list", uri: ns + "pods", record: "forbid Everything is forbidden."},
-		{name: "32 and RBAC's behind them", config: denied, user: "alice", verb: "list", uri: ns + "secrets", record: "forbid Everything is forbidden.\n" + aliceLacks},
-		{name: "32 AlwaysDeny is not silent", config: denied, user: "bob", verb: "list", uri: ns + "pods", record: "forbid", class: verdict.ClassReason},
+		{name: "31 masters with RBAC alone", config: flags("--authorization-mode=RBAC"), user: "root system:masters", verb: "list",
+			uri: "/api/v1/secrets", record: "allow", by: "masters"},
+		{name: "31 masters with AlwaysDeny", config: denied, user: "root system:masters", verb: "list", uri: "/api/v1/secrets",
+			record: "allow", by: "masters"},
+		{name: "31 masters never through RBAC", config: denied, user: "root system:masters,ops", verb: "list", uri: ns + "pods",
+			record: "allow " + alicePods, by: "masters", class: verdict.ClassReason},
+		{name: "32 RBAC may allow behind AlwaysDeny", config: denied, user: "alice", verb: "list", uri: ns + "pods",
+			record: "allow " + alicePods, by: "rbac"},
+		{name: "32 AlwaysDeny's words", config: denied, user: "bob", verb: "list", uri: ns + "pods",
+			record: "forbid Everything is forbidden."},
+		{name: "32 and RBAC's behind them", config: denied, user: "alice", verb: "list", uri: ns + "secrets",
+			record: "forbid Everything is forbidden.\n" + aliceLacks},
+		{name: "32 AlwaysDeny is not silent", config: denied, user: "bob", verb: "list", uri: ns + "pods", record: "forbid",
+			class: verdict.ClassReason},
 		{name: "59 readonly: get", config: abac, user: "rita", verb: "get", uri: ns + "pods/x", record: "allow", by: "abac"},
-		{name: "59 readonly: the subresource does not matter", config: abac, user: "rita", verb: "get", uri: ns + "pods/x/log", record: "allow", by: "abac"},
+		{name: "59 readonly: the subresource does not matter", config: abac, user: "rita", verb: "get", uri: ns + "pods/x/log",
+			record: "allow", by: "abac"},
 		{name: "59 readonly: create", config: abac, user: "rita", verb: "create", uri: ns + "pods", record: "forbid No policy matched."},
-		{name: "59 an empty namespace is not every one", config: abac, user: "otto", verb: "list", uri: ns + "pods", record: "forbid No policy matched."},
+		{name: "59 an empty namespace is not every one", config: abac, user: "otto", verb: "list", uri: ns + "pods",
+			record: "forbid No policy matched."},
 		{name: "59 an empty namespace is none", config: abac, user: "otto", verb: "list", uri: "/api/v1/pods", record: "allow", by: "abac"},
 		{name: "59 head does not only read", config: abac, user: "rita", verb: "head", uri: "/x", record: "forbid No policy matched."},
-		{name: "60 neither user nor group", config: abac, user: "nina", verb: "get", uri: ns + "pods/x", record: "forbid No policy matched."},
-		{name: "61 a false condition skips", config: hooked("Deny", `request.user == "zoe"`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "rbac"},
-		{name: "61 what is skipped explains nothing", config: hooked("Deny", `request.user == "zoe"`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: verdict.ClassForbidAllow},
-		{name: "61 a failing condition refuses", config: hooked("Deny", inDefault, ""), user: "erin", verb: "get", uri: "/healthz", record: "error", by: ""},
-		{name: "61 a failing condition leaves no decision", config: hooked("Deny", inDefault, ""), user: "erin", verb: "get", uri: "/healthz", record: "allow " + erinPaths, class: verdict.ClassErrorMissed},
-		{name: "61 a failing condition lets go on", config: hooked("NoOpinion", inDefault, ""), user: "erin", verb: "get", uri: "/healthz", record: "allow " + erinPaths, by: "rbac"},
-		{name: "61 a failing condition, and nobody allows", config: hooked("NoOpinion", inDefault, ""), user: "bob", verb: "get", uri: "/healthz", record: "error"},
-		{name: "61 both allowed and denied", config: hooked("NoOpinion", `true`, ""), user: "bob", verb: "list", uri: ns + "pods", record: "error", class: verdict.ClassAuthorizerError},
-		{name: "61 an error out of nothing", config: flags("--authorization-mode=Node,RBAC"), user: "bob", verb: "list", uri: ns + "pods", record: "error", class: verdict.ClassErrorForged},
-		{name: "62 the webhook refuses what RBAC allows", config: hooked("NoOpinion", `true`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: verdict.ClassWebhook},
-		{name: "62 not behind RBAC", config: hooked("NoOpinion", `true`, "rbac first"), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: verdict.ClassForbidAllow},
-		{name: "62 a silent webhook", config: hooked("NoOpinion", `true`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "rbac"},
-		{name: "62 the webhook allows what RBAC does not", config: hooked("NoOpinion", `true`, "rbac first"), user: "bob", verb: "list", uri: ns + "pods", record: "allow", class: verdict.ClassWebhook},
+		{name: "60 neither user nor group", config: abac, user: "nina", verb: "get", uri: ns + "pods/x",
+			record: "forbid No policy matched."},
+		{name: "61 a false condition skips", config: hooked("Deny", `request.user == "zoe"`, ""), user: "alice", verb: "list",
+			uri: ns + "pods", record: "allow " + alicePods, by: "rbac"},
+		{name: "61 what is skipped explains nothing", config: hooked("Deny", `request.user == "zoe"`, ""), user: "alice", verb: "list",
+			uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: verdict.ClassForbidAllow},
+		{name: "61 a failing condition refuses", config: hooked("Deny", inDefault, ""), user: "erin", verb: "get", uri: "/healthz",
+			record: "error", by: ""},
+		{name: "61 a failing condition leaves no decision", config: hooked("Deny", inDefault, ""), user: "erin", verb: "get",
+			uri: "/healthz", record: "allow " + erinPaths, class: verdict.ClassErrorMissed},
+		{name: "61 a failing condition lets go on", config: hooked("NoOpinion", inDefault, ""), user: "erin", verb: "get", uri: "/healthz",
+			record: "allow " + erinPaths, by: "rbac"},
+		{name: "61 a failing condition, and nobody allows", config: hooked("NoOpinion", inDefault, ""), user: "bob", verb: "get",
+			uri: "/healthz", record: "error"},
+		{name: "61 both allowed and denied", config: hooked("NoOpinion", `true`, ""), user: "bob", verb: "list", uri: ns + "pods",
+			record: "error", class: verdict.ClassAuthorizerError},
+		{name: "61 an error out of nothing", config: flags("--authorization-mode=Node,RBAC"), user: "bob", verb: "list", uri: ns + "pods",
+			record: "error", class: verdict.ClassErrorForged},
+		{name: "62 the webhook refuses what RBAC allows", config: hooked("NoOpinion", `true`, ""), user: "alice", verb: "list",
+			uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: verdict.ClassWebhook},
+		{name: "62 not behind RBAC", config: hooked("NoOpinion", `true`, "rbac first"), user: "alice", verb: "list", uri: ns + "pods",
+			record: "forbid guard: no", by: "rbac", class: verdict.ClassForbidAllow},
+		{name: "62 a silent webhook", config: hooked("NoOpinion", `true`, ""), user: "alice", verb: "list", uri: ns + "pods",
+			record: "allow " + alicePods, by: "rbac"},
+		{name: "62 the webhook allows what RBAC does not", config: hooked("NoOpinion", `true`, "rbac first"), user: "bob", verb: "list",
+			uri: ns + "pods", record: "allow", class: verdict.ClassWebhook},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -337,7 +398,8 @@ func TestConformanceReload(t *testing.T) {
 		"on its way, by what was before": {"10:59:59.999", "", "", verdict.OutcomeMatch},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := conformance{config: files, user: "bob", verb: "list", uri: "/api/v1/namespaces/default/pods", record: strings.TrimSpace("forbid " + tc.reason)}
+			c := conformance{config: files, user: "bob", verb: "list", uri: "/api/v1/namespaces/default/pods",
+				record: strings.TrimSpace("forbid " + tc.reason)}
 			v := c.replay(t, fmt.Sprintf("{at: %q}", tc.at))
 			if v.Class != tc.class || v.Outcome != tc.outcome {
 				t.Errorf("%s %s: %s", v.Outcome, v.Class, v.Cause)

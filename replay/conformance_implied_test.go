@@ -132,7 +132,8 @@ type conform struct {
 func (c *conform) event(t *testing.T) *event.Event {
 	e := &event.Event{
 		Level: event.LevelRequestResponse, AuditID: "id", Stage: event.StageResponseComplete, Verb: c.verb, RequestURI: c.uri,
-		User:                     event.User{Username: c.user, Groups: append(slices.Clone(c.groups), authn.GroupAuthenticated), Extra: c.extra},
+		User: event.User{Username: c.user, Groups: append(slices.Clone(c.groups), authn.GroupAuthenticated),
+			Extra: c.extra},
 		RequestReceivedTimestamp: clock(t, "11:00:00"), StageTimestamp: clock(t, "11:00:00").Add(5 * time.Millisecond),
 		ResponseStatus: &event.Status{Code: c.code, Message: c.message},
 	}
@@ -158,8 +159,9 @@ func (c *conform) replay(t *testing.T) *verdict.Verdict {
 		minor = 36
 	}
 	h := &config.History{}
-	h.Add(time.Time{}, &config.APIServer{Digest: fmt.Sprint("minor ", minor), Minor: minor, Authorization: config.Authorization{Authorizers: []config.Authorizer{
-		{Type: config.Node, Name: "node"}, {Type: config.RBAC, Name: "rbac"}}}})
+	h.Add(time.Time{}, &config.APIServer{Digest: fmt.Sprint("minor ", minor), Minor: minor,
+		Authorization: config.Authorization{Authorizers: []config.Authorizer{
+			{Type: config.Node, Name: "node"}, {Type: config.RBAC, Name: "rbac"}}}})
 	eng := New(Config{Apiserver: func(string, string) *config.History { return h }})
 	return eng.Replay(c.event(t), impliedState(t))
 }
@@ -205,17 +207,20 @@ func TestConformanceImpersonation(t *testing.T) {
 		contradictions []string
 	}{
 		{"46 legacy impersonation of a user with a group",
-			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"devs", "system:authenticated"}, decision: "allow", reason: allowed, code: 200},
+			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"devs", "system:authenticated"},
+				decision: "allow", reason: allowed, code: 200},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
 				"impersonation: impersonate groups devs: recorded allow, replayed allow", nil},
 		{"46 a group that is not granted",
-			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"ops", "system:authenticated"}, decision: "allow", reason: allowed, code: 200},
+			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"ops", "system:authenticated"}, decision: "allow",
+				reason: allowed, code: 200},
 			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
 				"impersonation: impersonate groups ops: recorded allow, replayed forbid", []string{implied.ContradictionUnauthorized}},
 		{"46 the group the apiserver adds was asked for when it is not the last",
-			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"system:authenticated", "devs"}, decision: "allow", reason: allowed, code: 200},
+			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"system:authenticated", "devs"},
+				decision: "allow", reason: allowed, code: 200},
 			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
 				"impersonation: impersonate groups system:authenticated: recorded allow, replayed forbid\n" +
@@ -223,28 +228,36 @@ func TestConformanceImpersonation(t *testing.T) {
 		{"47 service account, its three groups are the apiserver's",
 			conform{verb: "list", uri: pods, user: "sue", as: "system:serviceaccount:default:app",
 				asGroups: []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"}, decision: "allow",
-				reason: `RBAC: allowed by ClusterRoleBinding "alice-lists" of ClusterRole "list-pods" to ServiceAccount "app/default"`, code: 200},
+				reason: `RBAC: allowed by ClusterRoleBinding "alice-lists" of ClusterRole "list-pods" to ServiceAccount "app/default"`,
+				code:   200},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate serviceaccounts app in default: recorded allow, replayed allow", nil},
 		{"47 service account that does not exist",
 			conform{verb: "list", uri: pods, user: "sue", as: "system:serviceaccount:default:gone",
-				asGroups: []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"}, decision: "forbid", code: 403},
+				asGroups: []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"},
+				decision: "forbid", code: 403},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
-			"impersonation: impersonate serviceaccounts gone in default: recorded allow, replayed allow", []string{implied.ContradictionAccountUnknown}},
+			"impersonation: impersonate serviceaccounts gone in default: recorded allow, replayed allow",
+			[]string{implied.ContradictionAccountUnknown}},
 		{"48 group without a user",
 			conform{verb: "list", uri: pods, user: "sue", code: 400,
-				message: `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, Extra:map[string][]string(nil)} without impersonating a user name`},
+				message: `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, Extra:map[string][]string(nil)} without ` +
+					`impersonating a user name`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "", nil},
 		{"48 group without a user, the feature off",
-			conform{verb: "list", uri: pods, user: "sue", code: 400, minor: 35, message: `requested [{Group  devs    }] without impersonating a user`},
+			conform{verb: "list", uri: pods, user: "sue", code: 400, minor: 35, message: `requested [{Group  devs    }] without ` +
+				`impersonating a user`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "", nil},
 		{"48 group without a user, worded by a feature that is off",
 			conform{verb: "list", uri: pods, user: "sue", code: 400, minor: 35,
-				message: `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, Extra:map[string][]string(nil)} without impersonating a user name`},
-			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "", []string{authn.ContradictionImpersonatedMode}},
+				message: `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, Extra:map[string][]string(nil)} without ` +
+					`impersonating a user name`},
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "",
+			[]string{authn.ContradictionImpersonatedMode}},
 		{"49 refused: the mode that fails first",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
-				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d"`},
+				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in ` +
+					`the namespace "d"`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", nil},
 		{"49 refused, legacy",
@@ -259,70 +272,94 @@ func TestConformanceImpersonation(t *testing.T) {
 			"impersonation: impersonate users alice: recorded forbid, replayed allow", []string{implied.ContradictionMismatch}},
 		{"49 refused at a piece: the request itself was granted",
 			conform{verb: "list", uri: pods, user: "sam", code: 403,
-				message: `users.authentication.k8s.io "dave" is forbidden: User "sam" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope`},
+				message: `users.authentication.k8s.io "dave" is forbidden: User "sam" cannot impersonate:user-info resource "users" in ` +
+					`API group "authentication.k8s.io" at the cluster scope`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow\n" +
 				"impersonation: impersonate:user-info users.authentication.k8s.io dave: recorded forbid, replayed forbid", nil},
 		{"49 refused at a piece, which the mode cannot come to",
 			conform{verb: "list", uri: "/api/v1/namespaces/d/secrets", user: "sam", code: 403,
-				message: `users.authentication.k8s.io "dave" is forbidden: User "sam" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope`},
+				message: `users.authentication.k8s.io "dave" is forbidden: User "sam" cannot impersonate:user-info resource "users" in ` +
+					`API group "authentication.k8s.io" at the cluster scope`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list secrets in d: recorded allow, replayed forbid\n" +
-				"impersonation: impersonate:user-info users.authentication.k8s.io dave: recorded forbid, replayed forbid", []string{implied.ContradictionMismatch}},
+				"impersonation: impersonate:user-info users.authentication.k8s.io dave: recorded forbid, replayed forbid",
+			[]string{implied.ContradictionMismatch}},
 		{"49 refusal of another request",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
-				message: `secrets is forbidden: User "bob" cannot impersonate-on:user-info:list resource "secrets" in API group "" in the namespace "d"`},
+				message: `secrets is forbidden: User "bob" cannot impersonate-on:user-info:list resource "secrets" in API group "" in ` +
+					`the namespace "d"`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
-			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{implied.ContradictionMismatch}},
+			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid",
+			[]string{implied.ContradictionMismatch}},
 		{"49 refused with a reason RBAC does not give",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
-				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d": because`},
+				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the ` +
+					`namespace "d": because`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
-			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{implied.ContradictionMismatch}},
+			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid",
+			[]string{implied.ContradictionMismatch}},
 		{"49 refused by a mode the version does not have",
 			conform{verb: "list", uri: pods, user: "bob", code: 403, minor: 34,
-				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d"`},
+				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in ` +
+					`the namespace "d"`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
-			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{authn.ContradictionImpersonatedMode}},
+			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid",
+			[]string{authn.ContradictionImpersonatedMode}},
 		{"50 constrained",
-			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", reason: allowedCarol, code: 200},
+			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:authenticated"},
+				constraint: "impersonate:user-info", decision: "allow", reason: allowedCarol, code: 200},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow\n" +
 				"impersonation: impersonate:user-info users.authentication.k8s.io carol: recorded allow, replayed allow", nil},
 		{"50 constrained, on what it may not",
 			conform{verb: "list", uri: "/api/v1/namespaces/d/secrets", user: "sam", code: 403,
-				message: `secrets is forbidden: User "sam" cannot impersonate-on:user-info:list resource "secrets" in API group "" in the namespace "d"`},
+				message: `secrets is forbidden: User "sam" cannot impersonate-on:user-info:list resource "secrets" in API group "" in ` +
+					`the namespace "d"`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list secrets in d: recorded forbid, replayed forbid", nil},
 		{"50 constrained, while the version does not have it",
-			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", reason: allowedCarol, code: 200, minor: 35},
+			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:authenticated"},
+				constraint: "impersonate:user-info", decision: "allow", reason: allowedCarol, code: 200, minor: 35},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow\n" +
-				"impersonation: impersonate:user-info users.authentication.k8s.io carol: recorded allow, replayed allow", []string{authn.ContradictionImpersonatedMode}},
+				"impersonation: impersonate:user-info users.authentication.k8s.io carol: recorded allow, replayed allow",
+			[]string{authn.ContradictionImpersonatedMode}},
 		{"51 system:masters by legacy",
-			conform{verb: "list", uri: "/api/v1/secrets", user: "sue", as: "alice", asGroups: []string{"system:masters", "system:authenticated"}, decision: "allow", code: 200},
+			conform{verb: "list", uri: "/api/v1/secrets", user: "sue", as: "alice", asGroups: []string{"system:masters",
+				"system:authenticated"}, decision: "allow", code: 200},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
-				"impersonation: impersonate groups system:masters: recorded allow, replayed allow", []string{authn.ContradictionImpersonatedRoot}},
+				"impersonation: impersonate groups system:masters: recorded allow, replayed allow",
+			[]string{authn.ContradictionImpersonatedRoot}},
 		{"51 system:masters by constrained",
-			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:masters", "system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", code: 200},
-			verdict.OutcomeDrift, verdict.ClassImpersonatedRoot, verdict.DecisionForbid, "impersonate:user-info", "", []string{authn.ContradictionImpersonatedRoot}},
+			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:masters", "system:authenticated"},
+				constraint: "impersonate:user-info", decision: "allow", code: 200},
+			verdict.OutcomeDrift, verdict.ClassImpersonatedRoot, verdict.DecisionForbid, "impersonate:user-info", "",
+			[]string{authn.ContradictionImpersonatedRoot}},
 		{"51 system:masters refused by constrained",
 			conform{verb: "list", uri: pods, user: "sam", code: 403,
-				message: `groups.authentication.k8s.io "system:masters" is forbidden: User "sam" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is not allowed`},
+				message: `groups.authentication.k8s.io "system:masters" is forbidden: User "sam" cannot impersonate:user-info resource ` +
+					`"groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters ` +
+					`group is not allowed`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow", nil},
 		{"52 node by legacy: no groups of nodes, and the node authorizer is silent",
-			conform{verb: "get", uri: "/api/v1/nodes/n1", user: "sue", as: "system:node:n1", asGroups: []string{"system:authenticated"}, decision: "forbid", code: 403},
+			conform{verb: "get", uri: "/api/v1/nodes/n1", user: "sue", as: "system:node:n1", asGroups: []string{"system:authenticated"},
+				decision: "forbid", code: 403},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate users system:node:n1: recorded allow, replayed allow", nil},
 		{"52 node by arbitrary-node without the groups",
-			conform{verb: "get", uri: "/api/v1/nodes/n1", user: "sue", as: "system:node:n1", asGroups: []string{"system:authenticated"}, constraint: "impersonate:arbitrary-node", decision: "forbid", code: 403},
-			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "impersonate:arbitrary-node", "", []string{authn.ContradictionImpersonatedMode}},
+			conform{verb: "get", uri: "/api/v1/nodes/n1", user: "sue", as: "system:node:n1", asGroups: []string{"system:authenticated"},
+				constraint: "impersonate:arbitrary-node", decision: "forbid", code: 403},
+			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "impersonate:arbitrary-node", "",
+			[]string{authn.ContradictionImpersonatedMode}},
 		{"nobody impersonates",
-			conform{verb: "list", uri: pods, user: authn.UserAnonymous, as: "alice", asGroups: []string{"system:authenticated"}, decision: "allow", reason: allowed, code: 200},
+			conform{verb: "list", uri: pods, user: authn.UserAnonymous, as: "alice", asGroups: []string{"system:authenticated"},
+				decision: "allow", reason: allowed, code: 200},
 			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
-			"impersonation: impersonate users alice: recorded allow, replayed forbid", []string{authn.ContradictionAnonymousImposter, implied.ContradictionUnauthorized}},
+			"impersonation: impersonate users alice: recorded allow, replayed forbid", []string{authn.ContradictionAnonymousImposter,
+				implied.ContradictionUnauthorized}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := tc.ask.replay(t)
@@ -331,7 +368,8 @@ func TestConformanceImpersonation(t *testing.T) {
 			}
 			if c := v.Impersonation; c == nil || c.Replayed != tc.replayed || c.Mode != tc.mode {
 				t.Fatalf("impersonation %+v, want %s by %s", c, tc.replayed, tc.mode)
-			} else if tc.ask.as == "" && (c.Recorded != verdict.DecisionForbid || c.Cause == "") || tc.ask.as != "" && c.Recorded != verdict.DecisionAllow {
+			} else if tc.ask.as == "" && (c.Recorded != verdict.DecisionForbid || c.Cause == "") ||
+				tc.ask.as != "" && c.Recorded != verdict.DecisionAllow {
 				t.Errorf("recorded %s, cause %q", c.Recorded, c.Cause)
 			}
 			if got := impliedText(v); got != tc.implied {
@@ -360,7 +398,8 @@ func TestConformanceImplied(t *testing.T) {
 	const pods = `{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}`
 	const everyVerb = `{"verbs":["*"],"apiGroups":[""],"resources":["pods"]}`
 	grant := func(resource, lines string) string {
-		return resource + `.rbac.authorization.k8s.io "x" is forbidden: user "bob" (groups=["devs" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:` + "\n" + lines
+		return resource + `.rbac.authorization.k8s.io "x" is forbidden: user "bob" (groups=["devs" "system:authenticated"]) is ` +
+			`attempting to grant RBAC permissions not currently held:` + "\n" + lines
 	}
 	for _, tc := range []struct {
 		name           string
@@ -369,7 +408,8 @@ func TestConformanceImplied(t *testing.T) {
 		contradictions []string
 	}{
 		{"53 websocket without create",
-			conform{verb: "get", uri: "/api/v1/namespaces/d/pods/x/exec", user: "bob", groups: devs, code: 403, message: `pods "x" is forbidden: `},
+			conform{verb: "get", uri: "/api/v1/namespaces/d/pods/x/exec", user: "bob", groups: devs, code: 403,
+				message: `pods "x" is forbidden: `},
 			"websocket-create: create pods/exec x in d: recorded forbid, replayed forbid", nil},
 		{"53 websocket before 1.35",
 			conform{verb: "get", uri: "/api/v1/namespaces/d/pods/x/exec", user: "bob", groups: devs, code: 101, minor: 34}, "", nil},
@@ -393,31 +433,42 @@ func TestConformanceImplied(t *testing.T) {
 				"create-on-update: create roles.rbac.authorization.k8s.io mine in d: recorded allow, replayed allow", nil},
 		{"54 a role that should have been refused",
 			conform{verb: "create", uri: rbac + "/namespaces/d/roles", user: "bob", groups: devs, body: role(secrets), code: 201},
-			"role-escalate: escalate roles.rbac.authorization.k8s.io in d: recorded allow, replayed forbid", []string{implied.ContradictionMismatch}},
+			"role-escalate: escalate roles.rbac.authorization.k8s.io in d: recorded allow, replayed forbid",
+			[]string{implied.ContradictionMismatch}},
 		{"54 a role that aggregates",
-			conform{verb: "create", uri: rbac + "/clusterroles", user: "bob", groups: devs, body: `{"aggregationRule":{"clusterRoleSelectors":[{}]}}`, code: 403,
-				message: `clusterroles.rbac.authorization.k8s.io "x" is forbidden: must have cluster-admin privileges to use the aggregationRule`},
+			conform{verb: "create", uri: rbac + "/clusterroles", user: "bob", groups: devs,
+				body: `{"aggregationRule":{"clusterRoleSelectors":[{}]}}`, code: 403,
+				message: `clusterroles.rbac.authorization.k8s.io "x" is forbidden: must have cluster-admin privileges to use ` +
+					`the aggregationRule`},
 			"role-escalate: escalate clusterroles.rbac.authorization.k8s.io: recorded forbid, replayed forbid", nil},
 		{"55 binding to cluster-admin",
-			conform{verb: "create", uri: rbac + "/namespaces/d/rolebindings", user: "bob", groups: devs, body: binding("ClusterRole", "cluster-admin"), code: 403,
-				message: grant("rolebindings", "{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}")},
+			conform{verb: "create", uri: rbac + "/namespaces/d/rolebindings", user: "bob", groups: devs, body: binding("ClusterRole",
+				"cluster-admin"), code: 403,
+				message: grant("rolebindings",
+					"{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}")},
 			"role-bind: bind clusterroles.rbac.authorization.k8s.io cluster-admin in d: recorded forbid, replayed forbid", nil},
 		{"55 binding to cluster-admin with bind",
-			conform{verb: "create", uri: rbac + "/namespaces/d/rolebindings", user: "eve", groups: devs, body: binding("ClusterRole", "cluster-admin"), code: 201},
+			conform{verb: "create", uri: rbac + "/namespaces/d/rolebindings", user: "eve", groups: devs, body: binding("ClusterRole",
+				"cluster-admin"), code: 201},
 			"role-bind: bind clusterroles.rbac.authorization.k8s.io cluster-admin in d: recorded allow, replayed allow", nil},
 		{"55 bind is not escalate",
-			conform{verb: "create", uri: rbac + "/clusterrolebindings", user: "eve", groups: devs, body: binding("ClusterRole", "developer"), code: 201},
+			conform{verb: "create", uri: rbac + "/clusterrolebindings", user: "eve", groups: devs, body: binding("ClusterRole",
+				"developer"), code: 201},
 			"role-bind: bind clusterroles.rbac.authorization.k8s.io developer: recorded allow, replayed allow, covered", nil},
 		{"56 binding to a missing role",
-			conform{verb: "create", uri: rbac + "/namespaces/d/rolebindings", user: "bob", groups: devs, body: binding("Role", "absent"), code: 404,
+			conform{verb: "create", uri: rbac + "/namespaces/d/rolebindings", user: "bob", groups: devs,
+				body: binding("Role", "absent"), code: 404,
 				message: `rolebindings.rbac.authorization.k8s.io "absent" not found`},
 			"role-bind: bind roles.rbac.authorization.k8s.io absent in d: recorded forbid, replayed forbid", nil},
 		{"57 apply of an absent object with patch alone",
-			conform{verb: "patch", uri: "/api/v1/namespaces/d/configmaps/c?fieldManager=m", user: "bob", groups: devs, body: `{}`, code: 403,
-				message: `configmaps "c" is forbidden: User "bob" cannot create resource "configmaps" in API group "" in the namespace "d"`},
+			conform{verb: "patch", uri: "/api/v1/namespaces/d/configmaps/c?fieldManager=m", user: "bob", groups: devs,
+				body: `{}`, code: 403,
+				message: `configmaps "c" is forbidden: User "bob" cannot create resource "configmaps" in API group "" in ` +
+					`the namespace "d"`},
 			"create-on-update: create configmaps c in d: recorded forbid, replayed forbid", nil},
 		{"57 apply that created without the right to",
-			conform{verb: "patch", uri: "/api/v1/namespaces/d/configmaps/c?fieldManager=m", user: "bob", groups: devs, body: `{}`, code: 201},
+			conform{verb: "patch", uri: "/api/v1/namespaces/d/configmaps/c?fieldManager=m", user: "bob", groups: devs,
+				body: `{}`, code: 201},
 			"create-on-update: create configmaps c in d: recorded allow, replayed forbid", []string{implied.ContradictionMismatch}},
 		{"58 all verbs do not cover every verb",
 			conform{verb: "create", uri: rbac + "/namespaces/d/roles", user: "bob", groups: devs, body: role(everyVerb), code: 403,

@@ -84,20 +84,28 @@ func TestConformanceNode(t *testing.T) {
 		{name: "40 without the group of nodes", alone: true, verb: "get", uri: "/api/v1/nodes/node-1", record: "forbid"},
 		{name: "40 without the group, nobody asks the graph", alone: true, verb: "get", uri: ns + "secrets/password", record: "forbid"},
 		{name: "40 the group without the name", user: "alice", verb: "get", uri: "/api/v1/nodes/node-1", record: "forbid"},
-		{name: "41 all nodes", verb: "list", uri: "/api/v1/nodes", record: "forbid node 'node-1' cannot read all nodes, only its own Node object"},
+		{name: "41 all nodes", verb: "list", uri: "/api/v1/nodes", record: "forbid node 'node-1' cannot read all nodes, only " +
+			"its own Node object"},
 		{name: "41 its own node, which there is none of", verb: "get", uri: "/api/v1/nodes/node-1", record: "allow"},
-		{name: "41 its own node in a list", verb: "watch", uri: "/api/v1/nodes?fieldSelector=metadata.name%3Dnode-1&watch=true", record: "allow"},
-		{name: "41 another node", verb: "get", uri: "/api/v1/nodes/other", record: "forbid node 'node-1' cannot read 'other', only its own Node object"},
+		{name: "41 its own node in a list", verb: "watch", uri: "/api/v1/nodes?fieldSelector=metadata.name%3Dnode-1&watch=true",
+			record: "allow"},
+		{name: "41 another node", verb: "get", uri: "/api/v1/nodes/other", record: "forbid node 'node-1' cannot read 'other', only " +
+			"its own Node object"},
 		{name: "42 a secret only its mirror pod names", verb: "get", uri: "/api/v1/namespaces/kube-system/secrets/stolen", record: no},
-		{name: "42 the mirror pod's account", verb: "create", uri: "/api/v1/namespaces/kube-system/serviceaccounts/admin/token", record: no},
+		{name: "42 the mirror pod's account", verb: "create", uri: "/api/v1/namespaces/kube-system/serviceaccounts/admin/token",
+			record: no},
 		{name: "42 the mirror pod", verb: "get", uri: "/api/v1/namespaces/kube-system/pods/etcd-node-1", record: "allow"},
 		{name: "43 its own pods", verb: "list", uri: "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1", record: "allow"},
-		{name: "43 pods not on another node", verb: "list", uri: "/api/v1/pods?fieldSelector=spec.nodeName%21%3Dnode-2", record: "forbid can only list/watch pods with spec.nodeName field selector"},
+		{name: "43 pods not on another node", verb: "list", uri: "/api/v1/pods?fieldSelector=spec.nodeName%21%3Dnode-2",
+			record: "forbid can only list/watch pods with spec.nodeName field selector"},
 		{name: "44 a volume's secret for controllers", verb: "get", uri: "/api/v1/namespaces/storage/secrets/controller", record: no},
 		{name: "44 a volume's secret for nodes", verb: "get", uri: "/api/v1/namespaces/storage/secrets/publish", record: "allow"},
-		{name: "45 a lease in default", verb: "get", uri: "/apis/coordination.k8s.io/v1/namespaces/default/leases/node-1", record: `forbid can only access leases in the "kube-node-lease" system namespace`},
-		{name: "its own lease", verb: "update", uri: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1", record: "allow"},
-		{name: "a secret of its pod", verb: "watch", uri: ns + "secrets?fieldSelector=metadata.name%3Dpassword&watch=true", record: "allow"},
+		{name: "45 a lease in default", verb: "get", uri: "/apis/coordination.k8s.io/v1/namespaces/default/leases/node-1",
+			record: `forbid can only access leases in the "kube-node-lease" system namespace`},
+		{name: "its own lease", verb: "update", uri: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1",
+			record: "allow"},
+		{name: "a secret of its pod", verb: "watch", uri: ns + "secrets?fieldSelector=metadata.name%3Dpassword&watch=true",
+			record: "allow"},
 		{name: "a config map of its pod", verb: "get", uri: ns + "configmaps/settings", record: "allow"},
 		{name: "its pod's account", verb: "get", uri: ns + "serviceaccounts/web", record: "allow"},
 		{name: "a token of its pod's account", verb: "create", uri: ns + "serviceaccounts/web/token", record: "allow"},
@@ -110,10 +118,12 @@ func TestConformanceNode(t *testing.T) {
 		{name: "a slice", verb: "update", uri: "/apis/resource.k8s.io/v1/resourceslices/slice", record: "allow"},
 		{name: "a pod that is on no node", verb: "get", uri: ns + "pods/waiting", record: no},
 		{name: "a secret of a pod that is on no node", verb: "get", uri: ns + "secrets/early", record: no},
-		{name: "another node's secret", user: "system:node:node-2", verb: "get", uri: ns + "secrets/password", record: "forbid no relationship found between node 'node-2' and this object"},
+		{name: "another node's secret", user: "system:node:node-2", verb: "get", uri: ns + "secrets/password",
+			record: "forbid no relationship found between node 'node-2' and this object"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			st := step{At: "11:00:00", User: "system:node:node-1", Groups: []string{"system:nodes", "system:authenticated"}, Verb: c.verb, URI: c.uri}
+			st := step{At: "11:00:00", User: "system:node:node-1", Groups: []string{"system:nodes", "system:authenticated"},
+				Verb: c.verb, URI: c.uri}
 			if c.user != "" {
 				st.User = c.user
 			}
@@ -141,33 +151,43 @@ func TestConformanceNode(t *testing.T) {
 func TestNodeBehind(t *testing.T) {
 	s := state.New("c")
 	pod := func(resourceVersion, node string) []byte {
-		return []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","uid":"u","resourceVersion":"` + resourceVersion + `"},` +
+		return []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","uid":"u","resourceVersion":"` +
+			resourceVersion + `"},` +
 			`"spec":{` + node + `"containers":[{"name":"c","envFrom":[{"secretRef":{"name":"password"}}]}]}}`)
 	}
-	snap := observe.Snapshot{Began: clock(t, "10:00:00"), Ended: clock(t, "10:00:00"), Kinds: kept.Resources(), Objects: []observe.Observation{
-		{Source: observe.SourceSnapshot, Resource: kept.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "10", Object: pod("10", "")},
-	}}
+	snap := observe.Snapshot{Began: clock(t, "10:00:00"), Ended: clock(t, "10:00:00"), Kinds: kept.Resources(),
+		Objects: []observe.Observation{
+			{Source: observe.SourceSnapshot, Resource: kept.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "10",
+				Object: pod("10", "")},
+		}}
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
 	s.Apply(
-		observe.Observation{Source: observe.SourceAudit, Resource: kept.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "11",
-			Object: pod("11", `"nodeName":"node-1",`), NotBefore: clock(t, "11:00:00"), NotAfter: clock(t, "11:00:00.020")},
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.Pods, Namespace: "default", Name: "p", UID: "u",
+			ResourceVersion: "11",
+			Object:          pod("11", `"nodeName":"node-1",`), NotBefore: clock(t, "11:00:00"), NotAfter: clock(t, "11:00:00.020")},
 		observe.Observation{Source: observe.SourceAudit, Resource: kept.Pods, Namespace: "default", Name: "p", UID: "u", Deleted: true,
 			NotBefore: clock(t, "11:30:00"), NotAfter: clock(t, "11:30:00.020")})
 	const (
 		no   = "forbid no relationship found between node 'node-1' and this object"
 		here = "the record agrees with the pods on the node at another moment of the request's window: "
-		lag  = "the record agrees with the pods on the node as they were up to 5s before, which the node authorizer had not seen change yet: "
+		lag  = "the record agrees with the pods on the node as they were up to 5s before, which the node authorizer had " +
+			"not seen change yet: "
 	)
 	for _, c := range []struct{ name, at, record, cause string }{
-		{"while it is being bound", "11:00:00.010", "allow", here + "there was a path to secrets/default/password, if the change that was under way when the request arrived had been made"},
-		{"just after it was bound", "11:00:00.035", no, here + "there was no path to secrets/default/password until 15.1ms before the request arrived"},
-		{"longer after it was bound", "11:00:00.420", no, lag + "there was no path to secrets/default/password until 400.1ms before the request arrived"},
-		{"just after it went", "11:30:00.024", "allow", here + "there was a path to secrets/default/password until 4.1ms before the request arrived"},
+		{"while it is being bound", "11:00:00.010", "allow", here + "there was a path to secrets/default/password, if the change that " +
+			"was under way when the request arrived had been made"},
+		{"just after it was bound", "11:00:00.035", no, here + "there was no path to secrets/default/password until 15.1ms before " +
+			"the request arrived"},
+		{"longer after it was bound", "11:00:00.420", no, lag + "there was no path to secrets/default/password until 400.1ms before " +
+			"the request arrived"},
+		{"just after it went", "11:30:00.024", "allow", here + "there was a path to secrets/default/password until 4.1ms before " +
+			"the request arrived"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			st := step{At: c.at, User: "system:node:node-1", Groups: []string{"system:nodes", "system:authenticated"}, Verb: "get", URI: "/api/v1/namespaces/default/secrets/password"}
+			st := step{At: c.at, User: "system:node:node-1", Groups: []string{"system:nodes", "system:authenticated"}, Verb: "get",
+				URI: "/api/v1/namespaces/default/secrets/password"}
 			st.Decision, st.Reason, _ = strings.Cut(c.record, " ")
 			v := New(Config{Version: "test", Lag: DefaultLag}).Replay(st.event(t), s)
 			if v.Outcome != verdict.OutcomeAmbiguous || v.Class != verdict.ClassRaced || v.Cause != c.cause {

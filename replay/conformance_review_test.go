@@ -39,7 +39,8 @@ func (r reviewer) ask(t *testing.T, resource, spec, status string) *verdict.Verd
 		group, kind = "authentication.k8s.io", "TokenReview"
 	}
 	e := &event.Event{
-		Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, AuditID: "a", Verb: "create", RequestURI: "/apis/" + group + "/v1/" + resource,
+		Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, AuditID: "a", Verb: "create", RequestURI: "/apis/" + group +
+			"/v1/" + resource,
 		User:           event.User{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}},
 		ResponseStatus: &event.Status{Code: 201}, RequestReceivedTimestamp: at, StageTimestamp: at,
 		RequestObject:  []byte(`{"kind":"` + kind + `","spec":` + spec + `}`),
@@ -67,19 +68,31 @@ func TestConformanceReviews(t *testing.T) {
 		contradiction                string
 	}{
 		{"63 refused, the missing roles in another order", "subjectaccessreviews", secrets,
-			says(false, `RBAC: [clusterrole.rbac.authorization.k8s.io "nope" not found, role.rbac.authorization.k8s.io "nope2" not found]`), verdict.OutcomeMatch, ""},
-		{"63 refused, one of the missing roles", "subjectaccessreviews", secrets, says(false, devsLack), verdict.OutcomeDrift, review.ContradictionAnswer},
-		{"allowed, for the reason RBAC gives", "subjectaccessreviews", pods(alice, "list"), says(true, alicePods), verdict.OutcomeMatch, ""},
-		{"allowed, for another reason", "subjectaccessreviews", pods(alice, "list"), says(true, erinEdges), verdict.OutcomeDrift, review.ContradictionAnswer},
-		{"allowed, and nothing allows it", "subjectaccessreviews", pods(alice, "delete"), says(true, alicePods), verdict.OutcomeDrift, review.ContradictionAnswer},
-		{"refused, and something allows it", "subjectaccessreviews", pods(alice, "list"), says(false, ""), verdict.OutcomeDrift, review.ContradictionAnswer},
-		{"a path", "subjectaccessreviews", `{"user":"erin","nonResourceAttributes":{"path":"/healthz","verb":"get"}}`, says(true, erinPaths), verdict.OutcomeMatch, ""},
-		{"of masters", "subjectaccessreviews", `{"user":"x","groups":["system:masters"],"resourceAttributes":{"verb":"*","resource":"*","group":"*"}}`, says(true, ""), verdict.OutcomeMatch, ""},
-		{"of a node: the authorizer of nodes answers", "subjectaccessreviews", `{"user":"system:node:n","groups":["system:nodes"],"resourceAttributes":{"verb":"list","resource":"nodes"}}`,
+			says(false, `RBAC: [clusterrole.rbac.authorization.k8s.io "nope" not found, role.rbac.authorization.k8s.io "nope2" not found]`),
+			verdict.OutcomeMatch, ""},
+		{"63 refused, one of the missing roles", "subjectaccessreviews", secrets, says(false, devsLack), verdict.OutcomeDrift,
+			review.ContradictionAnswer},
+		{"allowed, for the reason RBAC gives", "subjectaccessreviews", pods(alice, "list"), says(true, alicePods),
+			verdict.OutcomeMatch, ""},
+		{"allowed, for another reason", "subjectaccessreviews", pods(alice, "list"), says(true, erinEdges), verdict.OutcomeDrift,
+			review.ContradictionAnswer},
+		{"allowed, and nothing allows it", "subjectaccessreviews", pods(alice, "delete"), says(true, alicePods), verdict.OutcomeDrift,
+			review.ContradictionAnswer},
+		{"refused, and something allows it", "subjectaccessreviews", pods(alice, "list"), says(false, ""), verdict.OutcomeDrift,
+			review.ContradictionAnswer},
+		{"a path", "subjectaccessreviews", `{"user":"erin","nonResourceAttributes":{"path":"/healthz","verb":"get"}}`,
+			says(true, erinPaths), verdict.OutcomeMatch, ""},
+		{"of masters", "subjectaccessreviews", `{"user":"x","groups":["system:masters"],"resourceAttributes":{"verb":"*","resource":"*",` +
+			`"group":"*"}}`, says(true, ""), verdict.OutcomeMatch, ""},
+		{"of a node: the authorizer of nodes answers", "subjectaccessreviews",
+			`{"user":"system:node:n","groups":["system:nodes"],"resourceAttributes":{"verb":"list","resource":"nodes"}}`,
 			says(false, "node 'n' cannot read all nodes, only its own Node object"), verdict.OutcomeMatch, ""},
-		{"of oneself", "selfsubjectaccessreviews", `{"resourceAttributes":{"verb":"delete","resource":"nodes"}}`, says(true, ""), verdict.OutcomeMatch, ""},
-		{"in a namespace", "namespaces/default/localsubjectaccessreviews", pods(alice, "list"), says(true, alicePods), verdict.OutcomeMatch, ""},
-		{"the authorizer failed, and nobody has said which there are", "subjectaccessreviews", pods(alice, "list"), `{"allowed":false,"evaluationError":"webhook"}`, verdict.OutcomeMatch, ""},
+		{"of oneself", "selfsubjectaccessreviews", `{"resourceAttributes":{"verb":"delete","resource":"nodes"}}`, says(true, ""),
+			verdict.OutcomeMatch, ""},
+		{"in a namespace", "namespaces/default/localsubjectaccessreviews", pods(alice, "list"), says(true, alicePods),
+			verdict.OutcomeMatch, ""},
+		{"the authorizer failed, and nobody has said which there are", "subjectaccessreviews", pods(alice, "list"),
+			`{"allowed":false,"evaluationError":"webhook"}`, verdict.OutcomeMatch, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := r.ask(t, c.resource, c.spec, c.status)
@@ -107,8 +120,11 @@ func TestConformanceTokenReviews(t *testing.T) {
 		contradiction bool
 	}{
 		{"64 a bad token", `{"error":"invalid bearer token"}`, verdict.OutcomeNotJudged, false},
-		{"a user as an apiserver makes one", `{"authenticated":true,"user":{"username":"alice","groups":["devs","system:authenticated"]}}`, verdict.OutcomeMatch, false},
-		{"a service account with other groups than its own", `{"authenticated":true,"user":{"username":"system:serviceaccount:a:b","uid":"u","groups":["system:authenticated"],"extra":{"authentication.kubernetes.io/credential-id":["JTI=1"]}}}`, verdict.OutcomeDrift, true},
+		{"a user as an apiserver makes one", `{"authenticated":true,"user":{"username":"alice","groups":["devs","system:authenticated"]}}`,
+			verdict.OutcomeMatch, false},
+		{"a service account with other groups than its own", `{"authenticated":true,"user":{"username":"system:serviceaccount:a:b",` +
+			`"uid":"u","groups":["system:authenticated"],"extra":{"authentication.kubernetes.io/credential-id":["JTI=1"]}}}`,
+			verdict.OutcomeDrift, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := r.ask(t, "tokenreviews", `{}`, c.status)
@@ -123,8 +139,10 @@ func TestConformanceTokenReviews(t *testing.T) {
 func TestReviewWithoutBodies(t *testing.T) {
 	r := newReviewer(t)
 	at := clock(t, "11:00:00")
-	e := &event.Event{Level: event.LevelMetadata, Stage: event.StageResponseComplete, Verb: "create", RequestURI: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-		User: event.User{Username: "admin", Groups: []string{"system:masters"}}, ResponseStatus: &event.Status{Code: 201}, RequestReceivedTimestamp: at, StageTimestamp: at}
+	e := &event.Event{Level: event.LevelMetadata, Stage: event.StageResponseComplete, Verb: "create",
+		RequestURI: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+		User:       event.User{Username: "admin", Groups: []string{"system:masters"}}, ResponseStatus: &event.Status{Code: 201},
+		RequestReceivedTimestamp: at, StageTimestamp: at}
 	if v := New(Config{}).Replay(e, r.state); v.Review != nil {
 		t.Errorf("a review was judged: %+v", v.Review)
 	}

@@ -20,20 +20,27 @@ func TestDecideAt(t *testing.T) {
 	snap := observe.Snapshot{Began: clock(0), Ended: clock(0), Since: clock(0), Kinds: kept.Resources()}
 	add := func(resource, name, rest string) {
 		n := len(snap.Objects) + 1
-		snap.Objects = append(snap.Objects, observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Name: name, UID: fmt.Sprint("u", n), ResourceVersion: fmt.Sprint(n),
-			Object:    []byte(fmt.Sprintf(`{"metadata":{"name":%q,"uid":"u%d","resourceVersion":"%d","creationTimestamp":"2026-03-01T09:00:00Z"},%s}`, name, n, n, rest)),
+		snap.Objects = append(snap.Objects, observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Name: name,
+			UID: fmt.Sprint("u", n), ResourceVersion: fmt.Sprint(n),
+			Object: []byte(fmt.Sprintf(`{"metadata":{"name":%q,"uid":"u%d","resourceVersion":"%d",`+
+				`"creationTimestamp":"2026-03-01T09:00:00Z"},%s}`, name, n, n, rest)),
 			NotBefore: clock(0), NotAfter: clock(0)})
 	}
-	add(kept.ClusterRoles, "reader", `"rules":[{"verbs":["list"],"apiGroups":[""],"resources":["pods"]},{"verbs":["impersonate"],"apiGroups":[""],"resources":["users"]}]`)
-	add(kept.ClusterRoleBindings, "ann", `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]`)
+	add(kept.ClusterRoles, "reader", `"rules":[{"verbs":["list"],"apiGroups":[""],"resources":["pods"]},{"verbs":["impersonate"],`+
+		`"apiGroups":[""],"resources":["users"]}]`)
+	add(kept.ClusterRoleBindings, "ann", `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},`+
+		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]`)
 	if _, err := st.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
-	st.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann", UID: "u2", Deleted: true, NotBefore: clock(10), NotAfter: clock(10)})
+	st.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann", UID: "u2", Deleted: true,
+		NotBefore: clock(10), NotAfter: clock(10)})
 
-	list := &event.Event{Level: event.LevelMetadata, Stage: event.StageResponseComplete, AuditID: "a", RequestURI: "/api/v1/pods", Verb: "list",
-		User: event.User{Username: "ann", Groups: []string{"system:authenticated"}}, RequestReceivedTimestamp: clock(5), StageTimestamp: clock(5),
-		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "forbid"}}} // what it records is not looked at
+	list := &event.Event{Level: event.LevelMetadata, Stage: event.StageResponseComplete, AuditID: "a",
+		RequestURI: "/api/v1/pods", Verb: "list",
+		User: event.User{Username: "ann", Groups: []string{"system:authenticated"}}, RequestReceivedTimestamp: clock(5),
+		StageTimestamp: clock(5),
+		Annotations:    event.Pairs{{Key: event.AnnotationDecision, Value: "forbid"}}} // what it records is not looked at
 	acting := *list
 	acting.ImpersonatedUser = &event.User{Username: "bob", Groups: []string{"system:authenticated"}}
 	eng := New(Config{})
@@ -56,10 +63,12 @@ func TestDecideAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := eng.DecideAt(c.e, c.state, clock(c.minute))
-			if v.Replayed != c.want || len(v.Grants) != c.grants || (len(v.Missing) > 0) != c.lacks || v.Recorded != verdict.DecisionNone || v.Attributes.Resource != "pods" {
+			if v.Replayed != c.want || len(v.Grants) != c.grants || (len(v.Missing) > 0) != c.lacks || v.Recorded != verdict.DecisionNone ||
+				v.Attributes.Resource != "pods" {
 				t.Errorf("%s by %s, grants %v, missing %v, recorded %s", v.Replayed, v.Authorizer, v.Grants, v.Missing, v.Recorded)
 			}
-			if c.e.ImpersonatedUser != nil && v.Impersonation.Replayed != c.acting || c.e.ImpersonatedUser == nil && v.Impersonation != nil {
+			if c.e.ImpersonatedUser != nil && v.Impersonation.Replayed != c.acting || c.e.ImpersonatedUser == nil &&
+				v.Impersonation != nil {
 				t.Errorf("impersonation %+v, want %s", v.Impersonation, c.acting)
 			}
 		})

@@ -28,9 +28,11 @@ func (t *trial) unmodelled(rec *record) bool {
 	v := t.v
 	v.Outcome, v.Class = verdict.OutcomeIndeterminate, verdict.ClassAuthorizer
 	v.Missing = []string{"not-evaluable:authorizer (the apiserver's configuration names it: --apiserver-config)"}
-	v.Cause = "the recorded " + rec.decision.String() + " gives the reason " + strconv.Quote(verdict.Clip(rec.reason)) + ", which no built-in authorizer writes"
+	v.Cause = "the recorded " + rec.decision.String() + " gives the reason " + strconv.Quote(verdict.Clip(rec.reason)) +
+		", which no built-in authorizer writes"
 	if !t.base.chain.Assumed() {
-		v.Missing[0] = "not-evaluable:authorizer (the configuration that was given names none but " + strings.Join(t.base.chain.Names()[1:], ", ") + ")"
+		v.Missing[0] = "not-evaluable:authorizer (the configuration that was given names none but " + strings.Join(t.base.chain.Names()[1:],
+			", ") + ")"
 	}
 	return true
 }

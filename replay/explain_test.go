@@ -26,8 +26,11 @@ func scenarioState(t *testing.T) *state.State {
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
-	s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "late", UID: "late", ResourceVersion: "900", Created: true,
-		Object:    []byte(`{"metadata":{"name":"late","uid":"late","resourceVersion":"900","creationTimestamp":"2026-05-04T11:00:00Z"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"podread"},"subjects":[{"kind":"User","name":"zoe"}]}`),
+	s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "late", UID: "late",
+		ResourceVersion: "900", Created: true,
+		Object: []byte(`{"metadata":{"name":"late","uid":"late","resourceVersion":"900","creationTimestamp":"2026-05-04T11:00:00Z"},` +
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"podread"},` +
+			`"subjects":[{"kind":"User","name":"zoe"}]}`),
 		NotBefore: clock(t, "11:00:00.01"), NotAfter: clock(t, "11:00:00.02")})
 	return s
 }
@@ -36,7 +39,8 @@ func TestExplainDeny(t *testing.T) {
 	s := scenarioState(t)
 	st := step{At: "11:00:00", User: "erin", Verb: "delete", URI: "/api/v1/namespaces/default/endpoints/x", Decision: "allow"}
 	d := New(Config{}).ExplainDeny(st.event(t), s, clock(t, "11:30:00"), 3)
-	if d.Verdict.Replayed != verdict.DecisionForbid || d.Verdict.Recorded != verdict.DecisionNone || len(d.Chain) != 3 || d.Chain[2].RBAC == nil {
+	if d.Verdict.Replayed != verdict.DecisionForbid || d.Verdict.Recorded != verdict.DecisionNone || len(d.Chain) != 3 ||
+		d.Chain[2].RBAC == nil {
 		t.Fatalf("%s, chain %+v", d.Verdict.Replayed, d.Chain)
 	}
 	if almost := d.Chain[2].RBAC.Almost; len(almost) == 0 || almost[0].Lack.String() != "verb" || almost[0].Binding() != "edges" {
@@ -55,7 +59,8 @@ func TestPolicyUsed(t *testing.T) {
 		st := step{At: clockTime, User: "erin", Verb: "get", URI: "/api/v1/namespaces/default/endpoints/x"}
 		return eng.PolicyUsed(st.event(t), s)
 	}
-	if p := at("11:00:00"); len(p.Changes) != 0 || !p.Newest.Before(clock(t, "11:00:00")) || p.To.Sub(p.From) != DefaultLag+5*time.Millisecond {
+	if p := at("11:00:00"); len(p.Changes) != 0 || !p.Newest.Before(clock(t, "11:00:00")) ||
+		p.To.Sub(p.From) != DefaultLag+5*time.Millisecond {
 		t.Errorf("before the change: %+v", p)
 	}
 	for _, when := range []string{"11:00:00.01", "11:00:00.1"} {

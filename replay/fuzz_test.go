@@ -22,9 +22,18 @@ import (
 // event does not change the decision.
 func FuzzReplay(f *testing.F) {
 	for _, raw := range []string{
-		`{"verb":"list","requestURI":"/api/v1/pods","user":{"username":"alice","groups":["devs"]},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to Group \"devs\""},"requestReceivedTimestamp":"2026-05-04T11:00:00.000000Z","stageTimestamp":"2026-05-04T11:00:01.000000Z","stage":"ResponseComplete","responseStatus":{"code":200}}`,
-		`{"verb":"get","requestURI":"/api/v1/nodes/x","user":{"username":"system:node:n","groups":["system:nodes"]},"annotations":{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":"RBAC: [a, b]"},"stage":"ResponseStarted"}`,
-		`{"verb":"create","requestURI":"/api/v1/namespaces/x/pods","user":{"username":"sue"},"impersonatedUser":{"username":"system:serviceaccount:a:b","uid":"u","groups":["system:masters"],"extra":{"k":["v","w"]}},"authenticationMetadata":{"impersonationConstraint":"impersonate:user-info"},"annotations":{"authorization.k8s.io/decision":"allow"},"responseStatus":{"code":403,"message":"pods \"x\" is forbidden: [node \"a\""}}`,
+		`{"verb":"list","requestURI":"/api/v1/pods","user":{"username":"alice","groups":["devs"]},` +
+			`"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding ` +
+			`\"b\" of ClusterRole \"r\" to Group \"devs\""},"requestReceivedTimestamp":"2026-05-04T11:00:00.000000Z",` +
+			`"stageTimestamp":"2026-05-04T11:00:01.000000Z","stage":"ResponseComplete","responseStatus":{"code":200}}`,
+		`{"verb":"get","requestURI":"/api/v1/nodes/x","user":{"username":"system:node:n","groups":["system:nodes"]},` +
+			`"annotations":{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":"RBAC: [a, ` +
+			`b]"},"stage":"ResponseStarted"}`,
+		`{"verb":"create","requestURI":"/api/v1/namespaces/x/pods","user":{"username":"sue"},` +
+			`"impersonatedUser":{"username":"system:serviceaccount:a:b","uid":"u","groups":["system:masters"],"extra":{"k":["v","w"]}},` +
+			`"authenticationMetadata":{"impersonationConstraint":"impersonate:user-info"},` +
+			`"annotations":{"authorization.k8s.io/decision":"allow"},"responseStatus":{"code":403,"message":"pods \"x\" is ` +
+			`forbidden: [node \"a\""}}`,
 		`{"verb":"watch","requestURI":"/api/v1/watch","user":{"username":"system:serviceaccount::"}}`,
 	} {
 		f.Add([]byte(raw))
@@ -32,10 +41,13 @@ func FuzzReplay(f *testing.F) {
 	s := state.New("fuzz")
 	snap := observe.Snapshot{Kinds: kept.Resources(), Began: time.Unix(0, 0), Ended: time.Unix(0, 0)}
 	for _, o := range []any{
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "1", ResourceVersion: "1"},
+		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "1",
+			ResourceVersion: "1"},
 			Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"list", "impersonate"}}}},
-		&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "2", ResourceVersion: "2"},
-			RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "devs"}, {Kind: "User", Name: "sue"}}},
+		&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "2",
+			ResourceVersion: "2"},
+			RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "devs"},
+				{Kind: "User", Name: "sue"}}},
 	} {
 		raw, err := json.Marshal(o)
 		if err != nil {
@@ -56,8 +68,10 @@ func FuzzReplay(f *testing.F) {
 	configured := &config.APIServer{Digest: "fuzz"}
 	configured.Authorization.Authorizers = []config.Authorizer{
 		{Type: config.AlwaysDeny, Name: "alwaysdeny"}, {Type: config.Node, Name: "node"},
-		{Type: config.Webhook, Name: "guard", Webhook: &config.WebhookOptions{FailurePolicy: "Deny", MatchConditions: []string{`request.resourceAttributes.namespace == "x"`, `request.user != "sue"`}}},
-		{Type: config.ABAC, Name: "abac", Policy: &config.Policy{Lines: []config.PolicyLine{{Line: 1, User: "alice", Readonly: true, NonResourcePath: "*", Resource: "*"}}}},
+		{Type: config.Webhook, Name: "guard", Webhook: &config.WebhookOptions{FailurePolicy: "Deny",
+			MatchConditions: []string{`request.resourceAttributes.namespace == "x"`, `request.user != "sue"`}}},
+		{Type: config.ABAC, Name: "abac", Policy: &config.Policy{Lines: []config.PolicyLine{{Line: 1, User: "alice", Readonly: true,
+			NonResourcePath: "*", Resource: "*"}}}},
 		{Type: config.RBAC, Name: "rbac"},
 	}
 	history := &config.History{}
@@ -91,7 +105,8 @@ func FuzzReplay(f *testing.F) {
 			stripped := *e
 			stripped.Annotations, stripped.ResponseStatus = nil, nil
 			w := eng.Replay(&stripped, s)
-			if w.Replayed != v.Replayed || w.Authorizer != v.Authorizer || len(w.Grants) != len(v.Grants) || !slices.Equal(w.Chain, v.Chain) {
+			if w.Replayed != v.Replayed || w.Authorizer != v.Authorizer || len(w.Grants) != len(v.Grants) || !slices.Equal(w.Chain,
+				v.Chain) {
 				t.Fatalf("with the record %s by %s, without %s by %s", v.Replayed, v.Authorizer, w.Replayed, w.Authorizer)
 			}
 		}

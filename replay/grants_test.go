@@ -18,12 +18,15 @@ func TestGrantMemory(t *testing.T) {
 	var changes []rbacindex.Change
 	add := func(k rbacindex.Key, o any) { changes = append(changes, rbacindex.Change{Key: k, Object: o}) }
 	add(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "r"}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"},
-		Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}}, {Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"*"}}}})
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}},
+			{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"*"}}}})
 	const subjects = grantPlaces + 200
 	for i := range subjects {
 		for _, name := range []string{fmt.Sprint("own", i), fmt.Sprint("shared", i%7, "-", i)} {
-			add(rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-				RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: fmt.Sprint("u", i)}}})
+			add(rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name},
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+					RoleRef:  rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"},
+					Subjects: []rbacv1.Subject{{Kind: "User", Name: fmt.Sprint("u", i)}}})
 		}
 	}
 	s, err := rbacindex.Empty().Apply(changes...)
@@ -34,7 +37,8 @@ func TestGrantMemory(t *testing.T) {
 	for range 2 {
 		for i := range subjects {
 			for _, verb := range []string{"get", "list"} {
-				res := s.Authorize(&rbacindex.Attributes{User: fmt.Sprint("u", i), Verb: verb, ResourceRequest: true, Resource: "nodes"}, nil)
+				res := s.Authorize(&rbacindex.Attributes{User: fmt.Sprint("u", i), Verb: verb, ResourceRequest: true, Resource: "nodes"},
+					nil)
 				got, want := m.worded(res.Grants, bufs), bufs.detach(nil, res.Grants)
 				if len(want) != 2 || !reflect.DeepEqual(got, want) {
 					t.Fatalf("u%d %s: %v, want %v", i, verb, got, want)
@@ -54,9 +58,11 @@ func TestGrantMemory(t *testing.T) {
 // far as there is room; what is listed is worded as ever.
 func TestGrantsListed(t *testing.T) {
 	policy := func(n, long int) *rbacindex.Snapshot {
-		objects := []any{&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"nodes"}}}}}
+		objects := []any{&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"},
+			APIGroups: []string{""}, Resources: []string{"nodes"}}}}}
 		for i := range n {
-			objects = append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%05d%s", i, strings.Repeat("x", long))},
+			objects = append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%05d%s", i,
+				strings.Repeat("x", long))},
 				RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "u"}}})
 		}
 		s, err := rbacindex.New(objects...)
@@ -65,8 +71,10 @@ func TestGrantsListed(t *testing.T) {
 		}
 		return s
 	}
-	for _, c := range []struct{ bindings, long, want int }{{1, 0, 1}, {mostGrants, 0, mostGrants}, {10_000, 0, mostGrants}, {100, 10_000, 6}, {3, 1 << 20, 1}} {
-		res := policy(c.bindings, c.long).Authorize(&rbacindex.Attributes{User: "u", Verb: "get", ResourceRequest: true, Resource: "nodes"}, nil)
+	for _, c := range []struct{ bindings, long, want int }{{1, 0, 1}, {mostGrants, 0, mostGrants}, {10_000, 0, mostGrants},
+		{100, 10_000, 6}, {3, 1 << 20, 1}} {
+		res := policy(c.bindings, c.long).Authorize(&rbacindex.Attributes{User: "u", Verb: "get", ResourceRequest: true, Resource: "nodes"},
+			nil)
 		got := newGrantMemory().worded(res.Grants, &buffers{})
 		if len(res.Grants) != c.bindings || len(got) != c.want {
 			t.Fatalf("%+v: %d of %d grants are listed", c, len(got), len(res.Grants))

@@ -41,7 +41,8 @@ func (t *trial) version() {
 		return
 	}
 	if _, speaks := t.asked(t.in.cfg, t.base.At); t.differs(speaks, minor) {
-		t.v.AddContradiction(authz.ContradictionVersion, "the apiserver says it is "+strconv.Quote(verdict.Clip(version))+"; given is "+releaseName(t.given(speaks)))
+		t.v.AddContradiction(authz.ContradictionVersion, "the apiserver says it is "+strconv.Quote(verdict.Clip(version))+"; given is "+
+			releaseName(t.given(speaks)))
 	}
 }
 
@@ -70,5 +71,6 @@ func (t *trial) evaluateIdentity(e *event.Event) authn.Result {
 
 // objectRefEvidence quotes an objectRef.
 func objectRefEvidence(ref *event.ObjectRef) string {
-	return "objectRef names " + strconv.Quote(ref.Resource+"/"+ref.Subresource+"."+ref.APIGroup) + " " + strconv.Quote(ref.Namespace+"/"+ref.Name)
+	return "objectRef names " + strconv.Quote(ref.Resource+"/"+ref.Subresource+"."+ref.APIGroup) + " " +
+		strconv.Quote(ref.Namespace+"/"+ref.Name)
 }

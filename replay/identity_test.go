@@ -38,7 +38,8 @@ type cluster struct {
 func born(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, s: state.New("test"), rv: 100}
-	c.write(-time.Hour, "create", "/api/v1/namespaces", 201, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"ks",RV}}`, "")
+	c.write(-time.Hour, "create", "/api/v1/namespaces", 201, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system",`+
+		`"uid":"ks",RV}}`, "")
 	return c
 }
 
@@ -50,7 +51,10 @@ func (c *cluster) write(after time.Duration, verb, uri string, code int, object,
 		object = `,"responseObject":` + strings.ReplaceAll(object, "RV", fmt.Sprintf(`"resourceVersion":"%d"`, c.rv))
 	}
 	when := func(d time.Duration) string { return noon.Add(d).Format("2006-01-02T15:04:05.000000Z") }
-	line := fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"w%d","stage":"ResponseComplete","requestURI":%q,"verb":%q,"user":{"username":"admin","groups":["system:authenticated"]},"sourceIPs":["192.0.2.1"],"responseStatus":{"metadata":{},"code":%d}%s,"requestReceivedTimestamp":%q,"stageTimestamp":%q,"annotations":{%s}}`,
+	line := fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"w%d",`+
+		`"stage":"ResponseComplete","requestURI":%q,"verb":%q,"user":{"username":"admin","groups":["system:authenticated"]},`+
+		`"sourceIPs":["192.0.2.1"],"responseStatus":{"metadata":{},"code":%d}%s,"requestReceivedTimestamp":%q,"stageTimestamp":%q,`+
+		`"annotations":{%s}}`,
 		c.rv, uri, verb, code, object, when(after), when(after+time.Millisecond), annotations)
 	e, err := event.Decode([]byte(line))
 	if err != nil {
@@ -64,24 +68,30 @@ func (c *cluster) write(after time.Duration, verb, uri string, code int, object,
 }
 
 func (c *cluster) account(after time.Duration, uid string) {
-	c.write(after, "create", "/api/v1/namespaces/shop/serviceaccounts", 201, `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"api","namespace":"shop","uid":"`+uid+`",RV}}`, "")
+	c.write(after, "create", "/api/v1/namespaces/shop/serviceaccounts", 201,
+		`{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"api","namespace":"shop","uid":"`+uid+`",RV}}`, "")
 }
 
 func (c *cluster) accountGone(after time.Duration, uid string) {
-	c.write(after, "delete", "/api/v1/namespaces/shop/serviceaccounts/api", 200, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"api","kind":"serviceaccounts","uid":"`+uid+`"}}`, "")
+	c.write(after, "delete", "/api/v1/namespaces/shop/serviceaccounts/api", 200,
+		`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"api","kind":"serviceaccounts","uid":"`+uid+
+			`"}}`, "")
 }
 
 func (c *cluster) token(after time.Duration) {
-	c.write(after, "create", "/api/v1/namespaces/shop/serviceaccounts/api/token", 201, "", `"authentication.kubernetes.io/issued-credential-id":"`+issuedID+`"`)
+	c.write(after, "create", "/api/v1/namespaces/shop/serviceaccounts/api/token", 201, "",
+		`"authentication.kubernetes.io/issued-credential-id":"`+issuedID+`"`)
 }
 
 func podObject(more string) string {
-	return `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"api-0","namespace":"shop","uid":"` + podUID + `",RV` + more + `},"spec":{"serviceAccountName":"api","nodeName":"n1"},"status":{}}`
+	return `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"api-0","namespace":"shop","uid":"` + podUID + `",RV` + more +
+		`},"spec":{"serviceAccountName":"api","nodeName":"n1"},"status":{}}`
 }
 
 // pod makes node, account, token and a running pod.
 func (c *cluster) pod() {
-	c.write(-50*time.Minute, "create", "/api/v1/nodes", 201, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1","uid":"`+nodeUID+`",RV}}`, "")
+	c.write(-50*time.Minute, "create", "/api/v1/nodes", 201, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1","uid":"`+
+		nodeUID+`",RV}}`, "")
 	c.account(-49*time.Minute, oldUID)
 	c.write(-48*time.Minute, "create", "/api/v1/namespaces/shop/pods", 201, podObject(""), "")
 	c.token(-47 * time.Minute)
@@ -90,9 +100,11 @@ func (c *cluster) pod() {
 // request is an event received at noon.
 func request(u event.User) *event.Event {
 	return &event.Event{
-		Level: event.LevelMetadata, AuditID: "id", Verb: "get", RequestURI: "/api/v1/namespaces/shop/configmaps/c", Stage: event.StageResponseComplete, User: u,
+		Level: event.LevelMetadata, AuditID: "id", Verb: "get", RequestURI: "/api/v1/namespaces/shop/configmaps/c",
+		Stage: event.StageResponseComplete, User: u,
 		SourceIPs: []string{"192.0.2.7"}, RequestReceivedTimestamp: noon, StageTimestamp: noon.Add(time.Millisecond),
-		ResponseStatus: &event.Status{Code: 200}, Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"}, {Key: event.AnnotationReason}},
+		ResponseStatus: &event.Status{Code: 200}, Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"},
+			{Key: event.AnnotationReason}},
 	}
 }
 
@@ -104,18 +116,22 @@ func extraOf(kv ...string) (x event.Extra) {
 }
 
 func accountUser(uid string, kv ...string) event.User {
-	return event.User{Username: "system:serviceaccount:shop:api", UID: uid, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}, Extra: extraOf(kv...)}
+	return event.User{Username: "system:serviceaccount:shop:api", UID: uid, Groups: []string{"system:serviceaccounts",
+		"system:serviceaccounts:shop", "system:authenticated"}, Extra: extraOf(kv...)}
 }
 
 func podUser() event.User {
-	return accountUser(oldUID, event.ExtraCredentialID, issuedID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID, event.ExtraPodName, "api-0", event.ExtraPodUID, podUID)
+	return accountUser(oldUID, event.ExtraCredentialID, issuedID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID,
+		event.ExtraPodName, "api-0", event.ExtraPodUID, podUID)
 }
 
 // apiserver is the configuration of a current server; change may be nil.
 func apiserver(change func(*config.Authentication)) *config.APIServer {
 	cfg := &config.APIServer{Digest: "test", Minor: 36, Authentication: config.Authentication{
-		Anonymous: config.Anonymous{Enabled: true}, ClientCA: true, Bootstrap: true, ServiceAccount: config.ServiceAccount{Enabled: true, Lookup: true},
-	}, Authorization: config.Authorization{Authorizers: []config.Authorizer{{Type: config.Node, Name: "node"}, {Type: config.RBAC, Name: "rbac"}}}}
+		Anonymous: config.Anonymous{Enabled: true}, ClientCA: true, Bootstrap: true,
+		ServiceAccount: config.ServiceAccount{Enabled: true, Lookup: true},
+	}, Authorization: config.Authorization{Authorizers: []config.Authorizer{{Type: config.Node, Name: "node"},
+		{Type: config.RBAC, Name: "rbac"}}}}
 	if change != nil {
 		change(&cfg.Authentication)
 	}
@@ -153,15 +169,19 @@ func TestIdentityConformance(t *testing.T) {
 	once := event.User{Username: "root", Groups: []string{"system:authenticated", "wheel"}}
 	fromFile := event.User{Username: "system:serviceaccount:shop:api", UID: "u5", Groups: []string{"system:authenticated"}}
 	legacy := request(accountUser(oldUID))
-	legacy.Annotations = event.Pairs{{Key: authn.AnnotationLegacyToken, Value: "system:serviceaccount:shop:api"}, {Key: authn.AnnotationLegacyManual, Value: "old"}}
+	legacy.Annotations = event.Pairs{{Key: authn.AnnotationLegacyToken, Value: "system:serviceaccount:shop:api"},
+		{Key: authn.AnnotationLegacyManual, Value: "old"}}
 	impersonating := func(u event.User) *event.Event {
-		e := request(event.User{Username: "carol", Groups: []string{"ops", "system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)})
+		e := request(event.User{Username: "carol", Groups: []string{"ops", "system:authenticated"},
+			Extra: extraOf(event.ExtraCredentialID, certID)})
 		e.ImpersonatedUser = &u
 		return e
 	}
-	review := request(event.User{Username: "alice", Groups: []string{"system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)})
+	review := request(event.User{Username: "alice", Groups: []string{"system:authenticated"},
+		Extra: extraOf(event.ExtraCredentialID, certID)})
 	review.Verb, review.RequestURI = "create", "/apis/authentication.k8s.io/v1/tokenreviews"
-	review.ResponseObject = []byte(`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"user":{},"error":"invalid bearer token"}}`)
+	review.ResponseObject = []byte(`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"user":{},` +
+		`"error":"invalid bearer token"}}`)
 	agent := request(podUser())
 	agent.UserAgent = strings.Repeat("a", 1024) + "...TRUNCATED"
 
@@ -176,71 +196,113 @@ func TestIdentityConformance(t *testing.T) {
 		class      string
 	}{
 		{name: "case 18: bad bearer", cfg: apiserver(nil), event: refused("Unauthorized"), class: verdict.ClassUnauthenticated},
-		{name: "case 19: bad bearer, answered in text", cfg: apiserver(nil), event: refused("Authentication failed, attempted: bearer"), class: verdict.ClassUnauthenticated},
+		{name: "case 19: bad bearer, answered in text", cfg: apiserver(nil), event: refused("Authentication failed, attempted: bearer"),
+			class: verdict.ClassUnauthenticated},
 		{name: "case 20: no credential", cfg: apiserver(nil), event: request(anonymous), explained: []string{authn.ByAnonymous}},
-		{name: "case 21: a Basic header nobody looks at", cfg: apiserver(nil), event: request(anonymous), explained: []string{authn.ByAnonymous}},
-		{name: "case 22: certificate of an unknown CA", cfg: apiserver(nil), event: refused("Unauthorized"), class: verdict.ClassUnauthenticated},
-		{name: "case 23: certificate, beside a bad bearer", cfg: apiserver(nil), event: request(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)}),
+		{name: "case 21: a Basic header nobody looks at", cfg: apiserver(nil), event: request(anonymous),
+			explained: []string{authn.ByAnonymous}},
+		{name: "case 22: certificate of an unknown CA", cfg: apiserver(nil), event: refused("Unauthorized"),
+			class: verdict.ClassUnauthenticated},
+		{name: "case 23: certificate, beside a bad bearer", cfg: apiserver(nil),
+			event: request(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"},
+				Extra: extraOf(event.ExtraCredentialID, certID)}),
 			explained: []string{authn.ByX509}, credential: certID},
-		{name: "case 24: anonymous where it is let in", cfg: limited, event: path(request(anonymous), "/livez"), explained: []string{authn.ByAnonymous}},
-		{name: "case 24: anonymous one slash further", cfg: limited, event: path(request(anonymous), "/livez/"), identity: []string{authn.ContradictionAnonymousPath}},
-		{name: "case 24: refused one slash further", cfg: limited, event: path(refused("Authentication failed, no credentials provided"), "/livez/"), class: verdict.ClassUnauthenticated},
-		{name: "case 25: system:authenticated is not added twice", cfg: apiserver(tokenFile(config.StaticUser{Name: "root", Groups: []string{"system:authenticated", "wheel"}})), event: request(once), explained: []string{authn.ByTokenFile}},
-		{name: "case 25: twice on a current server", cfg: apiserver(tokenFile(config.StaticUser{Name: "root", Groups: []string{"system:authenticated", "wheel"}})), event: request(twice),
+		{name: "case 24: anonymous where it is let in", cfg: limited, event: path(request(anonymous), "/livez"),
+			explained: []string{authn.ByAnonymous}},
+		{name: "case 24: anonymous one slash further", cfg: limited, event: path(request(anonymous), "/livez/"),
+			identity: []string{authn.ContradictionAnonymousPath}},
+		{name: "case 24: refused one slash further", cfg: limited, event: path(refused("Authentication failed, no credentials provided"),
+			"/livez/"), class: verdict.ClassUnauthenticated},
+		{name: "case 25: system:authenticated is not added twice",
+			cfg:   apiserver(tokenFile(config.StaticUser{Name: "root", Groups: []string{"system:authenticated", "wheel"}})),
+			event: request(once), explained: []string{authn.ByTokenFile}},
+		{name: "case 25: twice on a current server",
+			cfg:      apiserver(tokenFile(config.StaticUser{Name: "root", Groups: []string{"system:authenticated", "wheel"}})),
+			event:    request(twice),
 			identity: []string{authn.ContradictionGroupDuplicate, authn.ContradictionStaticGroups, authn.ContradictionUnattributed}},
-		{name: "case 25: twice on 1.5", cfg: &config.APIServer{Digest: "15", Minor: 5, Authentication: config.Authentication{TokenFile: &config.StaticUsers{Users: []config.StaticUser{{Name: "root", Groups: []string{"system:authenticated", "wheel"}}}}}},
+		{name: "case 25: twice on 1.5", cfg: &config.APIServer{Digest: "15", Minor: 5,
+			Authentication: config.Authentication{TokenFile: &config.StaticUsers{Users: []config.StaticUser{{Name: "root",
+				Groups: []string{"system:authenticated", "wheel"}}}}}},
 			event: request(twice), explained: []string{authn.ByTokenFile}},
-		{name: "case 26: a service account's name by the token file", cfg: apiserver(tokenFile(config.StaticUser{Name: "system:serviceaccount:shop:api", UID: "u5"})),
+		{name: "case 26: a service account's name by the token file",
+			cfg:   apiserver(tokenFile(config.StaticUser{Name: "system:serviceaccount:shop:api", UID: "u5"})),
 			state: func(c *cluster) { c.account(-time.Minute*30, oldUID) }, event: request(fromFile),
-			explained: []string{authn.ByTokenFile}, identity: []string{authn.ContradictionSAGroups, authn.ContradictionSANoCredential, authn.ContradictionSAUID}},
+			explained: []string{authn.ByTokenFile}, identity: []string{authn.ContradictionSAGroups, authn.ContradictionSANoCredential,
+				authn.ContradictionSAUID}},
 		{name: "case 27: the old uid five seconds after", cfg: apiserver(nil), state: func(c *cluster) {
 			c.account(-30*time.Minute, oldUID)
 			c.token(-29 * time.Minute)
 			c.accountGone(-6*time.Second, oldUID)
 			c.account(-5*time.Second, newUID)
-		}, event: request(accountUser(oldUID, event.ExtraCredentialID, issuedID)), explained: []string{authn.ByBoundToken}, credential: issuedID},
+		}, event: request(accountUser(oldUID, event.ExtraCredentialID, issuedID)), explained: []string{authn.ByBoundToken},
+			credential: issuedID},
 		{name: "case 27: the old uid two minutes after", cfg: apiserver(nil), state: func(c *cluster) {
 			c.account(-30*time.Minute, oldUID)
 			c.token(-29 * time.Minute)
 			c.accountGone(-121*time.Second, oldUID)
 			c.account(-120*time.Second, newUID)
-		}, event: request(accountUser(oldUID, event.ExtraCredentialID, issuedID)), credential: issuedID, identity: []string{authn.ContradictionSAUID, authn.ContradictionUnattributed}},
-		{name: "case 28: the pod is there", cfg: apiserver(nil), state: (*cluster).pod, event: request(podUser()), explained: []string{authn.ByBoundToken}, credential: issuedID},
+		}, event: request(accountUser(oldUID, event.ExtraCredentialID, issuedID)), credential: issuedID,
+			identity: []string{authn.ContradictionSAUID, authn.ContradictionUnattributed}},
+		{name: "case 28: the pod is there", cfg: apiserver(nil), state: (*cluster).pod, event: request(podUser()),
+			explained: []string{authn.ByBoundToken}, credential: issuedID},
 		{name: "case 28: thirty seconds past its end", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
-			c.write(-time.Minute, "delete", "/api/v1/namespaces/shop/pods/api-0", 200, podObject(`,"deletionTimestamp":"2026-03-01T11:59:30Z","deletionGracePeriodSeconds":30`), "")
+			c.write(-time.Minute, "delete", "/api/v1/namespaces/shop/pods/api-0", 200,
+				podObject(`,"deletionTimestamp":"2026-03-01T11:59:30Z","deletionGracePeriodSeconds":30`), "")
 		}, event: request(podUser()), explained: []string{authn.ByBoundToken}, credential: issuedID},
 		{name: "case 28: two minutes past its end", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
-			c.write(-150*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200, podObject(`,"deletionTimestamp":"2026-03-01T11:58:00Z","deletionGracePeriodSeconds":30`), "")
-		}, event: request(podUser()), credential: issuedID, identity: []string{authn.ContradictionSAPodDeleted, authn.ContradictionUnattributed}},
+			c.write(-150*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200,
+				podObject(`,"deletionTimestamp":"2026-03-01T11:58:00Z","deletionGracePeriodSeconds":30`), "")
+		}, event: request(podUser()), credential: issuedID, identity: []string{authn.ContradictionSAPodDeleted,
+			authn.ContradictionUnattributed}},
 		{name: "case 28: gone for fifteen seconds", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
-			c.write(-15*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200, podObject(`,"deletionTimestamp":"2026-03-01T11:59:45Z","deletionGracePeriodSeconds":0`), "")
-		}, event: request(podUser()), credential: issuedID, identity: []string{authn.ContradictionSAPodDeleted, authn.ContradictionUnattributed}},
+			c.write(-15*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200,
+				podObject(`,"deletionTimestamp":"2026-03-01T11:59:45Z","deletionGracePeriodSeconds":0`), "")
+		}, event: request(podUser()), credential: issuedID, identity: []string{authn.ContradictionSAPodDeleted,
+			authn.ContradictionUnattributed}},
 		{name: "case 28: gone for five seconds", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
-			c.write(-5*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200, podObject(`,"deletionTimestamp":"2026-03-01T11:59:55Z","deletionGracePeriodSeconds":0`), "")
+			c.write(-5*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200,
+				podObject(`,"deletionTimestamp":"2026-03-01T11:59:55Z","deletionGracePeriodSeconds":0`), "")
 		}, event: request(podUser()), explained: []string{authn.ByBoundToken}, credential: issuedID},
-		{name: "case 29: a token that was never issued", cfg: apiserver(nil), state: (*cluster).pod, event: request(accountUser(oldUID, event.ExtraCredentialID, "JTI=3a4df")),
+		{name: "case 29: a token that was never issued", cfg: apiserver(nil), state: (*cluster).pod,
+			event:      request(accountUser(oldUID, event.ExtraCredentialID, "JTI=3a4df")),
 			credential: "JTI=3a4df", identity: []string{authn.ContradictionJTIUnissued, authn.ContradictionUnattributed}},
-		{name: "case 29: in a log that shows no issue of tokens", cfg: apiserver(nil), state: func(c *cluster) { c.account(-30*time.Minute, oldUID) },
-			event: request(accountUser(oldUID, event.ExtraCredentialID, "JTI=3a4df")), credential: "JTI=3a4df", explained: []string{authn.ByBoundToken}},
+		{name: "case 29: in a log that shows no issue of tokens", cfg: apiserver(nil), state: func(c *cluster) {
+			c.account(-30*time.Minute, oldUID)
+		},
+			event: request(accountUser(oldUID, event.ExtraCredentialID, "JTI=3a4df")), credential: "JTI=3a4df",
+			explained: []string{authn.ByBoundToken}},
 		{name: "case 30: legacy token", cfg: apiserver(nil), state: func(c *cluster) {
 			c.account(-30*time.Minute, oldUID)
-			c.write(-29*time.Minute, "create", "/api/v1/namespaces/shop/secrets", 201, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"old","namespace":"shop","uid":"s",RV,"annotations":{"kubernetes.io/service-account.name":"api","kubernetes.io/service-account.uid":"`+oldUID+`"}},"type":"kubernetes.io/service-account-token"}`, "")
-		}, event: legacy, explained: []string{authn.ByLegacyToken}, credential: "Secret=shop/old", identity: []string{authn.ContradictionSALegacyToken}},
-		{name: "case 31: system:masters by a certificate", cfg: apiserver(nil), event: request(event.User{Username: "root", Groups: []string{"system:masters", "system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)}),
+			c.write(-29*time.Minute, "create", "/api/v1/namespaces/shop/secrets", 201,
+				`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"old","namespace":"shop","uid":"s",RV,`+
+					`"annotations":{"kubernetes.io/service-account.name":"api","kubernetes.io/service-account.uid":"`+oldUID+
+					`"}},"type":"kubernetes.io/service-account-token"}`, "")
+		}, event: legacy, explained: []string{authn.ByLegacyToken}, credential: "Secret=shop/old",
+			identity: []string{authn.ContradictionSALegacyToken}},
+		{name: "case 31: system:masters by a certificate", cfg: apiserver(nil),
+			event: request(event.User{Username: "root", Groups: []string{"system:masters", "system:authenticated"},
+				Extra: extraOf(event.ExtraCredentialID, certID)}),
 			explained: []string{authn.ByX509}, credential: certID, identity: []string{authn.ContradictionMastersExternal}},
-		{name: "case 46: the identity is the requestor's, not whom it impersonates", cfg: apiserver(nil), event: impersonating(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"}}),
+		{name: "case 46: the identity is the requestor's, not whom it impersonates", cfg: apiserver(nil),
+			event:     impersonating(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"}}),
 			explained: []string{authn.ByX509}, credential: certID},
-		{name: "case 47: an impersonated service account has no token and needs none", cfg: apiserver(nil), state: func(c *cluster) { c.account(-30*time.Minute, oldUID) },
-			event:     impersonating(event.User{Username: "system:serviceaccount:shop:api", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}}),
+		{name: "case 47: an impersonated service account has no token and needs none", cfg: apiserver(nil), state: func(c *cluster) {
+			c.account(-30*time.Minute, oldUID)
+		},
+			event: impersonating(event.User{Username: "system:serviceaccount:shop:api", Groups: []string{"system:serviceaccounts",
+				"system:serviceaccounts:shop", "system:authenticated"}}),
 			explained: []string{authn.ByX509}, credential: certID},
-		{name: "case 52: an impersonated node lacks its group", cfg: apiserver(nil), event: impersonating(event.User{Username: "system:node:n1", Groups: []string{"system:authenticated"}}),
+		{name: "case 52: an impersonated node lacks its group", cfg: apiserver(nil),
+			event:     impersonating(event.User{Username: "system:node:n1", Groups: []string{"system:authenticated"}}),
 			explained: []string{authn.ByX509}, credential: certID},
-		{name: "case 64: the user of a review is its sender, not whom it finds", cfg: apiserver(nil), event: review, explained: []string{authn.ByX509}, credential: certID},
-		{name: "case 68: a shortened user agent", cfg: apiserver(nil), state: (*cluster).pod, event: agent, explained: []string{authn.ByBoundToken}, credential: issuedID},
+		{name: "case 64: the user of a review is its sender, not whom it finds", cfg: apiserver(nil), event: review,
+			explained: []string{authn.ByX509}, credential: certID},
+		{name: "case 68: a shortened user agent", cfg: apiserver(nil), state: (*cluster).pod, event: agent,
+			explained: []string{authn.ByBoundToken}, credential: issuedID},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

@@ -54,7 +54,8 @@ func (t *trial) mayImpersonate(m *moment, plan *impersonationPlan, keep func(ver
 }
 
 // impersonationStep asks the requestor's authorizer chain for one step and collects the grants.
-func (t *trial) impersonationStep(m *moment, step *impersonationStep, check *verdict.ImpersonationCheck, keep func(verdict.Implied)) verdict.Decision {
+func (t *trial) impersonationStep(m *moment, step *impersonationStep, check *verdict.ImpersonationCheck,
+	keep func(verdict.Implied)) verdict.Decision {
 	ask := func(a *verdict.Attributes) (verdict.Decision, verdict.Implied) {
 		decision, grants, missing := t.further(m, &t.e.User, a)
 		check.Grants = append(check.Grants, grants...)
@@ -135,7 +136,8 @@ func (t *trial) impersonationContradictions() {
 	}
 	u := t.e.ImpersonatedUser
 	if slices.Contains(u.Groups, authn.GroupMasters) {
-		v.AddContradiction(authn.ContradictionImpersonatedRoot, verdict.Clip(t.e.User.Username)+" acts as a member of "+authn.GroupMasters+", mode "+verdict.Clip(check.Mode))
+		v.AddContradiction(authn.ContradictionImpersonatedRoot, verdict.Clip(t.e.User.Username)+" acts as a member of "+authn.GroupMasters+
+			", mode "+verdict.Clip(check.Mode))
 	}
 	if t.e.User.Username == authn.UserAnonymous {
 		v.AddContradiction(authn.ContradictionAnonymousImposter,
@@ -146,10 +148,12 @@ func (t *trial) impersonationContradictions() {
 	case plan.shape:
 		v.AddContradiction(authn.ContradictionImpersonatedMode, plan.refuse)
 	case check.Mode != modeLegacy && !t.constrains():
-		v.AddContradiction(authn.ContradictionImpersonatedMode, verdict.Clip(check.Mode)+" is recorded, and the apiserver's version or feature gates know legacy impersonation alone")
+		v.AddContradiction(authn.ContradictionImpersonatedMode, verdict.Clip(check.Mode)+" is recorded, and the apiserver's version or "+
+			"feature gates know legacy impersonation alone")
 	}
 	if namespace, name, ok := authn.ServiceAccountUsername(u.Username); ok && t.s != nil {
-		if _, known := t.s.ServiceAccount(namespace, name, t.e.RequestReceivedTimestamp); known == state.Absent && !t.accountNear(namespace, name) {
+		if _, known := t.s.ServiceAccount(namespace, name, t.e.RequestReceivedTimestamp); known == state.Absent &&
+			!t.accountNear(namespace, name) {
 			v.AddContradiction(implied.ContradictionAccountUnknown, "there was no service account "+verdict.Clip(namespace+"/"+name))
 		}
 	}

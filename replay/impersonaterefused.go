@@ -20,7 +20,8 @@ func (t *trial) refusedImpersonation(rec *record) {
 		t.v.CompleteImpersonation(false)
 		constrained := strings.HasPrefix(t.e.ResponseStatus.Message, "requested &user.DefaultInfo{")
 		if constrained && !t.constrains() {
-			t.v.AddContradiction(authn.ContradictionImpersonatedMode, "constrained impersonation words the refusal, and the apiserver's version or feature gates know legacy impersonation alone")
+			t.v.AddContradiction(authn.ContradictionImpersonatedMode, "constrained impersonation words the refusal, and the apiserver's "+
+				"version or feature gates know legacy impersonation alone")
 		}
 	case verdict.ClassImpersonationDenied:
 		if t.uriErr == nil && t.e.User.Username != "" {
@@ -48,7 +49,8 @@ func (t *trial) refusal(message string) *verdict.ImpersonationCheck {
 		own := t.v.Attributes
 		own.Verb = "impersonate-on:" + mode + ":" + own.Verb
 		if !sameQuestion(&own, &a) {
-			t.contradiction("the refusal names " + verdict.Clip(a.Question()) + ", the request was " + verdict.Clip(t.v.Attributes.Question()))
+			t.contradiction("the refusal names " + verdict.Clip(a.Question()) + ", the request was " +
+				verdict.Clip(t.v.Attributes.Question()))
 		}
 		a = own
 	default:
@@ -59,7 +61,8 @@ func (t *trial) refusal(message string) *verdict.ImpersonationCheck {
 		t.contradiction("the refusal names user " + verdict.Clip(r.user))
 	}
 	if check.Mode != modeLegacy && !t.constrains() {
-		t.v.AddContradiction(authn.ContradictionImpersonatedMode, verdict.Clip(check.Mode)+" is refused, and the apiserver's version or feature gates know legacy impersonation alone")
+		t.v.AddContradiction(authn.ContradictionImpersonatedMode, verdict.Clip(check.Mode)+" is refused, and the apiserver's version or "+
+			"feature gates know legacy impersonation alone")
 	}
 	if on != "" {
 		// That the mode came to the pieces of the identity shows that it may act on the request.
@@ -84,7 +87,8 @@ func (t *trial) refusal(message string) *verdict.ImpersonationCheck {
 // contradiction. reason is that of a refusal.
 func (t *trial) shown(a *verdict.Attributes, recorded verdict.Decision, reason string) verdict.Implied {
 	decision, grants, missing := t.further(&t.base, &t.e.User, a)
-	c := verdict.Implied{Check: verdict.CheckImpersonation, Attributes: *a, Replayed: decision, Recorded: recorded, Grants: grants, Missing: missing}
+	c := verdict.Implied{Check: verdict.CheckImpersonation, Attributes: *a, Replayed: decision, Recorded: recorded, Grants: grants,
+		Missing: missing}
 	t.v.Implied = append(t.v.Implied, c)
 	if decision == verdict.DecisionNone {
 		return c
@@ -110,7 +114,8 @@ func (t *trial) shown(a *verdict.Attributes, recorded verdict.Decision, reason s
 			return c
 		}
 	}
-	why := verdict.CheckImpersonation + ": recorded " + recorded.String() + ", replayed " + decision.String() + " of " + verdict.Clip(a.Question())
+	why := verdict.CheckImpersonation + ": recorded " + recorded.String() + ", replayed " + decision.String() + " of " +
+		verdict.Clip(a.Question())
 	if decision == recorded {
 		why += ", for another reason than " + strconv.Quote(verdict.Clip(reason))
 	}

@@ -32,7 +32,8 @@ func forbiddenText(user string, a *verdict.Attributes, reason string) string {
 		}
 		head += " is "
 	}
-	text := head + "forbidden: " + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(fmt.Sprintf("User %q cannot %s %s", user, a.Verb, what))
+	text := head + "forbidden: " + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(fmt.Sprintf("User %q cannot %s %s",
+		user, a.Verb, what))
 	if reason != "" {
 		text += ": " + reason
 	}
@@ -43,17 +44,20 @@ func forbiddenText(user string, a *verdict.Attributes, reason string) string {
 func TestParseForbidden(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
-	odd := []string{"", "a", "pods", "system:node:n", `q"uo"te`, "a b", "<b>&amp;", "日本", `x is forbidden: User "u" cannot get`, "line\nbreak", `back\slash`, ": reason"}
+	odd := []string{"", "a", "pods", "system:node:n", `q"uo"te`, "a b", "<b>&amp;", "日本", `x is forbidden: User "u" cannot get`,
+		"line\nbreak", `back\slash`, ": reason"}
 	for range 20000 {
 		who := pick(odd...)
-		want := verdict.Attributes{Verb: pick("impersonate", "impersonate:user-info", "impersonate-on:user-info:list"), ResourceRequest: r.IntN(6) > 0}
+		want := verdict.Attributes{Verb: pick("impersonate", "impersonate:user-info", "impersonate-on:user-info:list"),
+			ResourceRequest: r.IntN(6) > 0}
 		if want.ResourceRequest {
 			want.Resource, want.Subresource = pick("users", "groups", "userextras", "pods"), pick("", "", "acme.com/project", "log")
 			want.APIGroup, want.Namespace, want.Name = pick("", "authentication.k8s.io"), pick("", "d"), pick(odd...)
 		} else {
 			want.Path = "/" + pick(odd...)
 		}
-		reason := pick("", `RBAC: clusterrole.rbac.authorization.k8s.io "x" not found`, "impersonating the system:masters group is not allowed")
+		reason := pick("", `RBAC: clusterrole.rbac.authorization.k8s.io "x" not found`,
+			"impersonating the system:masters group is not allowed")
 		message := forbiddenText(who, &want, reason)
 		f, ok := parseForbidden(message)
 		if !ok {
@@ -63,7 +67,8 @@ func TestParseForbidden(t *testing.T) {
 			t.Fatalf("%s\ngot  %+v\nwant %+v of %q for %q", message, f, want, who, reason)
 		}
 	}
-	for _, message := range []string{"", "Forbidden", "forbidden: ", "pods is forbidden: exceeded quota", `pods "p is forbidden: User "u" cannot get`, `pods is forbidden: User "u" cannot get resource "pods" in API group ""`} {
+	for _, message := range []string{"", "Forbidden", "forbidden: ", "pods is forbidden: exceeded quota",
+		`pods "p is forbidden: User "u" cannot get`, `pods is forbidden: User "u" cannot get resource "pods" in API group ""`} {
 		if f, ok := parseForbidden(message); ok {
 			t.Errorf("%q is read as %+v", message, f)
 		}

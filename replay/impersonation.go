@@ -107,7 +107,8 @@ func planImpersonation(e *event.Event, request *verdict.Attributes) impersonatio
 // userInfo adds the checks for uid, groups and extra of the mode user-info.
 func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, namespace, name string) verdict.Attributes) {
 	if u.UID != "" {
-		p.steps = append(p.steps, impersonationStep{name: p.mode + " uids " + u.UID, all: []verdict.Attributes{piece("uids", "", "", u.UID)}})
+		p.steps = append(p.steps, impersonationStep{name: p.mode + " uids " + u.UID, all: []verdict.Attributes{piece("uids", "", "",
+			u.UID)}})
 	}
 	groups := requestedGroups(u)
 	switch {

@@ -27,13 +27,15 @@ func TestForgotten(t *testing.T) {
 	}
 	s.Apply(
 		object(kept.ClusterRoles, "ClusterRole", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
-		object(kept.ClusterRoleBindings, "ClusterRoleBinding", `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"x"}`),
+		object(kept.ClusterRoleBindings, "ClusterRoleBinding", `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io",`+
+			`"name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"x"}`),
 	)
 	eng := New(Config{})
 	const reason = `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "x" to User "ann"`
 	request := func(at time.Time, user, group, decision, reason string) *event.Event {
 		return &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/api/v1/namespaces/n/pods/p",
-			User: event.User{Username: user, Groups: []string{group}}, RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond),
+			User: event.User{Username: user, Groups: []string{group}}, RequestReceivedTimestamp: at,
+			StageTimestamp: at.Add(time.Millisecond),
 			ResponseStatus: &event.Status{Code: 200},
 			Annotations:    event.Pairs{{Key: event.AnnotationDecision, Value: decision}, {Key: event.AnnotationReason, Value: reason}}}
 	}
@@ -43,13 +45,18 @@ func TestForgotten(t *testing.T) {
 		before, after verdict.Outcome
 		kept          bool
 	}{
-		{"refused before the binding was there", request(given.Add(-time.Hour), "ann", "g", "forbid", ""), verdict.OutcomeMatch, verdict.OutcomeIndeterminate, false},
-		{"allowed before the binding was there", request(given.Add(-time.Hour), "ann", "g", "allow", reason), verdict.OutcomeDrift, verdict.OutcomeIndeterminate, false},
-		{"allowed before the horizon", request(given.Add(time.Hour), "ann", "g", "allow", reason), verdict.OutcomeMatch, verdict.OutcomeIndeterminate, false},
-		{"right after the horizon, what is asked reaches behind it", request(horizon.Add(time.Minute), "ann", "g", "allow", reason), verdict.OutcomeMatch, verdict.OutcomeIndeterminate, false},
+		{"refused before the binding was there", request(given.Add(-time.Hour), "ann", "g", "forbid", ""), verdict.OutcomeMatch,
+			verdict.OutcomeIndeterminate, false},
+		{"allowed before the binding was there", request(given.Add(-time.Hour), "ann", "g", "allow", reason), verdict.OutcomeDrift,
+			verdict.OutcomeIndeterminate, false},
+		{"allowed before the horizon", request(given.Add(time.Hour), "ann", "g", "allow", reason), verdict.OutcomeMatch,
+			verdict.OutcomeIndeterminate, false},
+		{"right after the horizon, what is asked reaches behind it", request(horizon.Add(time.Minute), "ann", "g", "allow", reason),
+			verdict.OutcomeMatch, verdict.OutcomeIndeterminate, false},
 		{"needs no policy", request(given, "root", "system:masters", "allow", ""), verdict.OutcomeMatch, verdict.OutcomeMatch, false},
 		{"after the horizon", request(horizon.Add(reach), "ann", "g", "allow", reason), verdict.OutcomeMatch, verdict.OutcomeMatch, true},
-		{"refused after the horizon", request(horizon.Add(reach), "bob", "g", "forbid", ""), verdict.OutcomeMatch, verdict.OutcomeMatch, true},
+		{"refused after the horizon", request(horizon.Add(reach), "bob", "g", "forbid", ""), verdict.OutcomeMatch,
+			verdict.OutcomeMatch, true},
 	}
 	for _, tc := range cases {
 		if v := eng.Replay(tc.e, s); v.Outcome != tc.before || v.Cause == Forgotten {
@@ -70,7 +77,8 @@ func TestForgotten(t *testing.T) {
 		if v.Outcome == verdict.OutcomeIndeterminate && (v.Class != verdict.ClassNoState || v.Cause != Forgotten) {
 			t.Errorf("%s: class %s, cause %q", tc.name, v.Class, v.Cause)
 		}
-		if d := eng.DecideAt(tc.e, s, tc.e.RequestReceivedTimestamp); !tc.kept && tc.after == verdict.OutcomeIndeterminate && d.Replayed != verdict.DecisionNone {
+		if d := eng.DecideAt(tc.e, s, tc.e.RequestReceivedTimestamp); !tc.kept && tc.after == verdict.OutcomeIndeterminate &&
+			d.Replayed != verdict.DecisionNone {
 			t.Errorf("%s: decided anew as %s", tc.name, d.Replayed)
 		}
 		if !tc.kept && len(eng.PolicyUsed(tc.e, s).Changes) > 0 {

@@ -50,14 +50,16 @@ func TestLives(t *testing.T) {
 				requests[e.AuditID] = true
 				n[v.Outcome]++
 				if v.Outcome != verdict.OutcomeMatch && v.Outcome != verdict.OutcomeNotJudged {
-					open = append(open, fmt.Sprintf("%s %s: %s %s by %s: recorded %s %q, replayed %s: %s", v.Outcome, e.AuditID, e.Verb, e.RequestURI, e.User.Username, v.Recorded, v.RecordedReason, v.Replayed, v.Cause))
+					open = append(open, fmt.Sprintf("%s %s: %s %s by %s: recorded %s %q, replayed %s: %s", v.Outcome, e.AuditID, e.Verb,
+						e.RequestURI, e.User.Username, v.Recorded, v.RecordedReason, v.Replayed, v.Cause))
 				}
 				return nil
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(requests) != want.requests || n[verdict.OutcomeDrift] > 0 || n[verdict.OutcomeAmbiguous] > want.ambiguous || n[verdict.OutcomeIndeterminate] > want.indeterminate {
+			if len(requests) != want.requests || n[verdict.OutcomeDrift] > 0 || n[verdict.OutcomeAmbiguous] > want.ambiguous ||
+				n[verdict.OutcomeIndeterminate] > want.indeterminate {
 				t.Errorf("%d requests: %v, want %+v and no drift\n%s", len(requests), n, want, strings.Join(open, "\n"))
 			}
 		})

@@ -72,7 +72,8 @@ func (t *trial) otherReleases(cs *candidateConfigs) {
 		switch {
 		case given && t.differs(speaks, minor):
 			cs.add(t.eng.configured(t.in.cfg, kube, minor), verdict.ClassVersion,
-				"rules of Kubernetes "+releaseName(minor)+", which the apiserver says it is, and not with those of the version that was given")
+				"rules of Kubernetes "+releaseName(minor)+", which the apiserver says it is, and not with those of the "+
+					"version that was given")
 		case !given && i > 0:
 			cs.add(t.eng.configured(t.in.cfg, kube, minor), verdict.ClassSeveral,
 				"rules of Kubernetes "+releaseName(minor)+", of which there was an apiserver at that time too")

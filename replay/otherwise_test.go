@@ -18,15 +18,19 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // askedAtNoon is a request at noon with what was recorded of its decision.
 func askedAtNoon(user string, groups []string, verb, uri, decision, reason string) *event.Event {
-	return &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, RequestReceivedTimestamp: noon, StageTimestamp: noon.Add(time.Millisecond),
-		User: event.User{Username: user, Groups: groups}, ResponseStatus: &event.Status{Code: map[string]int32{"allow": 200, "forbid": 403}[decision]},
-		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: decision}, {Key: event.AnnotationReason, Value: reason}}}
+	return &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, RequestReceivedTimestamp: noon,
+		StageTimestamp: noon.Add(time.Millisecond),
+		User:           event.User{Username: user, Groups: groups},
+		ResponseStatus: &event.Status{Code: map[string]int32{"allow": 200, "forbid": 403}[decision]},
+		Annotations:    event.Pairs{{Key: event.AnnotationDecision, Value: decision}, {Key: event.AnnotationReason, Value: reason}}}
 }
 
 // sightedAt is a request of an apiserver itself.
 func sightedAt(at time.Time, server string, minor int) *event.Event {
-	return &event.Event{Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/healthz", RequestReceivedTimestamp: at, StageTimestamp: at, Server: server,
-		User: event.User{Username: "system:apiserver", Groups: []string{"system:authenticated", "system:masters"}}, SourceIPs: []string{"::1"},
+	return &event.Event{Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/healthz", RequestReceivedTimestamp: at,
+		StageTimestamp: at, Server: server,
+		User:      event.User{Username: "system:apiserver", Groups: []string{"system:authenticated", "system:masters"}},
+		SourceIPs: []string{"::1"},
 		UserAgent: fmt.Sprintf("kube-apiserver/v1.%d.1 (linux/amd64) kubernetes/abc", minor), ResponseStatus: &event.Status{Code: 200},
 		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"}, {Key: event.AnnotationReason, Value: ""}}}
 }
@@ -35,7 +39,8 @@ func sightedAt(at time.Time, server string, minor int) *event.Event {
 func emptyCluster(t *testing.T, sightings ...*event.Event) *state.State {
 	t.Helper()
 	s := state.New("c")
-	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources()}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources()}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	for _, e := range sightings {
@@ -73,16 +78,24 @@ func TestVersions(t *testing.T) {
 		text    string // within what the verdict says, or its configuration
 	}{
 		{"the log shows 1.31", nil, nil, []*event.Event{before("", 31)}, verdict.OutcomeMatch, "", ";release=1.31"},
-		{"the log shows 1.31, without a version given", nodeAndRBAC("d", 0), nil, []*event.Event{before("", 31)}, verdict.OutcomeMatch, "", ";apiserver=d;release=1.31"},
-		{"the log shows 1.31, and flags were guessed by", guessed, nil, []*event.Event{before("", 31)}, verdict.OutcomeMatch, "", ";release=1.31"},
-		{"the log shows 1.36", nil, nil, []*event.Event{before("", 36)}, verdict.OutcomeDrift, verdict.ClassAllowForbid, "no reason is recorded"},
+		{"the log shows 1.31, without a version given", nodeAndRBAC("d", 0), nil, []*event.Event{before("", 31)}, verdict.OutcomeMatch, "",
+			";apiserver=d;release=1.31"},
+		{"the log shows 1.31, and flags were guessed by", guessed, nil, []*event.Event{before("", 31)}, verdict.OutcomeMatch, "",
+			";release=1.31"},
+		{"the log shows 1.36", nil, nil, []*event.Event{before("", 36)}, verdict.OutcomeDrift, verdict.ClassAllowForbid,
+			"no reason is recorded"},
 		{"the version is given", nodeAndRBAC("d", 31), nil, nil, verdict.OutcomeMatch, "", ";apiserver=d"},
-		{"nobody says the version", nil, nil, nil, verdict.OutcomeIndeterminate, verdict.ClassConfig, verdict.DoubtVersion + "Kubernetes 1.31 gives this answer"},
-		{"another version is given, and the log is silent", nodeAndRBAC("d", 36), nil, nil, verdict.OutcomeDrift, verdict.ClassAllowForbid, verdict.DoubtVersion + "Kubernetes 1.31"},
-		{"another version is given than the log shows", nodeAndRBAC("d", 36), nil, []*event.Event{before("", 31)}, verdict.OutcomeAmbiguous, verdict.ClassVersion, "rules of Kubernetes 1.31"},
+		{"nobody says the version", nil, nil, nil, verdict.OutcomeIndeterminate, verdict.ClassConfig, verdict.DoubtVersion +
+			"Kubernetes 1.31 gives this answer"},
+		{"another version is given, and the log is silent", nodeAndRBAC("d", 36), nil, nil, verdict.OutcomeDrift, verdict.ClassAllowForbid,
+			verdict.DoubtVersion + "Kubernetes 1.31"},
+		{"another version is given than the log shows", nodeAndRBAC("d", 36), nil, []*event.Event{before("", 31)}, verdict.OutcomeAmbiguous,
+			verdict.ClassVersion, "rules of Kubernetes 1.31"},
 		{"another version is emulated", emulating, nil, []*event.Event{before("", 37)}, verdict.OutcomeDrift, verdict.ClassAllowForbid, ""},
-		{"logs of two versions were merged", nil, nil, []*event.Event{before("a", 36), before("b", 31)}, verdict.OutcomeAmbiguous, verdict.ClassSeveral, "rules of Kubernetes 1.31"},
-		{"logs of two apiservers were merged", nil, map[string]*config.APIServer{"a": nodeAndRBAC("a", 36), "b": nodeAndRBAC("b", 31)}, nil, verdict.OutcomeAmbiguous, verdict.ClassSeveral, "configuration of the apiserver b"},
+		{"logs of two versions were merged", nil, nil, []*event.Event{before("a", 36), before("b", 31)}, verdict.OutcomeAmbiguous,
+			verdict.ClassSeveral, "rules of Kubernetes 1.31"},
+		{"logs of two apiservers were merged", nil, map[string]*config.APIServer{"a": nodeAndRBAC("a", 36), "b": nodeAndRBAC("b", 31)}, nil,
+			verdict.OutcomeAmbiguous, verdict.ClassSeveral, "configuration of the apiserver b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := emptyCluster(t, tc.seen...)
@@ -98,8 +111,10 @@ func TestVersions(t *testing.T) {
 			}
 			v := New(Config{Apiserver: func(_, server string) *config.History { return h.Of(server) }}).Replay(
 				askedAtNoon("system:node:n", []string{"system:nodes", "system:authenticated"}, "list", "/api/v1/pods", "allow", ""), s)
-			if v.Outcome != tc.outcome || v.Class != tc.class || !strings.Contains(v.Cause+"\n"+v.Config+"\n"+strings.Join(v.Missing, "\n"), tc.text) {
-				t.Errorf("%s %s: %s; missing %q, configuration %s; want %s %s with %q", v.Outcome, v.Class, v.Cause, v.Missing, v.Config, tc.outcome, tc.class, tc.text)
+			if v.Outcome != tc.outcome || v.Class != tc.class || !strings.Contains(v.Cause+"\n"+v.Config+"\n"+strings.Join(v.Missing, "\n"),
+				tc.text) {
+				t.Errorf("%s %s: %s; missing %q, configuration %s; want %s %s with %q", v.Outcome, v.Class, v.Cause, v.Missing, v.Config,
+					tc.outcome, tc.class, tc.text)
 			}
 		})
 	}
@@ -111,7 +126,8 @@ func TestReasonOfAnotherVersion(t *testing.T) {
 	s := emptyCluster(t, sightedAt(noon.Add(-time.Minute), "a", 36), sightedAt(noon.Add(-time.Minute), "b", 31))
 	h := func(string, string) *config.History { return nil }
 	const text = "no relationship found between node 'n' and this object" // of 1.36: 1.31 lets no node read it
-	e := askedAtNoon("system:node:n", []string{"system:nodes", "system:authenticated"}, "get", "/api/v1/namespaces/x/serviceaccounts/y", "forbid", text)
+	e := askedAtNoon("system:node:n", []string{"system:nodes", "system:authenticated"}, "get", "/api/v1/namespaces/x/serviceaccounts/y",
+		"forbid", text)
 	v := New(Config{Apiserver: h}).Replay(e, s)
 	if v.Outcome != verdict.OutcomeMatch || !strings.HasSuffix(v.Config, ";release=1.36") {
 		t.Errorf("%s %s: %s, by %s", v.Outcome, v.Class, v.Cause, v.Config)
@@ -191,17 +207,22 @@ func TestUnmodelledAuthorizer(t *testing.T) {
 func TestDoubts(t *testing.T) {
 	object := func(resource, kind, name, meta, body string) observe.Observation {
 		return observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
-			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"` + meta + `},` + body + `}`)}
+			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"` + meta +
+				`},` + body + `}`)}
 	}
 	for meta, want := range map[string]string{
 		"": "",
-		`,"deletionTimestamp":"2026-01-02T10:59:00Z","finalizers":["foregroundDeletion"]`: verdict.DoubtObject + "ClusterRoleBinding b: it was being deleted by 2026-01-02T11:00:00Z",
+		`,"deletionTimestamp":"2026-01-02T10:59:00Z","finalizers":["foregroundDeletion"]`: verdict.DoubtObject +
+			"ClusterRoleBinding b: it was being deleted by 2026-01-02T11:00:00Z",
 	} {
 		s := state.New("c")
-		if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{
-			object(kept.ClusterRoles, "ClusterRole", "r", "", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
-			object(kept.ClusterRoleBindings, "ClusterRoleBinding", "b", meta, `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`),
-		}}); err != nil {
+		if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(),
+			Objects: []observe.Observation{
+				object(kept.ClusterRoles, "ClusterRole", "r", "", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
+				object(kept.ClusterRoleBindings, "ClusterRoleBinding", "b", meta,
+					`"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],`+
+						`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`),
+			}}); err != nil {
 			t.Fatal(err)
 		}
 		v := New(Config{}).Replay(askedAtNoon("ann", nil, "get", "/api/v1/namespaces/n/pods/p", "forbid", ""), s)
@@ -217,16 +238,21 @@ func TestLostAnswerIsNamed(t *testing.T) {
 	s := state.New("c")
 	object := func(resource, kind, name, body string) observe.Observation {
 		return observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
-			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},` + body + `}`)}
+			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name +
+				`"},` + body + `}`)}
 	}
-	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{
-		object(kept.ClusterRoles, "ClusterRole", "r", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
-	}}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(),
+		Objects: []observe.Observation{
+			object(kept.ClusterRoles, "ClusterRole", "r", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
+		}}); err != nil {
 		t.Fatal(err)
 	}
-	obs, err := observe.FromEvent(&event.Event{Stage: event.StageResponseComplete, Level: event.LevelRequestResponse, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-		ObjectRef: &event.ObjectRef{Name: "b"}, RequestReceivedTimestamp: noon.Add(-time.Minute), StageTimestamp: noon.Add(-time.Minute), ResponseStatus: &event.Status{Code: 504},
-		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},"subjects":[{"kind":"User","name":"ann"}],"roleRef":{"kind":"ClusterRole","name":"r"}}`)})
+	obs, err := observe.FromEvent(&event.Event{Stage: event.StageResponseComplete, Level: event.LevelRequestResponse, Verb: "create",
+		RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+		ObjectRef:  &event.ObjectRef{Name: "b"}, RequestReceivedTimestamp: noon.Add(-time.Minute), StageTimestamp: noon.Add(-time.Minute),
+		ResponseStatus: &event.Status{Code: 504},
+		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},` +
+			`"subjects":[{"kind":"User","name":"ann"}],"roleRef":{"kind":"ClusterRole","name":"r"}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +267,8 @@ func TestLostAnswerIsNamed(t *testing.T) {
 		{"ann", "forbid", "", verdict.OutcomeIndeterminate, lost},
 		{"ann", "allow", named, verdict.OutcomeIndeterminate, lost},
 		{"bob", "forbid", "", verdict.OutcomeMatch, ""},
-		{"bob", "allow", named, verdict.OutcomeDrift, verdict.DoubtObject + "ClusterRoleBinding b: " + state.LostAnswer + " by 2026-01-02T11:59:00Z: it may have been done"},
+		{"bob", "allow", named, verdict.OutcomeDrift, verdict.DoubtObject + "ClusterRoleBinding b: " + state.LostAnswer +
+			" by 2026-01-02T11:59:00Z: it may have been done"},
 	} {
 		v := New(Config{}).Replay(askedAtNoon(c.user, nil, "get", "/api/v1/namespaces/n/pods/p", c.decision, c.reason), s)
 		if got := strings.Join(v.Missing, "\n"); v.Outcome != c.outcome || got != c.missing {
@@ -254,16 +281,22 @@ func TestLostAnswerIsNamed(t *testing.T) {
 // whoever is not among its subjects, and nothing else; what it says of itself is why.
 func TestCutBindingIsNamed(t *testing.T) {
 	s := state.New("c")
-	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{
-		{Source: observe.SourceSnapshot, Resource: kept.ClusterRoles, Name: "r", UID: "r", ResourceVersion: "10",
-			Object: []byte(`{"kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)},
-	}}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: kept.Resources(),
+		Objects: []observe.Observation{
+			{Source: observe.SourceSnapshot, Resource: kept.ClusterRoles, Name: "r", UID: "r", ResourceVersion: "10",
+				Object: []byte(`{"kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],` +
+					`"resources":["pods"]}]}`)},
+		}}); err != nil {
 		t.Fatal(err)
 	}
-	body := []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u","resourceVersion":"12"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"` +
-		strings.Repeat("x", 9000) + `"},{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}}`)
-	e := &event.Event{Stage: event.StageResponseComplete, Level: event.LevelRequestResponse, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-		ObjectRef: &event.ObjectRef{Name: "b"}, RequestReceivedTimestamp: noon.Add(-time.Minute), StageTimestamp: noon.Add(-time.Minute), ResponseStatus: &event.Status{Code: 201}}
+	body := []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u",` +
+		`"resourceVersion":"12"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"` +
+		strings.Repeat("x", 9000) + `"},{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}}`)
+	e := &event.Event{Stage: event.StageResponseComplete, Level: event.LevelRequestResponse, Verb: "create",
+		RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+		ObjectRef:  &event.ObjectRef{Name: "b"}, RequestReceivedTimestamp: noon.Add(-time.Minute), StageTimestamp: noon.Add(-time.Minute),
+		ResponseStatus: &event.Status{Code: 201}}
 	event.StripBodies(e, 2*len(body), "digest")
 	event.KeepBodies(e, body, body, 8000)
 	obs, err := observe.FromEvent(e)
@@ -282,7 +315,9 @@ func TestCutBindingIsNamed(t *testing.T) {
 		{"bob", "get", "allow", named + `"bob"`, verdict.OutcomeIndeterminate, part},
 		{"bob", "get", "forbid", "", verdict.OutcomeIndeterminate, part},
 		{"bob", "delete", "forbid", "", verdict.OutcomeMatch, ""},
-		{"ann", "delete", "allow", named + `"ann"`, verdict.OutcomeDrift, verdict.DoubtObject + "ClusterRoleBinding b: its event of 2026-01-02T11:59:00Z was too large to be kept whole: it holds more than is known"},
+		{"ann", "delete", "allow", named + `"ann"`, verdict.OutcomeDrift,
+			verdict.DoubtObject + "ClusterRoleBinding b: its event of 2026-01-02T11:59:00Z was too large to be kept whole: it holds " +
+				"more than is known"},
 	} {
 		v := New(Config{}).Replay(askedAtNoon(c.user, nil, c.verb, "/api/v1/namespaces/n/pods/p", c.decision, c.reason), s)
 		if got := strings.Join(v.Missing, "\n"); v.Outcome != c.outcome || got != c.missing {

@@ -35,7 +35,8 @@ func readRecord(e *event.Event) record {
 		return record{decision: verdict.DecisionForbid, reason: reason}
 	}
 	if found {
-		return record{class: verdict.ClassNoDecision, cause: "the recorded decision is " + strconv.Quote(verdict.Clip(decision)) + ", neither allow nor forbid"}
+		return record{class: verdict.ClassNoDecision, cause: "the recorded decision is " + strconv.Quote(verdict.Clip(decision)) +
+			", neither allow nor forbid"}
 	}
 
 	code := e.Code()

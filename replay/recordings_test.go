@@ -12,17 +12,21 @@ import (
 
 // outcomes of the recordings in testdata/recordings, which scripts/record.sh makes.
 var outcomes = map[string]map[string]int{
-	"abac":                  {"match": 532, "not_judged/impersonation-refused": 1, "not_judged/unauthenticated": 5},
-	"aggregated":            {"match": 392, "not_judged/impersonation-refused": 1, "not_judged/unauthenticated": 1, "wardle:match": 72, "wardle:not_judged/unauthenticated": 1},
+	"abac": {"match": 532, "not_judged/impersonation-refused": 1, "not_judged/unauthenticated": 5},
+	"aggregated": {"match": 392, "not_judged/impersonation-refused": 1, "not_judged/unauthenticated": 1, "wardle:match": 72,
+		"wardle:not_judged/unauthenticated": 1},
 	"always-allow":          {"match": 258, "not_judged/unauthenticated": 8},
 	"always-deny":           {"match": 127, "not_judged/unauthenticated": 7},
 	"authentication-reload": {"match": 495, "not_judged/unauthenticated": 7},
-	"identities":            {"match": 828, "not_judged/impersonation-bad-request": 1, "not_judged/impersonation-refused": 5, "not_judged/unauthenticated": 18},
-	"nodes":                 {"match": 237},
-	"oidc":                  {"match": 458, "not_judged/impersonation-bad-request": 1, "not_judged/impersonation-refused": 3, "not_judged/unauthenticated": 26},
-	"oidc-flags":            {"match": 126, "not_judged/unauthenticated": 9},
-	"reload":                {"indeterminate/webhook-answer": 26, "match": 549, "not_judged/authorizer-error": 2, "not_judged/unauthenticated": 10},
-	"webhooks":              {"indeterminate/webhook-answer": 37, "match": 447, "not_judged/authorizer-error": 4, "not_judged/impersonation-refused": 1, "not_judged/unauthenticated": 7},
+	"identities": {"match": 828, "not_judged/impersonation-bad-request": 1, "not_judged/impersonation-refused": 5,
+		"not_judged/unauthenticated": 18},
+	"nodes": {"match": 237},
+	"oidc": {"match": 458, "not_judged/impersonation-bad-request": 1, "not_judged/impersonation-refused": 3,
+		"not_judged/unauthenticated": 26},
+	"oidc-flags": {"match": 126, "not_judged/unauthenticated": 9},
+	"reload":     {"indeterminate/webhook-answer": 26, "match": 549, "not_judged/authorizer-error": 2, "not_judged/unauthenticated": 10},
+	"webhooks": {"indeterminate/webhook-answer": 37, "match": 447, "not_judged/authorizer-error": 4,
+		"not_judged/impersonation-refused": 1, "not_judged/unauthenticated": 7},
 }
 
 const recordings = "testdata/recordings"

@@ -74,7 +74,8 @@ func (t *trial) review() {
 		return
 	}
 	c.Outcome = verdict.OutcomeDrift
-	c.Cause = "answered " + c.Recorded.String() + " " + strconv.Quote(verdict.Clip(answered.Reason)) + ", by the policy of that time " + said
+	c.Cause = "answered " + c.Recorded.String() + " " + strconv.Quote(verdict.Clip(answered.Reason)) +
+		", by the policy of that time " + said
 	t.v.AddContradiction(review.ContradictionAnswer, verdict.Clip(q.User.Username)+": "+c.Cause)
 }
 
@@ -95,10 +96,12 @@ func (t *trial) tokenReview() {
 	if !recorded {
 		return
 	}
-	c := &verdict.ReviewCheck{Kind: review.Token, User: answered.User.Username, Groups: answered.User.Groups, Recorded: verdict.DecisionForbid, Reason: answered.Error}
+	c := &verdict.ReviewCheck{Kind: review.Token, User: answered.User.Username, Groups: answered.User.Groups,
+		Recorded: verdict.DecisionForbid, Reason: answered.Error}
 	t.v.Review = c
 	if !answered.Allowed {
-		c.Outcome, c.Cause = verdict.OutcomeNotJudged, "the token is not recorded, nor who it would have been: "+verdict.Clip(answered.Error)
+		c.Outcome, c.Cause = verdict.OutcomeNotJudged, "the token is not recorded, nor who it would have been: "+
+			verdict.Clip(answered.Error)
 		return
 	}
 	c.Recorded = verdict.DecisionAllow

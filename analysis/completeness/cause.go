@@ -169,7 +169,8 @@ func (g *Gap) describe(dropped []jump, cfg Config) string {
 	}
 	switch g.Cause {
 	case CauseOverflow:
-		return fmt.Sprintf("%s: its buffer was full (--audit-webhook-batch-buffer-size, 10,000 events by default); requests arrived faster "+
+		return fmt.Sprintf("%s: its buffer was full (--audit-webhook-batch-buffer-size, 10,000 events by default); "+
+			"requests arrived faster "+
 			"than batches were sent, or the receiver was away.", where)
 	case CauseOutage:
 		return fmt.Sprintf("%s: nothing arrived while it retried, for about %s, and then it dropped %d; the receiver could not be "+

@@ -327,7 +327,8 @@ func TestMeasured(t *testing.T) {
 			a.minutes(6, 14, false)
 		}, result{1, 1, CauseUnencodable, "note missing, note missing"}, []string{"1 is missing", "no backend has them",
 			"dropped 50 events; at least 49",
-			"one PATCH", "49 of the 50 came from a log, the last at 2026-11-20T12:15:00Z.", "The log backend could not write 1 of them either."}},
+			"one PATCH", "49 of the 50 came from a log, the last at 2026-11-20T12:15:00Z.",
+			"The log backend could not write 1 of them either."}},
 		"two batches dropped, one recovered": {func(w *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			n := len(w.events)

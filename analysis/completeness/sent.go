@@ -319,7 +319,8 @@ func (r *Report) judge(s *Server, several bool) {
 	if rest := m.Missing - lost - m.Log - m.DeadLetters; rest > 0 && m.DeadLetters > 0 {
 		r.add(Fail, KindUnexplained, s.Name, "Look for a receiver under another address, and for a process of the "+
 			"apiserver that was killed.",
-			"%d more are missing that %s did not report as dropped: they were lost after it sent them, or when it ended.", rest, inside(s.Name))
+			"%d more are missing that %s did not report as dropped: they were lost after it sent them, or when it ended.", rest,
+			inside(s.Name))
 	} else if rest > 0 {
 		r.add(Fail, KindUnexplained, s.Name, "Look for dead letters (retrial doctor), for a receiver under another address, and for a "+
 			"process of the apiserver that was killed.",

@@ -178,9 +178,11 @@ func (c *Collector) Groups() []Group {
 		slices.SortFunc(g.Likely, func(a, b Cause) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
 		out = append(out, g.Group)
 	}
-	order := map[string]int{verdict.OutcomeDrift.String(): 0, verdict.OutcomeIndeterminate.String(): 1, verdict.OutcomeAmbiguous.String(): 2}
+	order := map[string]int{verdict.OutcomeDrift.String(): 0, verdict.OutcomeIndeterminate.String(): 1,
+		verdict.OutcomeAmbiguous.String(): 2}
 	slices.SortFunc(out, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(order[a.Outcome], order[b.Outcome]), -cmp.Compare(a.Count, b.Count), strings.Compare(a.Cluster, b.Cluster),
+		return cmp.Or(cmp.Compare(order[a.Outcome], order[b.Outcome]), -cmp.Compare(a.Count, b.Count),
+			strings.Compare(a.Cluster, b.Cluster),
 			strings.Compare(a.Server, b.Server), strings.Compare(a.Class, b.Class), strings.Compare(a.About, b.About))
 	})
 	return out

@@ -84,12 +84,14 @@ func (c *cluster) load() {
 			c.t.Fatal(err)
 		}
 		meta := m["metadata"].(map[string]any)
-		meta["uid"], meta["resourceVersion"], meta["creationTimestamp"] = fmt.Sprint("u", i), fmt.Sprint(i+1), began.Add(-time.Hour).Format(time.RFC3339)
+		meta["uid"], meta["resourceVersion"], meta["creationTimestamp"] = fmt.Sprint("u", i), fmt.Sprint(i+1),
+			began.Add(-time.Hour).Format(time.RFC3339)
 		if raw, err = json.Marshal(m); err != nil {
 			c.t.Fatal(err)
 		}
 		resource := strings.ToLower(k.Kind.String()) + "s.rbac.authorization.k8s.io"
-		snap.Objects = append(snap.Objects, observe.Observation{Source: observe.SourceSnapshot, Resource: resource, Namespace: k.Namespace, Name: k.Name,
+		snap.Objects = append(snap.Objects, observe.Observation{Source: observe.SourceSnapshot, Resource: resource,
+			Namespace: k.Namespace, Name: k.Name,
 			UID: fmt.Sprint("u", i), ResourceVersion: fmt.Sprint(i + 1), Object: raw, NotBefore: began, NotAfter: began})
 	}
 	if _, err := c.state.LoadSnapshot(snap); err != nil {
@@ -195,35 +197,68 @@ func TestRules(t *testing.T) {
 		asked  []asked
 		want   []string
 	}{
-		"verbs as used":               {root, []asked{on("list", pods)}, []string{"a| list | pods"}},
-		"one role a namespace":        {root, []asked{on("list", pods), on("list", "/api/v1/namespaces/b/pods")}, []string{"a| list | pods", "b| list | pods"}},
-		"all namespaces":              {root, []asked{on("list", "/api/v1/pods"), on("list", pods)}, []string{"| list | pods"}},
-		"cluster-scoped":              {root, []asked{on("get", "/api/v1/nodes/n1")}, []string{"| get | nodes | n1"}},
-		"a namespace by name":         {root, []asked{on("get", "/api/v1/namespaces/a")}, []string{"| get | namespaces | a"}},
-		"subresource":                 {root, []asked{on("get", pods+"/web/log")}, []string{"a| get | pods/log | web"}},
-		"group and subresource":       {root, []asked{on("update", "/apis/apps/v1/namespaces/a/deployments/web/scale")}, []string{"a| update | deployments.apps/scale | web"}},
-		"verbs share a rule":          {root, []asked{on("list", pods), on("create", pods)}, []string{"a| create,list | pods"}},
-		"resources share a rule":      {root, []asked{on("list", pods), on("list", "/api/v1/namespaces/a/services")}, []string{"a| list | pods,services"}},
-		"create has no name":          {root, []asked{on("create", pods)}, []string{"a| create | pods"}},
-		"named list":                  {root, []asked{on("list", pods+"?fieldSelector=metadata.name%3Dweb")}, []string{"a| list | pods | web"}},
-		"deletecollection":            {root, []asked{on("deletecollection", pods), on("delete", pods+"/web")}, []string{"a| delete | pods | web", "a| deletecollection | pods"}},
-		"few names":                   {root, many("get", "x", "configmaps", 8), []string{"a| get | configmaps | xa,xb,xc,xd,xe,xf,xg,xh"}},
-		"many names":                  {root, many("get", "x", "configmaps", 9), []string{"a| get | configmaps"}},
-		"many secrets":                {root, many("get", "x", "secrets", 9), []string{"a| get | secrets | xa,xb,xc,xd,xe,xf,xg,xh,xi"}},
-		"generated name":              {root, []asked{on("get", pods+"/web-6d4cf56db6-x7k2p")}, []string{"a| get | pods"}},
-		"URL without query":           {root, []asked{on("get", "/metrics?timeout=3s"), on("get", "/healthz")}, []string{"| get | /healthz,/metrics"}},
-		"websocket":                   {root, []asked{on("get", pods+"/web/exec?command=ls", code(101))}, []string{"a| create,get | pods/exec | web"}},
-		"websocket before the check":  {narrow(rule("get", "", "pods/exec pods")), []asked{on("get", pods+"/web/exec?command=ls", code(101))}, []string{"a| get | pods/exec | web"}},
-		"apply that creates":          {root, []asked{on("patch", "/api/v1/namespaces/a/configmaps/web", code(201))}, []string{"a| create,patch | configmaps | web"}},
-		"apply that changes":          {root, []asked{on("patch", "/api/v1/namespaces/a/configmaps/web")}, []string{"a| patch | configmaps | web"}},
-		"role write by holding":       {narrow(rule("get list", "", "pods configmaps"), rule("create", groupRBAC, "roles")), []asked{on("create", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles", code(201), body(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`))}, []string{"a| create | roles.rbac.authorization.k8s.io", "a| get | pods"}},
-		"role write by escalate":      {narrow(rule("get list", "", "services"), rule("create escalate", groupRBAC, "roles")), []asked{on("create", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles", code(201), body(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`))}, []string{"a| create,escalate | roles.rbac.authorization.k8s.io"}},
-		"role write with a wildcard":  {root, []asked{on("create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", code(201), body(`{"rules":[{"verbs":["*"],"apiGroups":[""],"resources":["pods"]}]}`))}, []string{"| create,escalate | clusterroles.rbac.authorization.k8s.io"}},
-		"role write that asks naught": {narrow(rule("update", groupRBAC, "roles"), rule("get", "", "services")), []asked{on("update", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles/r", body(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`))}, []string{"a| update | roles.rbac.authorization.k8s.io | r"}},
-		"binding write":               {slices.Concat(root, []any{clusterRole("reader", rule("get list", "", "pods"))}), []asked{on("create", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/rolebindings", code(201), body(`{"roleRef":{"kind":"ClusterRole","name":"reader"}}`))}, []string{"a| bind | clusterroles.rbac.authorization.k8s.io | reader", "a| create | rolebindings.rbac.authorization.k8s.io"}},
-		"approve":                     {root, []asked{on("update", "/apis/certificates.k8s.io/v1/certificatesigningrequests/one/approval", body(`{"spec":{"signerName":"example.com/serving"}}`))}, []string{"| approve | signers.certificates.k8s.io | example.com/serving", "| update | certificatesigningrequests.certificates.k8s.io/approval | one"}},
-		"approve by domain":           {narrow(rule("update", groupCertificates, "certificatesigningrequests/approval"), rbacv1.PolicyRule{Verbs: []string{"approve"}, APIGroups: []string{groupCertificates}, Resources: []string{"signers"}, ResourceNames: []string{"example.com/*", "other.com/*"}}), []asked{on("update", "/apis/certificates.k8s.io/v1/certificatesigningrequests/one/approval", body(`{"spec":{"signerName":"example.com/serving"}}`))}, []string{"| approve | signers.certificates.k8s.io | example.com/serving", "| update | certificatesigningrequests.certificates.k8s.io/approval | one"}},
-		"a path that reads as many":   {root, []asked{on("get", "/metrics*"), on("get", "/version")}, []string{"| get | /version"}},
+		"verbs as used": {root, []asked{on("list", pods)}, []string{"a| list | pods"}},
+		"one role a namespace": {root, []asked{on("list", pods), on("list", "/api/v1/namespaces/b/pods")}, []string{"a| list | pods",
+			"b| list | pods"}},
+		"all namespaces":      {root, []asked{on("list", "/api/v1/pods"), on("list", pods)}, []string{"| list | pods"}},
+		"cluster-scoped":      {root, []asked{on("get", "/api/v1/nodes/n1")}, []string{"| get | nodes | n1"}},
+		"a namespace by name": {root, []asked{on("get", "/api/v1/namespaces/a")}, []string{"| get | namespaces | a"}},
+		"subresource":         {root, []asked{on("get", pods+"/web/log")}, []string{"a| get | pods/log | web"}},
+		"group and subresource": {root, []asked{on("update", "/apis/apps/v1/namespaces/a/deployments/web/scale")},
+			[]string{"a| update | deployments.apps/scale | web"}},
+		"verbs share a rule": {root, []asked{on("list", pods), on("create", pods)}, []string{"a| create,list | pods"}},
+		"resources share a rule": {root, []asked{on("list", pods), on("list", "/api/v1/namespaces/a/services")},
+			[]string{"a| list | pods,services"}},
+		"create has no name": {root, []asked{on("create", pods)}, []string{"a| create | pods"}},
+		"named list": {root, []asked{on("list", pods+"?fieldSelector=metadata.name%3Dweb")},
+			[]string{"a| list | pods | web"}},
+		"deletecollection": {root, []asked{on("deletecollection", pods), on("delete", pods+"/web")},
+			[]string{"a| delete | pods | web", "a| deletecollection | pods"}},
+		"few names":      {root, many("get", "x", "configmaps", 8), []string{"a| get | configmaps | xa,xb,xc,xd,xe,xf,xg,xh"}},
+		"many names":     {root, many("get", "x", "configmaps", 9), []string{"a| get | configmaps"}},
+		"many secrets":   {root, many("get", "x", "secrets", 9), []string{"a| get | secrets | xa,xb,xc,xd,xe,xf,xg,xh,xi"}},
+		"generated name": {root, []asked{on("get", pods+"/web-6d4cf56db6-x7k2p")}, []string{"a| get | pods"}},
+		"URL without query": {root, []asked{on("get", "/metrics?timeout=3s"), on("get", "/healthz")},
+			[]string{"| get | /healthz,/metrics"}},
+		"websocket": {root, []asked{on("get", pods+"/web/exec?command=ls", code(101))},
+			[]string{"a| create,get | pods/exec | web"}},
+		"websocket before the check": {narrow(rule("get", "", "pods/exec pods")), []asked{on("get", pods+"/web/exec?command=ls",
+			code(101))}, []string{"a| get | pods/exec | web"}},
+		"apply that creates": {root, []asked{on("patch", "/api/v1/namespaces/a/configmaps/web", code(201))},
+			[]string{"a| create,patch | configmaps | web"}},
+		"apply that changes": {root, []asked{on("patch", "/api/v1/namespaces/a/configmaps/web")},
+			[]string{"a| patch | configmaps | web"}},
+		"role write by holding": {narrow(rule("get list", "", "pods configmaps"), rule("create", groupRBAC, "roles")),
+			[]asked{on("create", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles", code(201),
+				body(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`))},
+			[]string{"a| create | roles.rbac.authorization.k8s.io", "a| get | pods"}},
+		"role write by escalate": {narrow(rule("get list", "", "services"), rule("create escalate", groupRBAC, "roles")),
+			[]asked{on("create", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles", code(201),
+				body(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`))},
+			[]string{"a| create,escalate | roles.rbac.authorization.k8s.io"}},
+		"role write with a wildcard": {root, []asked{on("create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", code(201),
+			body(`{"rules":[{"verbs":["*"],"apiGroups":[""],"resources":["pods"]}]}`))},
+			[]string{"| create,escalate | clusterroles.rbac.authorization.k8s.io"}},
+		"role write that asks naught": {narrow(rule("update", groupRBAC, "roles"), rule("get", "", "services")),
+			[]asked{on("update", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles/r",
+				body(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`))},
+			[]string{"a| update | roles.rbac.authorization.k8s.io | r"}},
+		"binding write": {slices.Concat(root, []any{clusterRole("reader", rule("get list", "", "pods"))}),
+			[]asked{on("create", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/rolebindings", code(201),
+				body(`{"roleRef":{"kind":"ClusterRole","name":"reader"}}`))},
+			[]string{"a| bind | clusterroles.rbac.authorization.k8s.io | reader", "a| create | rolebindings.rbac.authorization.k8s.io"}},
+		"approve": {root, []asked{on("update", "/apis/certificates.k8s.io/v1/certificatesigningrequests/one/approval",
+			body(`{"spec":{"signerName":"example.com/serving"}}`))},
+			[]string{"| approve | signers.certificates.k8s.io | example.com/serving",
+				"| update | certificatesigningrequests.certificates.k8s.io/approval | one"}},
+		"approve by domain": {narrow(rule("update", groupCertificates, "certificatesigningrequests/approval"),
+			rbacv1.PolicyRule{Verbs: []string{"approve"}, APIGroups: []string{groupCertificates}, Resources: []string{"signers"},
+				ResourceNames: []string{"example.com/*", "other.com/*"}}),
+			[]asked{on("update", "/apis/certificates.k8s.io/v1/certificatesigningrequests/one/approval",
+				body(`{"spec":{"signerName":"example.com/serving"}}`))},
+			[]string{"| approve | signers.certificates.k8s.io | example.com/serving",
+				"| update | certificatesigningrequests.certificates.k8s.io/approval | one"}},
+		"a path that reads as many": {root, []asked{on("get", "/metrics*"), on("get", "/version")}, []string{"| get | /version"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := newCluster(t, c.policy...)
@@ -249,7 +284,8 @@ func TestImpersonation(t *testing.T) {
 	}{
 		"legacy": {"", []string{"devs"}, []string{"| impersonate | groups | devs", "| impersonate | users | bob"}},
 		"constrained": {"impersonate:user-info", []string{"devs"}, []string{"a| impersonate-on:user-info:list | pods",
-			"| impersonate:user-info | groups.authentication.k8s.io | devs", "| impersonate:user-info | users.authentication.k8s.io | bob"}},
+			"| impersonate:user-info | groups.authentication.k8s.io | devs",
+			"| impersonate:user-info | users.authentication.k8s.io | bob"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := newCluster(t, clusterRole("root", rule("*", "*", "*")), everywhere("root", "root", user("ann"), user("bob")))
@@ -266,7 +302,8 @@ func TestImpersonation(t *testing.T) {
 }
 
 func TestSharedBinding(t *testing.T) {
-	cl := newCluster(t, clusterRole("wide", rule("get list", "", "pods secrets")), everywhere("both", "wide", user("ann"), user("bob"), user("eve")))
+	cl := newCluster(t, clusterRole("wide", rule("get list", "", "pods secrets")), everywhere("both", "wide", user("ann"),
+		user("bob"), user("eve")))
 	cl.ask("ann", nil, "list", "/api/v1/namespaces/a/pods")
 	cl.ask("bob", nil, "list", "/api/v1/namespaces/b/pods")
 	advisor := cl.collector.Advise(cl.state, newest, Options{})
@@ -299,9 +336,11 @@ func TestGroupsAreNamed(t *testing.T) {
 	cl.ask("ann", []string{"devs"}, "list", "/api/v1/pods")
 	s := cl.suggest("ann")
 	if len(s.Apply) != 0 || len(s.Remove) != 1 {
-		t.Errorf("applies %d and removes %d, want only the own binding removed: the group gives what is needed", len(s.Apply), len(s.Remove))
+		t.Errorf("applies %d and removes %d, want only the own binding removed: the group gives what is needed",
+			len(s.Apply), len(s.Remove))
 	}
-	if len(s.Keeps) != 1 || s.Keeps[0].Binding != "ClusterRoleBinding/team" || s.Keeps[0].Relied != 1 || !slices.Contains(s.Keeps[0].Undoes, "get secrets") {
+	if len(s.Keeps) != 1 || s.Keeps[0].Binding != "ClusterRoleBinding/team" || s.Keeps[0].Relied != 1 ||
+		!slices.Contains(s.Keeps[0].Undoes, "get secrets") {
 		t.Errorf("keeps %+v, want the team's binding, and that it undoes the change", s.Keeps)
 	}
 }
@@ -391,20 +430,25 @@ func TestSystem(t *testing.T) {
 // TestDoubtedGrants: what a write may give whose answer was lost is neither taken for given nor
 // taken away in silence.
 func TestDoubtedGrants(t *testing.T) {
-	cl := newCluster(t, clusterRole("root", rule("*", "*", "*")), clusterRole("wide", rule("get list", "", "pods secrets")), everywhere("wide", "wide", user("ann")), everywhere("his", "wide", user("bob")))
+	cl := newCluster(t, clusterRole("root", rule("*", "*", "*")), clusterRole("wide", rule("get list", "", "pods secrets")),
+		everywhere("wide", "wide", user("ann")), everywhere("his", "wide", user("bob")))
 	cl.ask("ann", nil, "list", "/api/v1/namespaces/a/pods")
 	cl.ask("bob", nil, "list", "/api/v1/namespaces/a/pods")
 	lost := cl.now.Add(time.Second)
-	obs, err := observe.FromEvent(&event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-		ObjectRef: &event.ObjectRef{Name: "dormant"}, ResponseStatus: &event.Status{Code: 504}, RequestReceivedTimestamp: lost, StageTimestamp: lost,
-		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"dormant"},"subjects":[{"kind":"User","name":"ann"}],"roleRef":{"kind":"ClusterRole","name":"root"}}`)})
+	obs, err := observe.FromEvent(&event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create",
+		RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+		ObjectRef:  &event.ObjectRef{Name: "dormant"}, ResponseStatus: &event.Status{Code: 504}, RequestReceivedTimestamp: lost,
+		StageTimestamp: lost,
+		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"dormant"},` +
+			`"subjects":[{"kind":"User","name":"ann"}],"roleRef":{"kind":"ClusterRole","name":"root"}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := cl.suggest("ann")
 	cl.state.Apply(obs...)
 	s := cl.suggest("ann")
-	if got, want := strings.Join(ruleTexts(s), "\n"), strings.Join(ruleTexts(before), "\n"); got != want || len(s.Remove) != len(before.Remove) {
+	if got, want := strings.Join(ruleTexts(s), "\n"), strings.Join(ruleTexts(before), "\n"); got != want ||
+		len(s.Remove) != len(before.Remove) {
 		t.Errorf("applies\n%s\nand removes %v, want as before:\n%s", got, s.Remove, want)
 	}
 	const want = "ClusterRoleBinding/dormant may give the subject more, by a write whose answer was lost"

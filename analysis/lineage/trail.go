@@ -165,9 +165,10 @@ func (t *Trail) seen(e *event.Event) bool {
 		s.reused = true
 		id := strings.Clone(key)
 		t.add(auditPrefix+id, Found{
-			Contradiction: authn.Contradiction{Name: authn.ContradictionAuditID, Evidence: fmt.Sprintf("audit ID %q is on a request received at %s and on "+
-				"%s %s by %q received at %s", id, authn.FormatTime(s.received), e.Verb, withoutQuery(e.RequestURI),
-				e.EffectiveUser().Username, authn.FormatTime(e.RequestReceivedTimestamp))},
+			Contradiction: authn.Contradiction{Name: authn.ContradictionAuditID,
+				Evidence: fmt.Sprintf("audit ID %q is on a request received at %s and on "+
+					"%s %s by %q received at %s", id, authn.FormatTime(s.received), e.Verb, withoutQuery(e.RequestURI),
+					e.EffectiveUser().Username, authn.FormatTime(e.RequestReceivedTimestamp))},
 			Subject: id, First: earlier(s.received, e.RequestReceivedTimestamp), Last: later(s.received, e.RequestReceivedTimestamp),
 			Count: 2,
 		})
@@ -320,8 +321,9 @@ func (t *Trail) Settle(s State) {
 		if n >= t.cfg.Burst {
 			from := time.Unix(0, b.at*int64(BurstWindow)).UTC()
 			t.add(burstKey(b.addr, b.at), Found{
-				Contradiction: authn.Contradiction{Name: authn.ContradictionFailureBurst, Evidence: fmt.Sprintf("%d refused from %s in the %s from %s", n,
-					b.addr, BurstWindow, authn.FormatTime(from))},
+				Contradiction: authn.Contradiction{Name: authn.ContradictionFailureBurst,
+					Evidence: fmt.Sprintf("%d refused from %s in the %s from %s", n,
+						b.addr, BurstWindow, authn.FormatTime(from))},
 				Subject: b.addr, First: from, Last: from.Add(BurstWindow), Count: int64(n),
 			})
 		}
@@ -358,7 +360,8 @@ func (c *trace) drift(id string) (Found, bool) {
 	}
 	a, b := &c.identities[0], &c.identities[1]
 	f := Found{
-		Contradiction: authn.Contradiction{Name: name, Evidence: fmt.Sprintf("%s stood for %q with uid %q at %s and for %q with uid %q at %s", id,
+		Contradiction: authn.Contradiction{Name: name, Evidence: fmt.Sprintf("%s stood for %q with uid %q at %s and for %q "+
+			"with uid %q at %s", id,
 			a.name, a.uid, authn.FormatTime(a.first), b.name, b.uid, authn.FormatTime(b.first))},
 		Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
 	}

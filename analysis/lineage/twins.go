@@ -151,8 +151,9 @@ func (t *Twins) Settle() {
 			evidence = fmt.Sprintf("%s by %q from %s reached %s at %s, and no kube-apiserver's event has this audit ID and target", b.what,
 				b.name, b.addr, key.server, authn.FormatTime(b.received))
 		}
-		t.found = append(t.found, Found{Contradiction: authn.Contradiction{Name: name, Evidence: evidence}, Subject: key.id, First: b.received,
-			Last: b.received, Count: 1})
+		t.found = append(t.found, Found{Contradiction: authn.Contradiction{Name: name, Evidence: evidence}, Subject: key.id,
+			First: b.received,
+			Last:  b.received, Count: 1})
 	}
 	sortFound(t.found)
 	for i := range t.found {

@@ -84,7 +84,8 @@ func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 		if err := postState(socket, cluster, workload.Renumber(state, cluster)); err != nil {
 			return nil, err
 		}
-		if err := load.add(client, server.ReceiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, workload.Renumber(lines, cluster), b.batch); err != nil {
+		if err := load.add(client, server.ReceiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, workload.Renumber(lines,
+			cluster), b.batch); err != nil {
 			return nil, err
 		}
 	}
@@ -207,7 +208,8 @@ func clusterClient(a *identity.Authority, cluster string) (*http.Client, error) 
 }
 
 func postState(socket *http.Client, cluster string, state []byte) error {
-	res, err := socket.Post("http://retrial/v1/clusters/"+cluster+"/state", "application/json", bytes.NewReader(state)) //nolint:noctx // set-up of a benchmark, on the local socket
+	//nolint:noctx // set-up of a benchmark, on the local socket
+	res, err := socket.Post("http://retrial/v1/clusters/"+cluster+"/state", "application/json", bytes.NewReader(state))
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,8 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().StringVar(&b.state, "state", "", "state file (default: the bundled sample's)")
 	c.Flags().StringVar(&b.events, "events", "", "audit log (default: the bundled sample)")
 	c.Flags().IntVar(&b.repeat, "repeat", 4, "how many times the log is posted, each time as a cluster of its own")
-	c.Flags().IntVar(&b.runs, "runs", 1, "measure so many times, each on an empty folder (all are deleted at the end), and give the medians")
+	c.Flags().IntVar(&b.runs, "runs", 1, "measure so many times, each on an empty folder (all are deleted at the end), "+
+		"and give the medians")
 	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
 	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
 	c.Flags().Float64Var(&b.rate, "rate", 0, "post so many events a second; 0: as many as are taken")
@@ -80,7 +81,8 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().IntVar(&b.partitions, "kafka-partitions", 0, "partitions of the events; 0: the server's default")
 	c.Flags().StringVar(&b.keep, "keep", "", "keep the folders of all runs in this new folder")
 	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "a further process whose processor time counts, beside the child")
-	c.Flags().StringVar(&b.overview, "overview", "", "begin with the store that bench storage kept in this folder, and meanwhile keep asking for its first page")
+	c.Flags().StringVar(&b.overview, "overview", "", "begin with the store that bench storage kept in this folder, and meanwhile keep "+
+		"asking for its first page")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
 	cli.AddOutput(c, &output, "table", "json")
 	return c

@@ -72,7 +72,8 @@ An audit log has the requests its policy records. If that is not all, give the t
 	c.Flags().StringSliceVar(&b.events, "events", nil, "audit log, - for standard input; may be repeated")
 	c.Flags().BoolVar(&b.fromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
 	c.Flags().
-		StringSliceVar(&b.apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver (docs/apiserver-config.md)")
+		StringSliceVar(&b.apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver "+
+			"(docs/apiserver-config.md)")
 	c.Flags().Float64Var(&b.rate, "rate", 0, "requests a second that reach RBAC, instead of the log's (0: the log's)")
 	c.Flags().
 		IntVar(&b.add, "add-bindings", 0, "add so many ClusterRoleBindings, each of a user of its own, to see the cost in a larger cluster")

@@ -23,7 +23,8 @@ func TestBenchRBACConcludes(t *testing.T) {
 		us, rate float64
 		want     string
 	}{
-		"a small cluster":          {8, 0, "does not matter here: in the busiest minute it takes less than 0.01 % of a core and adds 8.0 µs to a request. A tenth of a core would take 12,500 requests a second."},
+		"a small cluster": {8, 0, "does not matter here: in the busiest minute it takes less than 0.01 % of a core and adds 8.0 " +
+			"µs to a request. A tenth of a core would take 12,500 requests a second."},
 		"many requests":            {8, 2000, "can be noticed here: at this rate it takes 2 % of a core"},
 		"more requests":            {8, 20000, "matters here: at this rate it takes 16 % of a core"},
 		"few requests, many roles": {1500, 0.1, "matters here: at this rate it takes 0.01 % of a core and adds 1.5 ms to a request."},

@@ -100,14 +100,16 @@ func (b *pipelineBench) evaluate(ctx context.Context) (map[string]int64, error) 
 		}}
 	}
 	sum, err := evaluate.Run(ctx, evaluate.Options{
-		States: []evaluate.Input{input("state", b.state, sample.OpenState)}, Events: []evaluate.Input{input("events", b.events, sample.OpenAuditLog)},
+		States: []evaluate.Input{input("state", b.state, sample.OpenState)}, Events: []evaluate.Input{input("events", b.events,
+			sample.OpenAuditLog)},
 		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version}),
 	})
 	if err != nil {
 		return nil, err
 	}
 	v := sum.Verdicts
-	return map[string]int64{"match": v.Match, "drift": v.Drift, "ambiguous": v.Ambiguous, "indeterminate": v.Indeterminate, "not_judged": v.NotJudged}, nil
+	return map[string]int64{"match": v.Match, "drift": v.Drift, "ambiguous": v.Ambiguous, "indeterminate": v.Indeterminate,
+		"not_judged": v.NotJudged}, nil
 }
 
 // medians joins the results of several runs.
@@ -188,7 +190,8 @@ func (r *pipelineResult) print(out io.Writer) error {
 		r.Store.print(w, r.Events)
 	}
 	if o := r.Overview; o != nil {
-		fmt.Fprintf(w, "first page\tof %d events: p50 %.0f ms, p95 %.0f ms, worst %.0f ms of %d\n", o.Events, o.P50, o.P95, o.Worst, o.Asked)
+		fmt.Fprintf(w, "first page\tof %d events: p50 %.0f ms, p95 %.0f ms, worst %.0f ms of %d\n", o.Events, o.P50, o.P95, o.Worst,
+			o.Asked)
 	}
 	for _, o := range query.Outcomes {
 		fmt.Fprintf(w, "%s\t%d, offline %d\n", o, r.Verdicts[o], r.Evaluated[o])

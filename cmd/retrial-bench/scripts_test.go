@@ -26,7 +26,8 @@ func TestScripts(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	log := slices.DeleteFunc(recorded.Sample(t), func(line []byte) bool { // a log that shows the cluster's birth needs no state
-		return bytes.Contains(line, []byte(`"requestURI":"/api/v1/namespaces","verb":"create"`)) && bytes.Contains(line, []byte(`"name":"kube-system"`))
+		return bytes.Contains(line, []byte(`"requestURI":"/api/v1/namespaces","verb":"create"`)) &&
+			bytes.Contains(line, []byte(`"name":"kube-system"`))
 	})
 	var more [][]byte // what RBAC alone allows or refuses
 	for _, line := range log {

@@ -273,8 +273,9 @@ func newRowMaker(seed uint64) (*rowMaker, error) {
 		return nil, err
 	}
 	return &rowMaker{
-		gen: workload.New(cfg), redactor: redact.New([]byte("a key for measurements alone")), engine: replay.New(replay.Config{Version: version.Version}),
-		state: st, tagger: detect.NewTagger(rules, nil), judged: map[event.Hash128]bool{},
+		gen: workload.New(cfg), redactor: redact.New([]byte("a key for measurements alone")),
+		engine: replay.New(replay.Config{Version: version.Version}),
+		state:  st, tagger: detect.NewTagger(rules, nil), judged: map[event.Hash128]bool{},
 	}, nil
 }
 

@@ -33,11 +33,14 @@ const (
 // ask asks every question by name several times, about the middle of the store, and notes what the
 // engine read.
 func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error) {
-	facts, err := rawRows(ctx, b.engine, `SELECT toString(min(minute)), toString(addHours(min(minute), 1)), argMax(user_name, request_received), argMax(toString(audit_uuid), request_received) FROM retrial.events WHERE user_name LIKE 'system:serviceaccount:%'`)
+	facts, err := rawRows(ctx, b.engine, `SELECT toString(min(minute)), toString(addHours(min(minute), 1)), argMax(user_name, `+
+		`request_received), argMax(toString(audit_uuid), request_received) FROM retrial.events WHERE user_name LIKE `+
+		`'system:serviceaccount:%'`)
 	if err != nil {
 		return nil, err
 	}
-	subject, err := rawRows(ctx, b.engine, "SELECT user_name, max(credential) FROM retrial.events WHERE credential LIKE 'JTI=%' AND user_name LIKE '%-%:%' GROUP BY user_name ORDER BY count() DESC LIMIT 1")
+	subject, err := rawRows(ctx, b.engine, "SELECT user_name, max(credential) FROM retrial.events WHERE credential LIKE 'JTI=%' AND "+
+		"user_name LIKE '%-%:%' GROUP BY user_name ORDER BY count() DESC LIMIT 1")
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +48,8 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 		return nil, errors.New("the store has no service account to ask about: generate more rows")
 	}
 	stamp := func(s string) string { return strings.Replace(s, " ", "T", 1) + "Z" }
-	common := map[string]string{"subject": subject[0][0], "credential": subject[0][1], "id": facts[0][3], "resource": "secrets", "namespace": "ads-prod", "name": "sync-config-0", "role": "engineer"}
+	common := map[string]string{"subject": subject[0][0], "credential": subject[0][1], "id": facts[0][3], "resource": "secrets",
+		"namespace": "ads-prod", "name": "sync-config-0", "role": "engineer"}
 	out := map[string]questionCost{}
 	for _, q := range storage.Questions() {
 		values := map[string]string{}
@@ -62,7 +66,8 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 			return nil, err
 		}
 		out[q.Name], err = b.cost(ctx, func() (int64, error) {
-			body, err := rawQuery(ctx, b.engine, sql+" FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0, use_skip_indexes_if_final = 1, do_not_merge_across_partitions_select_final = 1", bound, nil)
+			body, err := rawQuery(ctx, b.engine, sql+" FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0, "+
+				"use_skip_indexes_if_final = 1, do_not_merge_across_partitions_select_final = 1", bound, nil)
 			if err != nil {
 				return 0, err
 			}
@@ -142,7 +147,8 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 		return err
 	}
 	first, last := clusters[0].First, clusters[0].Last.Add(time.Minute)
-	for name, from := range map[string]time.Time{"(first page, whole range)": first, "(first page, last day)": last.Add(-24 * time.Hour), "(first page, last hour)": last.Add(-time.Hour)} {
+	for name, from := range map[string]time.Time{"(first page, whole range)": first, "(first page, last day)": last.Add(-24 * time.Hour),
+		"(first page, last hour)": last.Add(-time.Hour)} {
 		var took []float64
 		start, cpu := time.Now(), procstat.Own()
 		before, err := b.read(ctx)
@@ -165,7 +171,8 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 			return err
 		}
 		slices.Sort(took)
-		out[name] = questionCost{Seconds: took[n*95/100], CPU: used.Seconds() / float64(n), Rows: (after["SelectedRows"] - before["SelectedRows"]) / n, Bytes: (after["SelectedBytes"] - before["SelectedBytes"]) / n}
+		out[name] = questionCost{Seconds: took[n*95/100], CPU: used.Seconds() / float64(n),
+			Rows: (after["SelectedRows"] - before["SelectedRows"]) / n, Bytes: (after["SelectedBytes"] - before["SelectedBytes"]) / n}
 	}
 	return nil
 }
@@ -195,16 +202,23 @@ func (b *storageBench) multiply(ctx context.Context, times int) error {
 	}
 	const day = "toIntervalDay(%[1]d)"
 	renewed := func(credential string) string {
-		return "concat(substring(" + credential + ", 1, position(" + credential + ", '=')), toString(reinterpretAsUUID(sipHash128(" + credential + ", %[1]d))))"
+		return "concat(substring(" + credential + ", 1, position(" + credential + ", '=')), toString(reinterpretAsUUID(sipHash128(" +
+			credential + ", %[1]d))))"
 	}
 	shift := map[string]string{
-		"events": "minute + " + day + " AS minute, day + " + day + " AS day, request_received + " + day + " AS request_received, ingested + " + day + " AS ingested, ingest_day + " + day +
-			" AS ingest_day, koffset + %[2]d AS koffset, sipHash128(request_key, %[1]d) AS request_key, if(audit_text = '', reinterpretAsUUID(sipHash128(audit_uuid, %[1]d)), audit_uuid) AS audit_uuid, if(credential = '', '', " + renewed("credential") + ") AS credential" +
-			", mapApply((k, v) -> (k, if(k = 'authentication.kubernetes.io/credential-id', arrayMap(c -> " + renewed("c") + ", v), v)), user_extra) AS user_extra",
-		"access_usage": "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day + " AS first_seen, last_seen + " + day + " AS last_seen",
-		"grant_usage":  "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day + " AS first_seen, last_seen + " + day + " AS last_seen",
-		"activity":     "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day",
-		"volume":       "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
+		"events": "minute + " + day + " AS minute, day + " + day + " AS day, request_received + " + day +
+			" AS request_received, ingested + " + day + " AS ingested, ingest_day + " + day +
+			" AS ingest_day, koffset + %[2]d AS koffset, sipHash128(request_key, %[1]d) AS request_key, if(audit_text = '', " +
+			"reinterpretAsUUID(sipHash128(audit_uuid, %[1]d)), audit_uuid) AS audit_uuid, if(credential = '', '', " +
+			renewed("credential") + ") AS credential" +
+			", mapApply((k, v) -> (k, if(k = 'authentication.kubernetes.io/credential-id', arrayMap(c -> " + renewed("c") +
+			", v), v)), user_extra) AS user_extra",
+		"access_usage": "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day +
+			" AS first_seen, last_seen + " + day + " AS last_seen",
+		"grant_usage": "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day +
+			" AS first_seen, last_seen + " + day + " AS last_seen",
+		"activity": "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day",
+		"volume":   "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
 	}
 	for _, table := range []string{"events", "access_usage", "grant_usage", "volume", "activity"} {
 		if _, err := rawRows(ctx, b.engine, "CREATE TABLE retrial.bench_"+table+" AS retrial."+table); err != nil {
@@ -214,8 +228,10 @@ func (b *storageBench) multiply(ctx context.Context, times int) error {
 			return err
 		}
 		for i := 1; i < times; i++ {
-			sql := "INSERT INTO retrial." + table + " SELECT * REPLACE (" + fmt.Sprintf(shift[table], 3*i, i*b.rows) + ") FROM retrial.bench_" + table +
-				" SETTINGS max_threads = 2, max_block_size = 16384, min_insert_block_size_rows = 262144, min_insert_block_size_bytes = 0, max_partitions_per_insert_block = 0, insert_deduplicate = 0, optimize_on_insert = 0"
+			sql := "INSERT INTO retrial." + table + " SELECT * REPLACE (" + fmt.Sprintf(shift[table], 3*i, i*b.rows) +
+				") FROM retrial.bench_" + table +
+				" SETTINGS max_threads = 2, max_block_size = 16384, min_insert_block_size_rows = 262144, min_insert_block_size_bytes = " +
+				"0, max_partitions_per_insert_block = 0, insert_deduplicate = 0, optimize_on_insert = 0"
 			if _, err := rawRows(ctx, b.engine, sql); err != nil {
 				return err
 			}

@@ -77,7 +77,8 @@ func (o *otelLogs) insert(ctx context.Context, rows []verdict.Row, lines [][]byt
 		for i := range rows {
 			o.row(&rows[i], lines[i], t.parsed)
 		}
-		body, err := rawQuery(ctx, o.engine, "INSERT INTO otel."+t.table+" (Timestamp, ServiceName, Body, ResourceAttributes, ScopeName, LogAttributes) FORMAT RowBinary", nil, bytes.NewReader(o.buf))
+		body, err := rawQuery(ctx, o.engine, "INSERT INTO otel."+t.table+" (Timestamp, ServiceName, Body, ResourceAttributes, ScopeName, "+
+			"LogAttributes) FORMAT RowBinary", nil, bytes.NewReader(o.buf))
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,8 @@ func (r *storageResult) finish() {
 // the verdict.
 func columnGroup(name string) string {
 	switch name {
-	case "level", "audit_id", "audit_uuid", "audit_text", "stage", "request_uri", "verb", "source_ips", "user_agent", "code", "response_status", "request_object",
+	case "level", "audit_id", "audit_uuid", "audit_text", "stage", "request_uri", "verb", "source_ips", "user_agent", "code",
+		"response_status", "request_object",
 		"response_object", "request_received", "stage_delay", "annotations", "shape", "impersonation_constraint":
 		return "event"
 	case "cluster", "source", "apiserver", "ingested", "ingest_day", "epoch", "kpart", "koffset", "request_key", "content", "size", "sign",
@@ -84,7 +85,8 @@ func columnGroup(name string) string {
 // merge merges every table to one part a partition. Parts are made wide, whatever their
 // size: only of those the engine tells what each column takes.
 func (b *storageBench) merge(ctx context.Context) error {
-	tables, err := rawRows(ctx, b.engine, "SELECT database, name, engine FROM system.tables WHERE database IN ('retrial', 'otel') AND engine LIKE '%MergeTree%'")
+	tables, err := rawRows(ctx, b.engine, "SELECT database, name, engine FROM system.tables WHERE database IN ('retrial', 'otel') AND "+
+		"engine LIKE '%MergeTree%'")
 	if err != nil {
 		return err
 	}
@@ -105,8 +107,10 @@ func (b *storageBench) merge(ctx context.Context) error {
 // measure reads what columns and tables take.
 func (b *storageBench) measure(ctx context.Context, r *storageResult) error {
 	n, lines := float64(r.Rows), float64(min(r.Rows, otelLines))
-	r.Groups, r.Columns, r.Tables, r.OtelColumns, r.Outcomes = map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]int64{}
-	tables, err := rawRows(ctx, b.engine, "SELECT database, table, sum(bytes_on_disk) FROM system.parts WHERE active AND database IN ('retrial', 'otel') GROUP BY database, table")
+	r.Groups, r.Columns, r.Tables, r.OtelColumns, r.Outcomes = map[string]float64{}, map[string]float64{}, map[string]float64{},
+		map[string]float64{}, map[string]int64{}
+	tables, err := rawRows(ctx, b.engine, "SELECT database, table, sum(bytes_on_disk) FROM system.parts WHERE active AND database IN "+
+		"('retrial', 'otel') GROUP BY database, table")
 	if err != nil {
 		return err
 	}
@@ -121,7 +125,8 @@ func (b *storageBench) measure(ctx context.Context, r *storageResult) error {
 			r.Total += bytes / n
 		}
 	}
-	columns, err := rawRows(ctx, b.engine, "SELECT database, table, column, sum(column_bytes_on_disk) FROM system.parts_columns WHERE active AND (database, table) IN (('retrial', 'events'), ('otel', 'otel_logs')) GROUP BY database, table, column")
+	columns, err := rawRows(ctx, b.engine, "SELECT database, table, column, sum(column_bytes_on_disk) FROM system.parts_columns WHERE "+
+		"active AND (database, table) IN (('retrial', 'events'), ('otel', 'otel_logs')) GROUP BY database, table, column")
 	if err != nil {
 		return err
 	}
@@ -150,7 +155,9 @@ func (b *storageBench) measure(ctx context.Context, r *storageResult) error {
 // baseline returns the bytes zstd takes for an event of the sample at level 19.
 func (b *storageBench) baseline(ctx context.Context) (float64, error) {
 	to := b.lines + ".zst"
-	if _, err := rawRows(ctx, b.engine, "INSERT INTO FUNCTION file('"+to+"', 'LineAsString', 'line String', 'zstd') SELECT line FROM file('"+b.lines+"', 'LineAsString', 'line String') SETTINGS max_threads = 1, max_memory_usage = 0, output_format_compression_level = 19"); err != nil {
+	if _, err := rawRows(ctx, b.engine, "INSERT INTO FUNCTION file('"+to+"', 'LineAsString', 'line String', 'zstd') SELECT line FROM "+
+		"file('"+b.lines+"', 'LineAsString', 'line String') SETTINGS max_threads = 1, max_memory_usage = 0, "+
+		"output_format_compression_level = 19"); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(to)

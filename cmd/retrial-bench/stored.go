@@ -65,7 +65,8 @@ func measureStore(ctx context.Context, cfg config.Config, events int64) (_ *stor
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	out := &storeShape{Levels: map[string]int64{}, DiskBytes: float64(folderSize(cfg.DataDir)) / float64(events)}
-	parts, err := rawRows(ctx, engine, "SELECT table = 'events', level, count(), sum(rows), sum(bytes_on_disk) FROM system.parts WHERE active AND database = 'retrial' GROUP BY ALL ORDER BY ALL")
+	parts, err := rawRows(ctx, engine, "SELECT table = 'events', level, count(), sum(rows), sum(bytes_on_disk) FROM system.parts WHERE "+
+		"active AND database = 'retrial' GROUP BY ALL ORDER BY ALL")
 	if err != nil {
 		return nil, err
 	}

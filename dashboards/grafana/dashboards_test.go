@@ -35,8 +35,10 @@ func TestDashboards(t *testing.T) {
 	uids := map[string]bool{}
 	for file, d := range dashboards(t) {
 		t.Run(file, func(t *testing.T) {
-			if d.UID == "" || uids[d.UID] || d.Title == "" || d.Description == "" || d.SchemaVersion < 39 || len(d.Links) != 0 || len(d.Annotations.List) != 0 {
-				t.Errorf("uid %q, title %q, description %q, schema %d, %d links", d.UID, d.Title, d.Description, d.SchemaVersion, len(d.Links))
+			if d.UID == "" || uids[d.UID] || d.Title == "" || d.Description == "" || d.SchemaVersion < 39 || len(d.Links) != 0 ||
+				len(d.Annotations.List) != 0 {
+				t.Errorf("uid %q, title %q, description %q, schema %d, %d links", d.UID, d.Title, d.Description, d.SchemaVersion,
+					len(d.Links))
 			}
 			uids[d.UID] = true
 			vars := map[string]grafana.Variable{}
@@ -119,7 +121,8 @@ func checkPanel(t *testing.T, p grafana.Panel, vars map[string]grafana.Variable)
 // TestNoLinks: nothing in the files leads a browser elsewhere or holds a secret.
 func TestNoLinks(t *testing.T) {
 	address := regexp.MustCompile(`(?i)https?://[^"\s]*`)
-	for _, name := range []string{"dashboards/overview.json", "dashboards/security.json", "dashboards/pipeline.json", "provisioning/datasources.yaml", "provisioning/dashboards.yaml", "alerts.yaml"} {
+	for _, name := range []string{"dashboards/overview.json", "dashboards/security.json", "dashboards/pipeline.json",
+		"provisioning/datasources.yaml", "provisioning/dashboards.yaml", "alerts.yaml"} {
 		text, err := grafana.File(name)
 		if err != nil {
 			t.Fatal(err)

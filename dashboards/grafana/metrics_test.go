@@ -59,7 +59,8 @@ func metrics(t *testing.T) map[string][]string {
 // histograms are the metrics that have buckets.
 var histograms = []string{
 	"retrial_webhook_ack_duration_seconds", "retrial_runner_block_seconds", "retrial_runner_hold_seconds", "retrial_storage_insert_seconds",
-	"retrial_storage_known_seconds", "retrial_stream_produce_duration_seconds", "retrial_runner_block_records", "retrial_sqlgate_query_seconds",
+	"retrial_storage_known_seconds", "retrial_stream_produce_duration_seconds", "retrial_runner_block_records",
+	"retrial_sqlgate_query_seconds",
 }
 
 // target labels Prometheus itself adds.

@@ -28,8 +28,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hostile are names that would end the text they are put into, or read as something else.
 var hostile = []string{
-	`o'clock`, `'; DROP TABLE events; --`, `\`, `\'`, `\' OR 1 = 1 --`, "line\nbreak", "tab\there", `"double"`, "`back`", `%27`, `%`, `$__timeFilter(minute)`,
-	`${cluster:percentencode}`, `{x:String}`, `<img src=x onerror=alert(1)>`, "\x00", "ü€😀", "\u202egnp", strings.Repeat("x", 300), "*", "%2A",
+	`o'clock`, `'; DROP TABLE events; --`, `\`, `\'`, `\' OR 1 = 1 --`, "line\nbreak", "tab\there", `"double"`, "`back`", `%27`, `%`,
+	`$__timeFilter(minute)`,
+	`${cluster:percentencode}`, `{x:String}`, `<img src=x onerror=alert(1)>`, "\x00", "ü€😀", "\u202egnp", strings.Repeat("x", 300),
+	"*", "%2A",
 }
 
 // openStore opens a store behind a gate, and the driver in front of it.
@@ -111,7 +113,8 @@ func fill(t *testing.T, store *storage.Store, cluster string, partition int32, r
 	if err := store.Insert(t.Context(), fmt.Sprintf("fill-%d", partition), rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.SaveAsked(t.Context(), []storage.Asked{{Time: rows[0].Event.RequestReceivedTimestamp, Door: "page", Caller: "c", Question: "overview", Status: "ok", Count: 1}}); err != nil {
+	if err := store.SaveAsked(t.Context(), []storage.Asked{{Time: rows[0].Event.RequestReceivedTimestamp, Door: "page", Caller: "c",
+		Question: "overview", Status: "ok", Count: 1}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -189,7 +192,8 @@ func each(t *testing.T, v grafana.Values, f func(t *testing.T, p grafana.Panel, 
 
 // nothingThere are panels about what the recorded slice has none of.
 var nothingThere = map[string]bool{
-	"Findings by severity": true, "Findings by rule": true, "Newest findings": true, "Requests that rules select": true, "Stored dead letters": true,
+	"Findings by severity": true, "Findings by rule": true, "Newest findings": true, "Requests that rules select": true,
+	"Stored dead letters": true,
 }
 
 // TestPanels runs every panel's query through the gate, as the data source does: over a
@@ -264,7 +268,8 @@ func TestPanels(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%v\n%s", err, query)
 					}
-					if empty := r.rows == 0 || p.Type == "stat" && zero(r.first); !empty && p.Type != "variable" && p.Title != "Who asked Retrial" {
+					if empty := r.rows == 0 || p.Type == "stat" && zero(r.first); !empty && p.Type != "variable" &&
+						p.Title != "Who asked Retrial" {
 						t.Errorf("%d rows of a cluster that is not there: %v", r.rows, r.first)
 					}
 				})
@@ -275,7 +280,8 @@ func TestPanels(t *testing.T) {
 		for i, name := range hostile {
 			fill(t, store, name, int32(i+1), received)
 		}
-		query := "SELECT sum(count) FROM volume WHERE ('${cluster:percentencode}' IN ('*', '%2A') OR cluster = decodeURLComponent('${cluster:percentencode}'))"
+		query := "SELECT sum(count) FROM volume WHERE ('${cluster:percentencode}' IN ('*', '%2A') OR cluster = " +
+			"decodeURLComponent('${cluster:percentencode}'))"
 		var one int64
 		for _, name := range append([]string{"plain"}, hostile...) {
 			if name == "*" || name == "%2A" {
@@ -334,13 +340,14 @@ func zero(row []any) bool {
 func TestPanelsOnAnEmptyStore(t *testing.T) {
 	_, db := openStore(t)
 	to := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	each(t, grafana.Values{From: to.Add(-time.Hour), To: to, Interval: time.Minute, Vars: map[string]string{"cluster": "*"}}, func(t *testing.T, p grafana.Panel, query string) {
-		r, err := ask(t.Context(), db, query)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, query)
-		}
-		if r.rows != 0 && (p.Type != "stat" || !zero(r.first)) {
-			t.Errorf("%d rows of nothing: %v", r.rows, r.first)
-		}
-	})
+	each(t, grafana.Values{From: to.Add(-time.Hour), To: to, Interval: time.Minute, Vars: map[string]string{"cluster": "*"}},
+		func(t *testing.T, p grafana.Panel, query string) {
+			r, err := ask(t.Context(), db, query)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, query)
+			}
+			if r.rows != 0 && (p.Type != "stat" || !zero(r.first)) {
+				t.Errorf("%d rows of nothing: %v", r.rows, r.first)
+			}
+		})
 }

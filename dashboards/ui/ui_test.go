@@ -13,7 +13,9 @@ import (
 )
 
 // markup are the ways by which a string becomes markup, code or a way out of the page.
-var markup = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc|\beval\(|new Function|setTimeout\(['"]|window\.open|location\.(assign|replace|href\s*=)`)
+var markup = regexp.MustCompile(
+	`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc|\beval\(|new ` +
+		`Function|setTimeout\(['"]|window\.open|location\.(assign|replace|href\s*=)`)
 
 var imported = regexp.MustCompile(`(?m)^import [^;]*?from '([^']+)';`)
 

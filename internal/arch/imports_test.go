@@ -24,11 +24,13 @@ type room struct {
 }
 
 var rooms = []room{
-	{"cmd/retrial", []string{"query", "query/client", "server", "doctor"}, "commands are flags and printers: what they print is asked, and what runs is wired, elsewhere"},
+	{"cmd/retrial", []string{"query", "query/client", "server", "doctor"}, "commands are flags and printers: what they print is asked, " +
+		"and what runs is wired, elsewhere"},
 	{"cmd/retrial-bench", []string{"*"}, "benchmarks measure every room"},
 	{"ingest/event", nil, "the event is the first product of the pipeline and depends on nobody"},
 	{"ingest/redact", []string{"ingest/event"}, "what is never stored is decided on the event alone"},
-	{"ingest/webhook", []string{"ingest/event", "ingest/redact", "ingest/stream", "ingest/identity"}, "the receiver turns bytes into records; what becomes of them is not its business"},
+	{"ingest/webhook", []string{"ingest/event", "ingest/redact", "ingest/stream", "ingest/identity"},
+		"the receiver turns bytes into records; what becomes of them is not its business"},
 	{"ingest/identity", nil, "certificates and cluster names are known before any event is"},
 	{"ingest/importer", []string{"ingest/event"}, "an import is a client of the receiver and must not go round it"},
 	{"ingest/watch", []string{"ingest/event", "ingest/redact", "ingest/stream"}, "watched objects travel as records, like written ones"},
@@ -36,56 +38,90 @@ var rooms = []room{
 	{"ingest/spool", []string{"ingest/stream"}, "the spool holds records as they are; it looks into none"},
 	{"ingest/apimetrics", nil, "what an apiserver says of itself is read without knowing what for"},
 	{"ingest/embedded", nil, "the in-process broker is reached through the Kafka client only"},
-	{"verdict", []string{"ingest/event"}, "what is decided and stored is plain records: whoever makes, keeps or reads them knows no more of the others"},
+	{"verdict", []string{"ingest/event"}, "what is decided and stored is plain records: whoever makes, keeps or reads them knows no " +
+		"more of the others"},
 	{"rbacindex", nil, "the index is usable outside this product and imports no other room"},
-	{"rbacindex/authorizer", []string{"rbacindex"}, "the adapter to k8s.io/apiserver takes objects from informers and answers through the index"},
+	{"rbacindex/authorizer", []string{"rbacindex"}, "the adapter to k8s.io/apiserver takes objects from informers and answers " +
+		"through the index"},
 	{"replay/state/instant", nil, "a moment is a number"},
 	{"replay/state/graph", nil, "what belongs to which node follows from names alone"},
-	{"replay/state/kept", []string{"rbacindex", "replay/state/graph", "replay/state/instant"}, "what is kept of an object is read from the object alone"},
-	{"replay/state/observe", []string{"ingest/event", "replay/state/instant", "replay/state/kept"}, "what a request or a listing says of objects is told without knowing what was known of them"},
-	{"replay/state/content", []string{"rbacindex", "replay/state/graph", "replay/state/instant", "replay/state/kept"}, "what an object holds, and may hold, is worked out without knowing when"},
+	{"replay/state/kept", []string{"rbacindex", "replay/state/graph", "replay/state/instant"},
+		"what is kept of an object is read from the object alone"},
+	{"replay/state/observe", []string{"ingest/event", "replay/state/instant", "replay/state/kept"},
+		"what a request or a listing says of objects is told without knowing what was known of them"},
+	{"replay/state/content", []string{"rbacindex", "replay/state/graph", "replay/state/instant", "replay/state/kept"},
+		"what an object holds, and may hold, is worked out without knowing when"},
 	{"replay/state/forget", []string{"replay/state/observe"}, "what stays of an observation is worked out from the observation alone"},
-	{"replay/state", []string{"ingest/event", "rbacindex", "replay/state/content", "replay/state/graph", "replay/state/instant", "replay/state/kept", "replay/state/observe"}, "state is made of observations and answers through the index"},
-	{"replay/runner", []string{"ingest/event", "ingest/stream", "rbacindex", "verdict", "replay", "replay/state", "replay/state/observe", "replay/request", "replay/config"}, "the loop joins the stream to the engine; the store comes in through an interface"},
+	{"replay/state", []string{"ingest/event", "rbacindex", "replay/state/content", "replay/state/graph", "replay/state/instant",
+		"replay/state/kept", "replay/state/observe"}, "state is made of observations and answers through the index"},
+	{"replay/runner", []string{"ingest/event", "ingest/stream", "rbacindex", "verdict", "replay", "replay/state", "replay/state/observe",
+		"replay/request", "replay/config"}, "the loop joins the stream to the engine; the store comes in through an interface"},
 	{"replay/request", []string{"verdict"}, "what was asked follows from verb and URI alone"},
 	{"replay/reason", []string{"rbacindex"}, "what a recorded reason says is read from its words alone"},
 	{"replay/release", nil, "what a release of Kubernetes has is tables"},
 	{"replay/config", []string{"replay/release"}, "the configuration is a value read from files"},
-	{"replay/authn", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/release", "replay/state", "replay/state/kept"}, "who it was is judged before what was allowed"},
-	{"replay/authz", []string{"ingest/event", "rbacindex", "verdict", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/state", "replay/state/content", "replay/state/graph", "replay/authn"}, "the authorizers see attributes, configuration and state; what is recorded is compared later"},
-	{"replay/review", []string{"ingest/event", "verdict", "replay/request"}, "what a review asks is read from its event, the engine answers it"},
-	{"replay/admission", []string{"verdict", "replay/request", "replay/config", "replay/release", "replay/state", "replay/state/graph"}, "what admission did is told from the record, the configuration and the state"},
-	{"replay/implied", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/state", "replay/authn"}, "which checks a request implies is derived, they are answered by the engine"},
-	{"replay", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/graph", "replay/state/kept", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/authn", "replay/authz", "replay/admission", "replay/implied", "replay/review"}, "the engine is pure: event and state in, verdict out"},
-	{"replay/evaluate", []string{"ingest/event", "verdict", "replay", "replay/state", "replay/state/kept", "replay/state/observe", "replay/request", "replay/config", "replay/authn", "replay/authz", "analysis/lineage"}, "a log is judged by the engine of the stream, and its credentials are followed"},
+	{"replay/authn", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/release", "replay/state",
+		"replay/state/kept"}, "who it was is judged before what was allowed"},
+	{"replay/authz", []string{"ingest/event", "rbacindex", "verdict", "replay/reason", "replay/request", "replay/config", "replay/release",
+		"replay/state", "replay/state/content", "replay/state/graph", "replay/authn"}, "the authorizers see attributes, configuration " +
+		"and state; what is recorded is compared later"},
+	{"replay/review", []string{"ingest/event", "verdict", "replay/request"}, "what a review asks is read from its event, the " +
+		"engine answers it"},
+	{"replay/admission", []string{"verdict", "replay/request", "replay/config", "replay/release", "replay/state", "replay/state/graph"},
+		"what admission did is told from the record, the configuration and the state"},
+	{"replay/implied", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/state", "replay/authn"},
+		"which checks a request implies is derived, they are answered by the engine"},
+	{"replay", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/graph", "replay/state/kept", "replay/reason",
+		"replay/request", "replay/config", "replay/release", "replay/authn", "replay/authz", "replay/admission", "replay/implied",
+		"replay/review"}, "the engine is pure: event and state in, verdict out"},
+	{"replay/evaluate", []string{"ingest/event", "verdict", "replay", "replay/state", "replay/state/kept", "replay/state/observe",
+		"replay/request", "replay/config", "replay/authn", "replay/authz", "analysis/lineage"},
+		"a log is judged by the engine of the stream, and its credentials are followed"},
 	{"storage/native", []string{"ingest/event"}, "columns know values, not what they mean"},
 	{"storage/codec", []string{"ingest/event", "verdict", "storage/native"}, "rows become columns and columns rows without a server"},
-	{"storage", []string{"ingest/event", "verdict", "storage/codec", "storage/native"}, "storage keeps records and knows nothing of who made them"},
-	{"storage/storagetest", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/embedded", "test/chserver"}, "the test kit opens a store the way cmd does"},
+	{"storage", []string{"ingest/event", "verdict", "storage/codec", "storage/native"},
+		"storage keeps records and knows nothing of who made them"},
+	{"storage/storagetest", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/embedded", "test/chserver"},
+		"the test kit opens a store the way cmd does"},
 	{"storage/embedded", nil, "the engine in process is reached through the ClickHouse client only"},
 	{"analysis/completeness", []string{"storage"}, "what is missing follows from what is stored and what apiservers count"},
-	{"analysis/detect", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/codec"}, "rules select rows and read their marks"},
-	{"analysis/drift", []string{"ingest/event", "verdict", "replay/state", "replay/reason", "replay/request"}, "causes are told from verdicts, which name what was in doubt in the words of the state"},
-	{"analysis/escalation", []string{"ingest/event", "rbacindex", "replay/state", "replay/state/content"}, "what a subject can reach follows from the policy"},
-	{"analysis/lineage", []string{"ingest/event", "replay/state", "replay/request", "replay/authn"}, "what several events show is told with what authentication finds in one"},
-	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/content", "replay/state/kept", "replay/request", "replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that a request implies"},
-	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config", "replay/release", "replay/state", "replay/state/content", "replay/state/kept", "replay/state/observe", "replay/request", "storage", "storage/codec", "analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage"}, "questions are answered from the store and the replica, whoever asks and however"},
+	{"analysis/detect", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/codec"},
+		"rules select rows and read their marks"},
+	{"analysis/drift", []string{"ingest/event", "verdict", "replay/state", "replay/reason", "replay/request"},
+		"causes are told from verdicts, which name what was in doubt in the words of the state"},
+	{"analysis/escalation", []string{"ingest/event", "rbacindex", "replay/state", "replay/state/content"},
+		"what a subject can reach follows from the policy"},
+	{"analysis/lineage", []string{"ingest/event", "replay/state", "replay/request", "replay/authn"},
+		"what several events show is told with what authentication finds in one"},
+	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/content", "replay/state/kept",
+		"replay/request", "replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that " +
+		"a request implies"},
+	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config", "replay/release",
+		"replay/state", "replay/state/content", "replay/state/kept", "replay/state/observe", "replay/request", "storage", "storage/codec",
+		"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage"},
+		"questions are answered from the store and the replica, whoever asks and however"},
 	{"query/api", []string{"query", "verdict", "storage"}, "HTTP knows questions by their names and parameters, not by what they ask"},
 	{"query/client", []string{"query", "query/api"}, "who asks knows the answers' types, and the handler when it is in the same process"},
 	{"server", []string{"*"}, "what a process consists of is wired in one place"},
 	{"doctor", []string{"*"}, "what an installation needs is asked of every room"},
 	{"dashboards", nil, "dashboards show what they are handed"},
 	{"deploy", nil, "deploy holds files"},
-	{"test/workload", []string{"ingest/event", "replay/state", "replay/state/kept", "replay/state/observe"}, "generated events come with the policy they follow from"},
-	{"test/recording", []string{"ingest/event", "verdict", "replay", "replay/evaluate", "replay/authn", "replay/authz", "replay/config"}, "a test kit judges recordings the way cmd does"},
-	{"internal/linearscan", []string{"rbacindex"}, "the reference decides the requests that the index decides, on the objects it is made of"},
+	{"test/workload", []string{"ingest/event", "replay/state", "replay/state/kept", "replay/state/observe"},
+		"generated events come with the policy they follow from"},
+	{"test/recording", []string{"ingest/event", "verdict", "replay", "replay/evaluate", "replay/authn", "replay/authz", "replay/config"},
+		"a test kit judges recordings the way cmd does"},
+	{"internal/linearscan", []string{"rbacindex"}, "the reference decides the requests that the index decides, on the " +
+		"objects it is made of"},
 	{"test/chserver", []string{"storage/embedded"}, "a test kit serves the engine to other processes"},
 	{"test", nil, "test kits stand beside the rooms they serve"},
 	{"internal", nil, "internal is what belongs to no room"},
 }
 
 // pure rooms do no I/O and read no clock, so that a replay is a function of its inputs.
-var pure = []string{"ingest/event", "ingest/redact", "rbacindex", "verdict", "replay/state", "replay/state/content", "replay/state/forget", "replay/state/graph", "replay/state/instant", "replay/state/kept", "replay/state/observe", "replay/reason", "replay/request", "replay/release", "replay/review", "replay/authn", "replay/authz", "replay/implied", "replay/admission", "replay", "analysis/completeness", "analysis/detect", "analysis/drift",
+var pure = []string{"ingest/event", "ingest/redact", "rbacindex", "verdict", "replay/state", "replay/state/content", "replay/state/forget",
+	"replay/state/graph", "replay/state/instant", "replay/state/kept", "replay/state/observe", "replay/reason", "replay/request",
+	"replay/release", "replay/review", "replay/authn", "replay/authz", "replay/implied", "replay/admission", "replay",
+	"analysis/completeness", "analysis/detect", "analysis/drift",
 	"analysis/escalation", "analysis/leastpriv", "analysis/lineage", "query"}
 
 var impureImports = []string{
@@ -121,7 +157,8 @@ func TestImports(t *testing.T) {
 					t.Errorf("%s imports %s: %s", file, imp, why)
 				}
 			}
-			if why, found := onlyFromWiring[imp]; found && here.path != "cmd/retrial-bench" && here.path != "server" && here.path != "doctor" && here.path != "test/chserver" && !strings.HasSuffix(here.path, "test") {
+			if why, found := onlyFromWiring[imp]; found && here.path != "cmd/retrial-bench" && here.path != "server" &&
+				here.path != "doctor" && here.path != "test/chserver" && !strings.HasSuffix(here.path, "test") {
 				t.Errorf("%s imports %s: %s", file, imp, why)
 			}
 			if isPure(here.path) && slices.Contains(impureImports, imp) {
@@ -178,7 +215,8 @@ func TestPureRoomsReadNoClock(t *testing.T) {
 			if !ok {
 				return true
 			}
-			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && (sel.Sel.Name == "Now" || sel.Sel.Name == "Since" || sel.Sel.Name == "Until") {
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && (sel.Sel.Name == "Now" || sel.Sel.Name == "Since" ||
+				sel.Sel.Name == "Until") {
 				t.Errorf("%s calls time.%s: %s is pure; take the time as an argument", file, sel.Sel.Name, here.path)
 			}
 			return true
@@ -241,7 +279,8 @@ func undocumented(d ast.Decl) []string {
 }
 
 // wellKnown methods belong to interfaces of the standard library that say what they do.
-var wellKnown = []string{"Error", "Unwrap", "Is", "String", "Close", "Read", "Write", "Len", "Less", "Swap", "MarshalJSON", "UnmarshalJSON", "ServeHTTP"}
+var wellKnown = []string{"Error", "Unwrap", "Is", "String", "Close", "Read", "Write", "Len", "Less", "Swap", "MarshalJSON",
+	"UnmarshalJSON", "ServeHTTP"}
 
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
@@ -287,7 +326,8 @@ func sources(t *testing.T, nested bool) []string {
 		}
 		if d.IsDir() {
 			name := d.Name()
-			if path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "testdata" || name == "bin" || name == "data") {
+			if path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "testdata" || name == "bin" ||
+				name == "data") {
 				return filepath.SkipDir
 			}
 			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root && !nested {

@@ -12,7 +12,8 @@ import (
 var (
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	// A file or folder of ours in backticks, told by its slash.
-	path  = regexp.MustCompile("`((?:cmd|ingest|rbacindex|replay|storage|analysis|dashboards|deploy|doctor|internal|query|test|docs|scripts)/[a-z0-9_/.*-]*)`")
+	path = regexp.MustCompile(
+		"`((?:cmd|ingest|rbacindex|replay|storage|analysis|dashboards|deploy|doctor|internal|query|test|docs|scripts)/[a-z0-9_/.*-]*)`")
 	title = regexp.MustCompile(`(?m)^#+ +(.+)$`)
 )
 

@@ -13,7 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// columns is how wide a line of Go may be; a tab counts for four, the tag of a field, which cannot be broken, for none.
+// columns is how wide a line of Go may be; a tab counts for four. What cannot be broken counts for none: the tag of
+// a field, and text in a raw string of several lines.
 const columns = 140
 
 // notYet has an empty file for every folder whose lines and messages are still to be read, a slash of its name
@@ -37,18 +38,9 @@ func TestWords(t *testing.T) {
 		}
 		tokens := token.NewFileSet()
 		syntax := parseInto(t, tokens, file, 0)
-		tags := map[int]int{} // line → how many of its bytes lie before a tag
-		ast.Inspect(syntax, func(n ast.Node) bool {
-			if f, ok := n.(*ast.Field); ok && f.Tag != nil {
-				at := tokens.Position(f.Tag.Pos())
-				tags[at.Line] = at.Column - 1
-			}
-			return true
-		})
-		for i, line := range strings.Split(string(source), "\n") {
-			if before, ok := tags[i+1]; ok {
-				line = line[:before]
-			}
+		lines := strings.Split(string(source), "\n")
+		unbreakable(syntax, tokens, lines)
+		for i, line := range lines {
 			if n := width(line); n > columns {
 				add(i+1, "the line has "+strconv.Itoa(n)+" columns, more than "+strconv.Itoa(columns))
 			}
@@ -154,6 +146,31 @@ func literal(e ast.Expr) (text string, ok bool) {
 		return left + right, true
 	}
 	return "", false
+}
+
+// unbreakable cuts what cannot be broken out of a file's lines: the tags of fields, and raw strings of several lines.
+func unbreakable(file *ast.File, tokens *token.FileSet, lines []string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			if n.Tag != nil {
+				at := tokens.Position(n.Tag.Pos())
+				lines[at.Line-1] = lines[at.Line-1][:at.Column-1]
+				return false
+			}
+		case *ast.BasicLit:
+			from, to := tokens.Position(n.Pos()), tokens.Position(n.End())
+			if from.Line == to.Line {
+				return true
+			}
+			lines[to.Line-1] = lines[to.Line-1][min(to.Column-1, len(lines[to.Line-1])):]
+			for i := from.Line; i < to.Line-1; i++ {
+				lines[i] = ""
+			}
+			lines[from.Line-1] = lines[from.Line-1][:min(from.Column-1, len(lines[from.Line-1]))]
+		}
+		return true
+	})
 }
 
 // width returns how many columns a line takes.

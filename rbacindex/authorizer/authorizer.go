@@ -202,7 +202,8 @@ func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (
 // first; a role bound twice counts twice. Errors do not make the list incomplete, here as in
 // the RBAC authorizer; being asked too early does. The rules' lists are those of the objects
 // and must not be modified.
-func (a *Authorizer) RulesFor(_ context.Context, who user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+func (a *Authorizer) RulesFor(_ context.Context, who user.Info, namespace string) ([]authorizer.ResourceRuleInfo,
+	[]authorizer.NonResourceRuleInfo, bool, error) {
 	s := a.view.Load().snapshot
 	if s == nil {
 		return nil, nil, true, ErrNotSynced
@@ -214,7 +215,8 @@ func (a *Authorizer) RulesFor(_ context.Context, who user.Info, namespace string
 	var paths []authorizer.NonResourceRuleInfo
 	res := s.RulesFor(who.GetName(), who.GetGroups(), namespace, func(_ rbacindex.Grant, r *rbacv1.PolicyRule) bool {
 		if len(r.Resources) > 0 {
-			resources = append(resources, &authorizer.DefaultResourceRuleInfo{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
+			resources = append(resources, &authorizer.DefaultResourceRuleInfo{Verbs: r.Verbs, APIGroups: r.APIGroups,
+				Resources: r.Resources, ResourceNames: r.ResourceNames})
 		}
 		if len(r.NonResourceURLs) > 0 {
 			paths = append(paths, &authorizer.DefaultNonResourceRuleInfo{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})

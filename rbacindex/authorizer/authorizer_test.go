@@ -25,15 +25,18 @@ func TestDecisionsAndReasons(t *testing.T) {
 	odd := bindCluster("odd", "view", "odd")
 	odd.RoleRef.Kind = "Rolle"
 	named := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "named"},
-		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, ResourceNames: []string{"web"}}}}
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"},
+			ResourceNames: []string{"web"}}}}
 	c := newCluster(t, ours.Config{})
 	c.list(clusterRole("view", "get"), role("shop", "edit", "update"), paths, named, runner, odd,
-		bindCluster("all-view", "view", "alice"), bind("shop", "edit", "Role", "edit", "alice"), bind("shop", "view", "ClusterRole", "view", "alice"),
+		bindCluster("all-view", "view", "alice"), bind("shop", "edit", "Role", "edit", "alice"), bind("shop", "view", "ClusterRole", "view",
+			"alice"),
 		bindCluster("gone", "gone", "bob"), bind("shop", "b1", "Role", "edit", "bob"),
 		bindCluster("gone1", "gone", "carl"), bind("shop", "c1", "Role", "lost", "carl"), bind("shop", "c2", "ClusterRole", "gone", "carl"),
 		bind("shop", "o", "Role", "lost", "odd"), bindCluster("paths", "paths", "prometheus"), bindCluster("named", "named", "scaler"))
 	record := func(who, verb, namespace, resource string) authorizer.AttributesRecord {
-		return authorizer.AttributesRecord{User: &user.DefaultInfo{Name: who}, Verb: verb, Namespace: namespace, Resource: resource, APIVersion: "v1", ResourceRequest: true}
+		return authorizer.AttributesRecord{User: &user.DefaultInfo{Name: who}, Verb: verb, Namespace: namespace, Resource: resource,
+			APIVersion: "v1", ResourceRequest: true}
 	}
 	scale := record("scaler", "get", "shop", "deployments")
 	scale.APIGroup, scale.Subresource, scale.Name = "apps", "scale", "web"
@@ -47,14 +50,20 @@ func TestDecisionsAndReasons(t *testing.T) {
 		want    authorizer.Decision
 		reason  string
 	}{
-		{"cluster-wide before the namespace", record("alice", "get", "shop", "pods"), allow, `RBAC: allowed by ClusterRoleBinding "all-view" of ClusterRole "view" to User "alice"`},
-		{"in a namespace", record("alice", "update", "shop", "pods"), allow, `RBAC: allowed by RoleBinding "edit/shop" of Role "edit" to User "alice"`},
+		{"cluster-wide before the namespace", record("alice", "get", "shop", "pods"), allow,
+			`RBAC: allowed by ClusterRoleBinding "all-view" of ClusterRole "view" to User "alice"`},
+		{"in a namespace", record("alice", "update", "shop", "pods"), allow, `RBAC: allowed by RoleBinding "edit/shop" of Role ` +
+			`"edit" to User "alice"`},
 		{"not in another", record("alice", "update", "bank", "pods"), none, ""},
-		{"service account of the binding's namespace", record("system:serviceaccount:shop:ci", "get", "shop", "pods"), allow, `RBAC: allowed by RoleBinding "runner/shop" of ClusterRole "view" to ServiceAccount "ci/shop"`},
-		{"allowed in spite of a missing role", record("bob", "update", "shop", "pods"), allow, `RBAC: allowed by RoleBinding "b1/shop" of Role "edit" to User "bob"`},
+		{"service account of the binding's namespace", record("system:serviceaccount:shop:ci", "get", "shop", "pods"), allow,
+			`RBAC: allowed by RoleBinding "runner/shop" of ClusterRole "view" to ServiceAccount "ci/shop"`},
+		{"allowed in spite of a missing role", record("bob", "update", "shop", "pods"), allow,
+			`RBAC: allowed by RoleBinding "b1/shop" of Role "edit" to User "bob"`},
 		{"one missing role", record("bob", "get", "shop", "pods"), none, `RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`},
-		{"several missing roles, each once", record("carl", "get", "shop", "pods"), none, `RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, role.rbac.authorization.k8s.io "lost" not found]`},
-		{"errors of ClusterRoleBindings first", record("odd", "get", "shop", "pods"), none, `RBAC: [unsupported role reference kind: "Rolle", role.rbac.authorization.k8s.io "lost" not found]`},
+		{"several missing roles, each once", record("carl", "get", "shop", "pods"), none, `RBAC: [clusterrole.rbac.authorization.k8s.io ` +
+			`"gone" not found, role.rbac.authorization.k8s.io "lost" not found]`},
+		{"errors of ClusterRoleBindings first", record("odd", "get", "shop", "pods"), none,
+			`RBAC: [unsupported role reference kind: "Rolle", role.rbac.authorization.k8s.io "lost" not found]`},
 		{"nobody", record("nobody", "get", "shop", "pods"), none, ""},
 		{"subresource by name", scale, allow, `RBAC: allowed by ClusterRoleBinding "named" of ClusterRole "named" to User "scaler"`},
 		{"subresource of another name", other, none, ""},
@@ -75,7 +84,8 @@ func TestRulesFor(t *testing.T) {
 	both.Rules[0].NonResourceURLs, both.Rules[0].ResourceNames = []string{"/healthz"}, []string{"a"}
 	c := newCluster(t, ours.Config{})
 	c.list(both, role("shop", "edit", "update"), bindCluster("all", "both", "alice"), bind("shop", "again", "ClusterRole", "both", "alice"),
-		bind("shop", "edit", "Role", "edit", "alice"), bind("shop", "lost", "Role", "lost", "alice"), bind("shop", "lost2", "Role", "lost", "alice"))
+		bind("shop", "edit", "Role", "edit", "alice"), bind("shop", "lost", "Role", "lost", "alice"), bind("shop", "lost2", "Role", "lost",
+			"alice"))
 	for _, tt := range []struct {
 		namespace        string
 		resources, paths []string
@@ -83,12 +93,14 @@ func TestRulesFor(t *testing.T) {
 	}{
 		{"", []string{"get pods a"}, []string{"get /healthz"}, ""},
 		{"bank", []string{"get pods a"}, []string{"get /healthz"}, ""},
-		{"shop", []string{"get pods a", "get pods a", "update pods "}, []string{"get /healthz", "get /healthz"}, `role.rbac.authorization.k8s.io "lost" not found`},
+		{"shop", []string{"get pods a", "get pods a", "update pods "}, []string{"get /healthz", "get /healthz"},
+			`role.rbac.authorization.k8s.io "lost" not found`},
 	} {
 		resources, paths, incomplete, err := c.RulesFor(t.Context(), &user.DefaultInfo{Name: "alice"}, tt.namespace)
 		var gotResources, gotPaths []string
 		for _, r := range resources {
-			gotResources = append(gotResources, strings.Join([]string{r.GetVerbs()[0], r.GetResources()[0], strings.Join(r.GetResourceNames(), ",")}, " "))
+			gotResources = append(gotResources, strings.Join([]string{r.GetVerbs()[0], r.GetResources()[0],
+				strings.Join(r.GetResourceNames(), ",")}, " "))
 			if !slices.Equal(r.GetAPIGroups(), []string{""}) {
 				t.Errorf("%s: API groups %q", tt.namespace, r.GetAPIGroups())
 			}
@@ -109,7 +121,8 @@ func TestRulesFor(t *testing.T) {
 			}
 		}
 	}
-	if resources, paths, incomplete, err := c.RulesFor(t.Context(), nil, "shop"); resources != nil || paths != nil || incomplete || err != nil {
+	if resources, paths, incomplete, err := c.RulesFor(t.Context(), nil, "shop"); resources != nil || paths != nil || incomplete ||
+		err != nil {
 		t.Errorf("without a user: %v, %v, %v, %v", resources, paths, incomplete, err)
 	}
 }
@@ -130,7 +143,8 @@ func TestBeforeTheFirstListsAreComplete(t *testing.T) {
 	if d, reason := c.ask("alice", "get", "", "pods"); d != authorizer.DecisionNoOpinion || reason != ours.ErrNotSynced.Error() {
 		t.Errorf("got %v, %q", d, reason)
 	}
-	if resources, paths, incomplete, err := c.RulesFor(t.Context(), &user.DefaultInfo{Name: "alice"}, ""); len(resources)+len(paths) > 0 || !incomplete || !errors.Is(err, ours.ErrNotSynced) {
+	if resources, paths, incomplete, err := c.RulesFor(t.Context(), &user.DefaultInfo{Name: "alice"}, ""); len(resources)+len(paths) > 0 ||
+		!incomplete || !errors.Is(err, ours.ErrNotSynced) {
 		t.Errorf("got %v, %v, %v, %v", resources, paths, incomplete, err)
 	}
 	close(c.roleBindings.synced)

@@ -16,7 +16,8 @@ func BenchmarkDecision(b *testing.B) {
 	c := large(b, 10_000)
 	for _, tt := range []struct{ name, who string }{{"allow", "user7777"}, {"deny", "nobody"}} {
 		b.Run(tt.name, func(b *testing.B) {
-			var request authorizer.Attributes = &authorizer.AttributesRecord{User: &user.DefaultInfo{Name: tt.who, Groups: []string{"system:authenticated"}},
+			var request authorizer.Attributes = &authorizer.AttributesRecord{User: &user.DefaultInfo{Name: tt.who,
+				Groups: []string{"system:authenticated"}},
 				Verb: "get", Namespace: "shop", Resource: "pods", ResourceRequest: true}
 			ctx := b.Context()
 			b.ReportAllocs()
@@ -63,7 +64,8 @@ func TestDecisionAllocations(t *testing.T) {
 		who  string
 		most float64
 	}{{"alice", 1}, {"nobody", 0}} {
-		var request authorizer.Attributes = &authorizer.AttributesRecord{User: &user.DefaultInfo{Name: tt.who}, Verb: "get", Resource: "pods", ResourceRequest: true}
+		var request authorizer.Attributes = &authorizer.AttributesRecord{User: &user.DefaultInfo{Name: tt.who}, Verb: "get",
+			Resource: "pods", ResourceRequest: true}
 		got := testing.AllocsPerRun(100, func() {
 			if _, _, err := c.Authorize(t.Context(), request); err != nil {
 				t.Fatal(err)

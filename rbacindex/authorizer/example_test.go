@@ -40,7 +40,8 @@ func ExampleNew() {
 	cache.WaitForCacheSync(ctx.Done(), rbac.HasSynced)
 
 	decision, reason, err := rbac.Authorize(ctx, authorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: "alice", Groups: []string{"devs"}}, Verb: "get", Namespace: "shop", Resource: "pods", ResourceRequest: true})
+		User: &user.DefaultInfo{Name: "alice", Groups: []string{"devs"}}, Verb: "get", Namespace: "shop", Resource: "pods",
+		ResourceRequest: true})
 	fmt.Println(decision == authorizer.DecisionAllow, reason, err)
 	// Output:
 	// true RBAC: allowed by RoleBinding "team/shop" of ClusterRole "view" to Group "devs" <nil>

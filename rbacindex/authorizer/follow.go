@@ -227,7 +227,8 @@ func same(old, object any) bool {
 		return ok && (o == n || o.Name == n.Name && o.RoleRef == n.RoleRef && slices.Equal(o.Subjects, n.Subjects))
 	case *rbacv1.RoleBinding:
 		o, ok := old.(*rbacv1.RoleBinding)
-		return ok && (o == n || o.Namespace == n.Namespace && o.Name == n.Name && o.RoleRef == n.RoleRef && slices.Equal(o.Subjects, n.Subjects))
+		return ok && (o == n || o.Namespace == n.Namespace && o.Name == n.Name && o.RoleRef == n.RoleRef && slices.Equal(o.Subjects,
+			n.Subjects))
 	}
 	return false
 }

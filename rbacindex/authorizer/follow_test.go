@@ -48,7 +48,8 @@ retrial_authorizer_objects{kind="ClusterRoleBinding"} 2000
 retrial_authorizer_objects{kind="Role"} 0
 retrial_authorizer_objects{kind="RoleBinding"} 0
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "retrial_authorizer_snapshots_total", "retrial_authorizer_changes_total", "retrial_authorizer_objects"); err != nil {
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "retrial_authorizer_snapshots_total",
+		"retrial_authorizer_changes_total", "retrial_authorizer_objects"); err != nil {
 		t.Error(err)
 	}
 }
@@ -101,8 +102,10 @@ func TestEventsChangeDecisions(t *testing.T) {
 
 func TestUpdatesOfNothingCostNothing(t *testing.T) {
 	aggregate := clusterRole("sum", "get")
-	aggregate.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
-	objects := []any{aggregate, role("shop", "edit", "update"), bindCluster("b", "sum", "alice"), bind("shop", "b", "Role", "edit", "alice")}
+	aggregate.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+		{MatchLabels: map[string]string{"a": "b"}}}}
+	objects := []any{aggregate, role("shop", "edit", "update"), bindCluster("b", "sum", "alice"), bind("shop", "b", "Role", "edit",
+		"alice")}
 	reg := prometheus.NewPedanticRegistry()
 	c := newCluster(t, ours.Config{Registerer: reg})
 	c.list(objects...)
@@ -151,11 +154,16 @@ func TestUpdatesOfNothingCostNothing(t *testing.T) {
 # TYPE retrial_authorizer_events_total counter
 `
 	for _, line := range []string{
-		`{event="added",kind="ClusterRole"} 1`, `{event="added",kind="ClusterRoleBinding"} 1`, `{event="added",kind="Role"} 1`, `{event="added",kind="RoleBinding"} 1`,
-		`{event="deleted",kind="ClusterRole"} 0`, `{event="deleted",kind="ClusterRoleBinding"} 0`, `{event="deleted",kind="Role"} 0`, `{event="deleted",kind="RoleBinding"} 0`,
-		`{event="malformed",kind="ClusterRole"} 0`, `{event="malformed",kind="ClusterRoleBinding"} 0`, `{event="malformed",kind="Role"} 0`, `{event="malformed",kind="RoleBinding"} 0`,
-		`{event="unchanged",kind="ClusterRole"} 2`, `{event="unchanged",kind="ClusterRoleBinding"} 2`, `{event="unchanged",kind="Role"} 2`, `{event="unchanged",kind="RoleBinding"} 2`,
-		`{event="updated",kind="ClusterRole"} 4`, `{event="updated",kind="ClusterRoleBinding"} 1`, `{event="updated",kind="Role"} 1`, `{event="updated",kind="RoleBinding"} 1`,
+		`{event="added",kind="ClusterRole"} 1`, `{event="added",kind="ClusterRoleBinding"} 1`, `{event="added",kind="Role"} 1`,
+		`{event="added",kind="RoleBinding"} 1`,
+		`{event="deleted",kind="ClusterRole"} 0`, `{event="deleted",kind="ClusterRoleBinding"} 0`, `{event="deleted",kind="Role"} 0`,
+		`{event="deleted",kind="RoleBinding"} 0`,
+		`{event="malformed",kind="ClusterRole"} 0`, `{event="malformed",kind="ClusterRoleBinding"} 0`, `{event="malformed",kind="Role"} 0`,
+		`{event="malformed",kind="RoleBinding"} 0`,
+		`{event="unchanged",kind="ClusterRole"} 2`, `{event="unchanged",kind="ClusterRoleBinding"} 2`, `{event="unchanged",kind="Role"} 2`,
+		`{event="unchanged",kind="RoleBinding"} 2`,
+		`{event="updated",kind="ClusterRole"} 4`, `{event="updated",kind="ClusterRoleBinding"} 1`, `{event="updated",kind="Role"} 1`,
+		`{event="updated",kind="RoleBinding"} 1`,
 	} {
 		want += "retrial_authorizer_events_total" + line + "\n"
 	}

@@ -68,7 +68,8 @@ type script struct {
 	synced  chan struct{}
 }
 
-func (s *script) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, _ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+func (s *script) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler,
+	_ time.Duration) (cache.ResourceEventHandlerRegistration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuse != nil {
@@ -168,7 +169,8 @@ func (c *cluster) until(ok func() bool) {
 func (c *cluster) ask(who, verb, namespace, resource string) (authorizer.Decision, string) {
 	c.t.Helper()
 	d, reason, err := c.Authorize(c.t.Context(), authorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: who, Groups: []string{"system:authenticated"}}, Verb: verb, Namespace: namespace, Resource: resource, ResourceRequest: true})
+		User: &user.DefaultInfo{Name: who, Groups: []string{"system:authenticated"}}, Verb: verb, Namespace: namespace, Resource: resource,
+		ResourceRequest: true})
 	if err != nil {
 		c.t.Errorf("Authorize returns the error %v; the RBAC authorizer never has one", err)
 	}
@@ -193,7 +195,8 @@ func role(namespace, name string, verbs ...string) *rbacv1.Role {
 // bindCluster is a ClusterRoleBinding of a user to a ClusterRole.
 func bindCluster(name, clusterRole, who string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole}, Subjects: []rbacv1.Subject{{Kind: "User", Name: who}}}
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
+		Subjects: []rbacv1.Subject{{Kind: "User", Name: who}}}
 }
 
 // bind is a RoleBinding of a user.

@@ -27,10 +27,15 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		events:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_authorizer_events_total", Help: "Informer events by kind and event: added, updated, deleted, unchanged (an update of metadata), malformed."}, []string{"kind", "event"}),
-		objects:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "retrial_authorizer_objects", Help: "RBAC objects decisions are made on, by kind; absent before the first lists are complete."}, []string{"kind"}),
-		snapshots: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_authorizer_snapshots_total", Help: "Times the policy decisions are made on was replaced."}),
-		changes:   prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_authorizer_changes_total", Help: "Objects changed by those replacements, each once per replacement."}),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_authorizer_events_total",
+			Help: "Informer events by kind and event: added, updated, deleted, unchanged (an update of metadata), malformed."},
+			[]string{"kind", "event"}),
+		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "retrial_authorizer_objects",
+			Help: "RBAC objects decisions are made on, by kind; absent before the first lists are complete."}, []string{"kind"}),
+		snapshots: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_authorizer_snapshots_total",
+			Help: "Times the policy decisions are made on was replaced."}),
+		changes: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_authorizer_changes_total",
+			Help: "Objects changed by those replacements, each once per replacement."}),
 	}
 	for kind := rbacindex.KindRole; kind <= rbacindex.KindClusterRoleBinding; kind++ {
 		for _, event := range []string{eventAdded, eventUpdated, eventDeleted, eventUnchanged, eventMalformed} {

@@ -35,7 +35,8 @@ type objects struct {
 }
 
 func policyOf(list []leastpriv.Object) *objects {
-	p := &objects{roles: map[string]*rbacv1.Role{}, clusterRoles: map[string]*rbacv1.ClusterRole{}, bindings: map[string][]*rbacv1.RoleBinding{}}
+	p := &objects{roles: map[string]*rbacv1.Role{}, clusterRoles: map[string]*rbacv1.ClusterRole{},
+		bindings: map[string][]*rbacv1.RoleBinding{}}
 	for _, o := range list {
 		switch o := o.(type) {
 		case *rbacv1.Role:
@@ -88,7 +89,8 @@ func (j judge) allows(t *testing.T, q *leastpriv.Question) bool {
 	t.Helper()
 	a := &q.Attributes
 	who := &user.DefaultInfo{Name: a.User, Groups: a.Groups}
-	decision, _, err := j.rbac.Authorize(t.Context(), authorizer.AttributesRecord{User: who, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, APIVersion: "v1",
+	decision, _, err := j.rbac.Authorize(t.Context(), authorizer.AttributesRecord{User: who, Verb: a.Verb, Namespace: a.Namespace,
+		APIGroup: a.APIGroup, APIVersion: "v1",
 		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path})
 	if err != nil && decision == authorizer.DecisionAllow {
 		t.Fatalf("%+v: %v", a, err)

@@ -90,7 +90,8 @@ func (p *Plugins) Judge(q *Request, adm *verdict.Admission) {
 		}
 	}
 	if by != nil && adm.Of(r.by) == nil {
-		adm.Answers = append(adm.Answers, verdict.AdmissionAnswer{Plugin: r.by, Name: r.of, Outcome: verdict.PluginRejected, Reason: r.words(), Code: q.Code})
+		adm.Answers = append(adm.Answers, verdict.AdmissionAnswer{Plugin: r.by, Name: r.of, Outcome: verdict.PluginRejected,
+			Reason: r.words(), Code: q.Code})
 	}
 }
 

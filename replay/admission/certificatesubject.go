@@ -20,8 +20,9 @@ func (certificateSubject) name() string { return "CertificateSubjectRestriction"
 
 // How the plugin words its refusals.
 const (
-	mastersNotSigned = "use of " + certificatesv1.KubeAPIServerClientSignerName + " signer with " + user.SystemPrivilegedGroup + " group is not allowed"
-	notParsed        = "failed to parse CSR: "
+	mastersNotSigned = "use of " + certificatesv1.KubeAPIServerClientSignerName + " signer with " + user.SystemPrivilegedGroup +
+		" group is not allowed"
+	notParsed = "failed to parse CSR: "
 )
 
 func (certificateSubject) refused(r *refusal) (string, bool) {

@@ -91,7 +91,8 @@ func TestServiceAccount(t *testing.T) {
 		{"the default one", "create", "pods", pod(``), "", 201, "", "pass 0"},
 		{"missing", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403, lostMsg, "match 403 " + lost},
 		{"missing and admitted", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 201, "", "drift 0 " + lost},
-		{"missing and invalid", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 422, `Pod "x" is invalid: spec`, "drift 0 " + lost},
+		{"missing and invalid", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 422, `Pod "x" is invalid: spec`,
+			"drift 0 " + lost},
 		{"missing, refused before", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403,
 			`pods "x" is forbidden: maximum cpu usage per Pod is 1, but limit is 2`, ""},
 		{"missing, refused behind", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403,
@@ -100,20 +101,25 @@ func TestServiceAccount(t *testing.T) {
 			strings.ReplaceAll(lostMsg, "ghost", "web"), "drift 403 " + strings.ReplaceAll(lost, "ghost", "web")},
 		{"another, by a webhook", "create", "pods", pod(`"serviceAccountName":"web"`), "", 403, lostMsg, "indeterminate 403 " + lost},
 		{"not looked up", "create", "pods", pod(`"serviceAccountName":"web"`), "", 403,
-			`pods "x" is forbidden: error looking up service account d/web: timeout`, "indeterminate 403 error looking up service account d/web: timeout"},
-		{"not known", "create", "pods", pod(`"serviceAccountName":"new"`), "", 201, "", "indeterminate 0 service account d/new is not known"},
+			`pods "x" is forbidden: error looking up service account d/web: timeout`, "indeterminate 403 error looking up service " +
+				"account d/web: timeout"},
+		{"not known", "create", "pods", pod(`"serviceAccountName":"new"`), "", 201, "",
+			"indeterminate 0 service account d/new is not known"},
 		{"no body", "create", "pods", "", "", 201, "", "indeterminate 0 " + missingBody},
 		{"secrets", "create", "pods", pod(`"serviceAccountName":"web","volumes":[{"name":"v","secret":{"secretName":"s"}}]`), "", 403,
 			`pods "x" is forbidden: ` + held, "indeterminate 403 " + held},
 		{"secrets of the environment", "create", "pods",
-			pod(`"serviceAccountName":"web","initContainers":[{"env":[{"name":"e","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}}]}]`), "", 201, "",
+			pod(`"serviceAccountName":"web","initContainers":[{"env":[{"name":"e","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}}]}]`),
+			"", 201, "",
 			"indeterminate 0 whether service account d/web is held to the secrets it lists"},
 		{"mirror", "create", "pods", mirror(`"nodeName":"n"`), "", 201, "", "pass 0"},
 		{"mirror with an account", "create", "pods", mirror(`"serviceAccountName":"web"`), "", 403,
-			`pods "x" is forbidden: a mirror pod may not reference service accounts`, "match 403 a mirror pod may not reference service accounts"},
+			`pods "x" is forbidden: a mirror pod may not reference service accounts`,
+			"match 403 a mirror pod may not reference service accounts"},
 		{"mirror with secrets", "create", "pods", mirror(`"imagePullSecrets":[{"name":"s"}]`), "", 201, "",
 			"drift 0 a mirror pod may not reference secrets"},
-		{"mirror with a token", "create", "pods", mirror(`"volumes":[{"name":"v","projected":{"sources":[{"serviceAccountToken":{"path":"t"}}]}}]`), "", 201, "",
+		{"mirror with a token", "create", "pods",
+			mirror(`"volumes":[{"name":"v","projected":{"sources":[{"serviceAccountToken":{"path":"t"}}]}}]`), "", 201, "",
 			"drift 0 a mirror pod may not use ServiceAccountToken volume projections"},
 		{"applied", "patch", "pods", pod(`"serviceAccountName":"ghost"`), "", 403, lostMsg, "match 403 " + lost},
 		{"applied and made", "patch", "pods", pod(`"serviceAccountName":"ghost"`), "", 201, "", "drift 0 " + lost},
@@ -126,7 +132,8 @@ func TestServiceAccount(t *testing.T) {
 	in.changed = true
 	try(t, "ServiceAccount", "", in, Assume(0), []tried{
 		{"changing, certain by the record", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403, lostMsg, "match 403 " + lost},
-		{"changing", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 201, "", "ambiguous 0 service account d/ghost changed meanwhile"},
+		{"changing", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 201, "",
+			"ambiguous 0 service account d/ghost changed meanwhile"},
 	})
 	disabled := &config.APIServer{Minor: 36, Admission: config.Admission{Disabled: []string{"ServiceAccount"}}}
 	try(t, "ServiceAccount", "", in, New(disabled), []tried{
@@ -150,7 +157,8 @@ func signingRequest(t *testing.T, signer string, groups ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "x", Organization: groups}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "x",
+		Organization: groups}}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +188,8 @@ func TestCertificateSubjectRestriction(t *testing.T) {
 		{"masters", "create", "certificatesigningrequests", masters, "", 403, msg, "match 403 " + mastersNotSigned},
 		{"masters admitted", "create", "certificatesigningrequests", masters, masters, 201, "", "drift 0 " + mastersNotSigned},
 		{"masters admitted, by a webhook for another signer", "create", "certificatesigningrequests", masters, other, 201, "", "pass 0"},
-		{"masters admitted, the object not recorded", "create", "certificatesigningrequests", masters, "", 201, "", "indeterminate 0 " + missingFinal},
+		{"masters admitted, the object not recorded", "create", "certificatesigningrequests", masters, "", 201, "",
+			"indeterminate 0 " + missingFinal},
 		{"masters, which another plugin refused", "create", "certificatesigningrequests", masters, "", 403,
 			`certificatesigningrequests.certificates.k8s.io "x" is forbidden: exceeded quota: q, requested: x`, ""},
 		{"masters, already there", "create", "certificatesigningrequests", masters, "", 409, "", "indeterminate 0 " + missingFinal},

@@ -22,7 +22,8 @@ func (namespaceLifecycle) name() string { return verdict.PluginNamespaceLifecycl
 func (namespaceLifecycle) refused(r *refusal) (string, bool) {
 	a := r.a
 	if r.code == 404 {
-		return "", a.Namespace != "" && a.Verb != request.VerbDelete && a.Resource != "namespaces" && isNamespaceNotFound(r.message, a.Namespace)
+		return "", a.Namespace != "" && a.Verb != request.VerbDelete && a.Resource != "namespaces" && isNamespaceNotFound(r.message,
+			a.Namespace)
 	}
 	return "", r.code == 403 && r.forbidden &&
 		(strings.HasPrefix(r.inner, immortal) || strings.HasPrefix(r.inner, "unable to create new content in namespace "))
@@ -68,7 +69,8 @@ func lifecycleOf(is state.NamespaceAnswer, op Operation, namespace string) said 
 		if op == Update {
 			return said{answer: passes}
 		}
-		return said{answer: refuses, code: 403, words: "unable to create new content in namespace " + namespace + " because it is being terminated"}
+		return said{answer: refuses, code: 403, words: "unable to create new content in namespace " + namespace +
+			" because it is being terminated"}
 	case state.NamespaceAbsent:
 		return said{answer: refuses, code: 404, words: `namespaces "` + namespace + `" not found`}
 	case state.NamespaceChanging:

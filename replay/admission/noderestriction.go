@@ -17,7 +17,8 @@ func (nodeRestriction) refused(r *refusal) (string, bool) {
 	for _, text := range [...]string{
 		`node "`, "can only access node lease with ", "can only access CSINode with ", "is not allowed to modify labels: ",
 		"node requested token ", "can only create a node CSR with CN=", "unexpected pod subresource ", "pod does not have ",
-		"can only create pods with spec.nodeName set to itself", "can only create ", "cannot set or change ", "unexpected operation ", "unsupported ",
+		"can only create pods with spec.nodeName set to itself", "can only create ", "cannot set or change ", "unexpected operation ",
+		"unsupported ",
 	} {
 		if strings.HasPrefix(r.inner, text) {
 			return "", true

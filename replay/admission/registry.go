@@ -5,7 +5,8 @@ import "github.com/retrial-io/retrial/verdict"
 // registry has the plugins that are evaluated again, in the order in which they are asked.
 var registry = []registered{ //nolint:gochecknoglobals // constant table
 	{evaluated: namespaceLifecycle{}},
-	{evaluated: serviceAccount{}, traits: traits{behind: []string{verdict.PluginNamespaceLifecycle, "NamespaceAutoProvision", "LimitRanger"}}},
+	{evaluated: serviceAccount{}, traits: traits{behind: []string{verdict.PluginNamespaceLifecycle, "NamespaceAutoProvision",
+		"LimitRanger"}}},
 	{evaluated: certificateSubject{}, traits: traits{validates: true}},
 	{evaluated: externalIPs{}, traits: traits{validates: true}},
 }
@@ -49,7 +50,8 @@ func wordedPlugins() []plugin {
 			{code: 403, inner: "insufficient quota to consume: "},
 			{code: 403, inner: "quota usage is negative for resource(s): "},
 		}},
-		worded{"LimitPodHardAntiAffinityTopology", []text{{code: 403, inner: "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey "}}},
+		worded{"LimitPodHardAntiAffinityTopology",
+			[]text{{code: 403, inner: "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey "}}},
 		worded{"ImagePolicyWebhook", []text{
 			{inner: "image policy webhook backend denied one or more images"},
 			{inner: "one or more images rejected by webhook backend"},

@@ -30,7 +30,8 @@ func (serviceAccount) refused(r *refusal) (string, bool) {
 	if r.forbidden {
 		words = r.inner
 	}
-	for _, prefix := range [...]string{"error looking up service account ", "no service account specified for pod", "a mirror pod may not "} {
+	for _, prefix := range [...]string{"error looking up service account ", "no service account specified for pod",
+		"a mirror pod may not "} {
 		if r.code == 403 && r.forbidden && strings.HasPrefix(words, prefix) {
 			return "", true
 		}

@@ -208,7 +208,8 @@ func (x *subject) configured(out []Contradiction, c *compiled, certain, possible
 		case !a.Anonymous.Enabled:
 			return append(out, Contradiction{ContradictionAnonymousDisabled, "anonymous requests are switched off"})
 		case c.paths != nil && !c.paths[decodedPath(x.e.RequestURI)]:
-			return append(out, Contradiction{ContradictionAnonymousPath, fmt.Sprintf("anonymous requests are let in for %q alone; the path is %q", a.Anonymous.Paths, decodedPath(x.e.RequestURI))})
+			return append(out, Contradiction{ContradictionAnonymousPath,
+				fmt.Sprintf("anonymous requests are let in for %q alone; the path is %q", a.Anonymous.Paths, decodedPath(x.e.RequestURI))})
 		}
 	}
 	if a.AnyToken && possible.has(anyToken) && certain == 0 {
@@ -226,7 +227,8 @@ func (x *subject) configured(out []Contradiction, c *compiled, certain, possible
 		out = x.foreignToken(out, c)
 	}
 	if possible == 0 && c.complete {
-		out = append(out, Contradiction{ContradictionUnattributed, fmt.Sprintf("user %q with uid %q, groups %q and credential id %q: every configured authenticator is ruled out", x.u.Username, x.u.UID, x.u.Groups, x.credentials)})
+		out = append(out, Contradiction{ContradictionUnattributed, fmt.Sprintf("user %q with uid %q, groups %q and credential id %q: "+
+			"every configured authenticator is ruled out", x.u.Username, x.u.UID, x.u.Groups, x.credentials)})
 	}
 	return out
 }
@@ -243,7 +245,8 @@ func (x *subject) static(out []Contradiction, c *compiled, possible set) []Contr
 	}
 	for i := range rows {
 		if rows[i].uid == x.u.UID {
-			return append(out, Contradiction{ContradictionStaticGroups, fmt.Sprintf("groups %q; %s gives %q the groups %q", x.u.Groups, file, x.u.Username, rows[i].groups)})
+			return append(out, Contradiction{ContradictionStaticGroups, fmt.Sprintf("groups %q; %s gives %q the groups %q", x.u.Groups,
+				file, x.u.Username, rows[i].groups)})
 		}
 	}
 	return append(out, Contradiction{
@@ -258,7 +261,8 @@ func (x *subject) foreignToken(out []Contradiction, c *compiled) []Contradiction
 				ContradictionOIDCRule, fmt.Sprintf("user %q; issuer %s: %s", x.u.Username, c.issuers[i].jwt.Issuer, rule)})
 		}
 	}
-	return append(out, Contradiction{ContradictionOIDCPrefix, fmt.Sprintf("user %q with groups %q came by %s and fits the claim mappings of no configured issuer", x.u.Username, x.u.Groups, x.credentials[0])})
+	return append(out, Contradiction{ContradictionOIDCPrefix, fmt.Sprintf("user %q with groups %q came by %s and fits the claim mappings "+
+		"of no configured issuer", x.u.Username, x.u.Groups, x.credentials[0])})
 }
 
 // maxEvidence bounds a line of evidence in bytes: it quotes what clients chose.

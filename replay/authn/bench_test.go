@@ -16,22 +16,28 @@ const benchPods = 100_000
 // and events of 4,096 of them mixed with certificates, static users and the apiserver's own.
 func crowd() (*fakeState, []*event.Event) {
 	long := noon.Add(-time.Hour)
-	s := &fakeState{accounts: map[string][]state.Version{}, pods: map[string]state.Pod{}, nodes: map[string][]span{}, credentials: map[string]state.Credential{}}
+	s := &fakeState{accounts: map[string][]state.Version{}, pods: map[string]state.Pod{}, nodes: map[string][]span{},
+		credentials: map[string]state.Credential{}}
 	var events []*event.Event
 	for i := range 1000 {
 		s.accounts[fmt.Sprintf("ns-%d/api", i)] = []state.Version{{UID: fmt.Sprint("sa-", i), NotBefore: long, NotAfter: long}}
 		s.nodes[fmt.Sprint("node-", i)] = []span{{fmt.Sprint("nu-", i), long, time.Time{}}}
 	}
 	for i := range benchPods {
-		uid, ns, node, id := fmt.Sprintf("6f1d0a52-0000-4000-8000-%012d", i), i%1000, i/100, fmt.Sprintf("JTI=837044ff-be3c-44f3-a302-%012d", i)
-		s.pods[uid] = state.Pod{Namespace: fmt.Sprint("ns-", ns), Name: fmt.Sprint("api-", i), UID: uid, ServiceAccount: "api", Node: fmt.Sprint("node-", node), Created: long, Bound: long}
-		s.credentials[id] = state.Credential{ID: id, Issued: long, Namespace: fmt.Sprint("ns-", ns), ServiceAccount: "api", UID: fmt.Sprint("sa-", ns)}
+		uid, ns, node, id := fmt.Sprintf("6f1d0a52-0000-4000-8000-%012d", i), i%1000, i/100,
+			fmt.Sprintf("JTI=837044ff-be3c-44f3-a302-%012d", i)
+		s.pods[uid] = state.Pod{Namespace: fmt.Sprint("ns-", ns), Name: fmt.Sprint("api-", i), UID: uid, ServiceAccount: "api",
+			Node: fmt.Sprint("node-", node), Created: long, Bound: long}
+		s.credentials[id] = state.Credential{ID: id, Issued: long, Namespace: fmt.Sprint("ns-", ns), ServiceAccount: "api",
+			UID: fmt.Sprint("sa-", ns)}
 		if i%32 != 0 {
 			continue
 		}
 		events = append(events, by(event.User{
-			Username: fmt.Sprintf("system:serviceaccount:ns-%d:api", ns), UID: fmt.Sprint("sa-", ns), Groups: []string{GroupServiceAccounts, fmt.Sprintf("%s:ns-%d", GroupServiceAccounts, ns), GroupAuthenticated},
-			Extra: extra(event.ExtraCredentialID, id, event.ExtraNodeName, fmt.Sprint("node-", node), event.ExtraNodeUID, fmt.Sprint("nu-", node), event.ExtraPodName, fmt.Sprint("api-", i), event.ExtraPodUID, uid),
+			Username: fmt.Sprintf("system:serviceaccount:ns-%d:api", ns), UID: fmt.Sprint("sa-", ns), Groups: []string{GroupServiceAccounts,
+				fmt.Sprintf("%s:ns-%d", GroupServiceAccounts, ns), GroupAuthenticated},
+			Extra: extra(event.ExtraCredentialID, id, event.ExtraNodeName, fmt.Sprint("node-", node), event.ExtraNodeUID,
+				fmt.Sprint("nu-", node), event.ExtraPodName, fmt.Sprint("api-", i), event.ExtraPodUID, uid),
 		}))
 		switch len(events) % 4 {
 		case 1:
@@ -39,7 +45,8 @@ func crowd() (*fakeState, []*event.Event) {
 			e.SourceIPs = []string{"127.0.0.1"}
 			events = append(events, e)
 		case 2:
-			events = append(events, by(withExtra(user(fmt.Sprint("system:node:node-", node), "", GroupNodes, GroupAuthenticated), event.ExtraCredentialID, certID)))
+			events = append(events, by(withExtra(user(fmt.Sprint("system:node:node-", node), "", GroupNodes, GroupAuthenticated),
+				event.ExtraCredentialID, certID)))
 		case 3:
 			events = append(events, by(user("alice", "u1", "devs", "ops", GroupAuthenticated)))
 		}
@@ -75,8 +82,10 @@ func TestNothingToReportAllocatesNothing(t *testing.T) {
 	loop := by(user(UserLoopback, "u", GroupAuthenticated, GroupMasters))
 	loop.SourceIPs = []string{"::1"}
 	for _, e := range []*event.Event{
-		by(account(podToken())), loop, by(user("alice", "u1", "devs", "ops", GroupAuthenticated)), by(user(UserAnonymous, "", GroupUnauthenticated)),
-		by(withExtra(user("system:node:n1", "", GroupNodes, GroupAuthenticated), event.ExtraCredentialID, certID)), by(withExtra(user("sso", "", GroupAuthenticated), "k", "v")),
+		by(account(podToken())), loop, by(user("alice", "u1", "devs", "ops", GroupAuthenticated)),
+		by(user(UserAnonymous, "", GroupUnauthenticated)),
+		by(withExtra(user("system:node:n1", "", GroupNodes, GroupAuthenticated), event.ExtraCredentialID, certID)),
+		by(withExtra(user("sso", "", GroupAuthenticated), "k", "v")),
 	} {
 		ev.Evaluate(e, cfg, s)
 		if n := testing.AllocsPerRun(100, func() {

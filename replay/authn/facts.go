@@ -111,9 +111,11 @@ func (f *facts) account(x *subject, s State) {
 	}
 	switch {
 	case name == ContradictionSAAfterDeletion && known == state.Present:
-		f.add(factAccountOther, ContradictionSAUID, "uid %s ended by %s, %s before the request; %s/%s now has uid %s", x.u.UID, FormatTime(ended), x.at.Sub(ended), x.namespace, x.name, uid)
+		f.add(factAccountOther, ContradictionSAUID, "uid %s ended by %s, %s before the request; %s/%s now has uid %s", x.u.UID,
+			FormatTime(ended), x.at.Sub(ended), x.namespace, x.name, uid)
 	case name == ContradictionSAAfterDeletion:
-		f.add(factAccountOther, name, "%s/%s with uid %s was deleted by %s, %s before the request", x.namespace, x.name, x.u.UID, FormatTime(ended), x.at.Sub(ended))
+		f.add(factAccountOther, name, "%s/%s with uid %s was deleted by %s, %s before the request", x.namespace, x.name, x.u.UID,
+			FormatTime(ended), x.at.Sub(ended))
 	case name == ContradictionSAUnknown:
 		f.add(factAccountOther, name, "no service account %s/%s at %s; uid %q is recorded", x.namespace, x.name, FormatTime(x.at), x.u.UID)
 	default:
@@ -132,26 +134,32 @@ func (f *facts) pod(x *subject, s State) {
 			x.podUID, x.namespace, x.podName)
 		return
 	case !p.Created.IsZero() && x.at.Add(x.lag).Before(p.Created):
-		f.add(factBindingOther, ContradictionSAPodUnknown, "pod %s/%s with uid %s was created at %s, after the request", p.Namespace, p.Name, x.podUID, FormatTime(p.Created))
+		f.add(factBindingOther, ContradictionSAPodUnknown, "pod %s/%s with uid %s was created at %s, after the request", p.Namespace,
+			p.Name, x.podUID, FormatTime(p.Created))
 		return
 	case p.Namespace != "" && p.Namespace != x.namespace || p.Name != "" && x.podName != "" && p.Name != x.podName:
-		f.add(factBindingOther, ContradictionSAPodUnknown, "the pod with uid %s is %s/%s; the token calls it %s/%s", x.podUID, p.Namespace, p.Name, x.namespace, x.podName)
+		f.add(factBindingOther, ContradictionSAPodUnknown, "the pod with uid %s is %s/%s; the token calls it %s/%s", x.podUID, p.Namespace,
+			p.Name, x.namespace, x.podName)
 		return
 	}
 	if p.ServiceAccount != "" && p.ServiceAccount != x.name {
-		f.add(factBindingOther, ContradictionSAPodWrong, "pod %s/%s with uid %s runs as %s; the token says %s", p.Namespace, p.Name, x.podUID, p.ServiceAccount, x.name)
+		f.add(factBindingOther, ContradictionSAPodWrong, "pod %s/%s with uid %s runs as %s; the token says %s", p.Namespace, p.Name,
+			x.podUID, p.ServiceAccount, x.name)
 	}
 	switch {
 	case gone(p.Gone, x, tokenCache):
-		f.add(factBindingOther, ContradictionSAPodDeleted, "pod %s/%s with uid %s was gone by %s, %s before the request", p.Namespace, p.Name, x.podUID, FormatTime(p.Gone), x.at.Sub(p.Gone))
+		f.add(factBindingOther, ContradictionSAPodDeleted, "pod %s/%s with uid %s was gone by %s, %s before the request", p.Namespace,
+			p.Name, x.podUID, FormatTime(p.Gone), x.at.Sub(p.Gone))
 	case gone(p.DeletionAt, x, deletionLeeway+tokenCache):
-		f.add(factBindingOther, ContradictionSAPodDeleted, "pod %s/%s with uid %s was to end at %s, %s before the request", p.Namespace, p.Name, x.podUID, FormatTime(p.DeletionAt), x.at.Sub(p.DeletionAt))
+		f.add(factBindingOther, ContradictionSAPodDeleted, "pod %s/%s with uid %s was to end at %s, %s before the request", p.Namespace,
+			p.Name, x.podUID, FormatTime(p.DeletionAt), x.at.Sub(p.DeletionAt))
 	}
 	if x.nodeName == "" || p.Node == "" {
 		return
 	}
 	if x.nodeName != p.Node {
-		f.add(factBindingOther, ContradictionSANode, "the token says node %s; pod %s/%s with uid %s runs on %s", x.nodeName, p.Namespace, p.Name, x.podUID, p.Node)
+		f.add(factBindingOther, ContradictionSANode, "the token says node %s; pod %s/%s with uid %s runs on %s", x.nodeName, p.Namespace,
+			p.Name, x.podUID, p.Node)
 		return
 	}
 	// The node's uid is that of when the token was issued, and is not looked at again.
@@ -185,10 +193,12 @@ func (f *facts) node(x *subject, s State) {
 		return
 	}
 	if known == state.Absent {
-		f.add(factBindingOther, ContradictionSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName, FormatTime(x.at), x.nodeUID)
+		f.add(factBindingOther, ContradictionSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName,
+			FormatTime(x.at), x.nodeUID)
 		return
 	}
-	f.add(factBindingOther, ContradictionSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID, now, FormatTime(x.at))
+	f.add(factBindingOther, ContradictionSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID, now,
+		FormatTime(x.at))
 }
 
 // secret compares a legacy token with the Secret the apiserver found it in.
@@ -201,8 +211,10 @@ func (f *facts) secret(x *subject, s State) {
 		}
 		f.add(factSecretOther, ContradictionSASecretMissing, "no Secret %s/%s at %s", x.namespace, x.legacySecret, FormatTime(x.at))
 	case state.Present:
-		if sec.ServiceAccount != "" && sec.ServiceAccount != x.name || sec.ServiceAccountUID != "" && x.u.UID != "" && sec.ServiceAccountUID != x.u.UID {
-			f.add(factSecretOther, ContradictionSASecretMissing, "Secret %s/%s is of service account %s with uid %s; the token says %s with uid %s", x.namespace, x.legacySecret, sec.ServiceAccount, sec.ServiceAccountUID, x.name, x.u.UID)
+		if sec.ServiceAccount != "" && sec.ServiceAccount != x.name || sec.ServiceAccountUID != "" && x.u.UID != "" &&
+			sec.ServiceAccountUID != x.u.UID {
+			f.add(factSecretOther, ContradictionSASecretMissing, "Secret %s/%s is of service account %s with uid %s; the token says %s "+
+				"with uid %s", x.namespace, x.legacySecret, sec.ServiceAccount, sec.ServiceAccountUID, x.name, x.u.UID)
 		}
 	}
 }
@@ -216,11 +228,14 @@ func (f *facts) token(x *subject, s State) {
 		f.add(factTokenOther, ContradictionJTIUnissued, "%s was not issued in a log that is complete", id)
 	case known != state.Present:
 	case c.Namespace != "" && (c.Namespace != x.namespace || c.ServiceAccount != x.name), c.UID != "" && x.u.UID != "" && c.UID != x.u.UID:
-		f.add(factTokenOther, ContradictionJTIDrift, "%s was issued to %s/%s with uid %q by %s at %s (audit ID %s); it came with uid %q", id, c.Namespace, c.ServiceAccount, c.UID, c.By, FormatTime(c.Issued), c.AuditID, x.u.UID)
+		f.add(factTokenOther, ContradictionJTIDrift, "%s was issued to %s/%s with uid %q by %s at %s (audit ID %s); it came with uid %q",
+			id, c.Namespace, c.ServiceAccount, c.UID, c.By, FormatTime(c.Issued), c.AuditID, x.u.UID)
 	case c.PodUID != "" && c.PodUID != x.podUID:
-		f.add(factTokenOther, ContradictionJTIDrift, "%s was issued for pod %s with uid %s (audit ID %s); it came with pod uid %q", id, c.Pod, c.PodUID, c.AuditID, x.podUID)
+		f.add(factTokenOther, ContradictionJTIDrift, "%s was issued for pod %s with uid %s (audit ID %s); it came with pod uid %q", id,
+			c.Pod, c.PodUID, c.AuditID, x.podUID)
 	case !c.Issued.IsZero() && x.at.Add(x.lag).Before(c.Issued):
-		f.add(factTokenOther, ContradictionJTIUnissued, "%s was issued at %s (audit ID %s), after the request", id, FormatTime(c.Issued), c.AuditID)
+		f.add(factTokenOther, ContradictionJTIUnissued, "%s was issued at %s (audit ID %s), after the request", id,
+			FormatTime(c.Issued), c.AuditID)
 	}
 }
 
@@ -232,10 +247,12 @@ func (f *facts) certificate(x *subject, s State) {
 		return
 	}
 	if c.CommonName != "" && (c.CommonName != x.u.Username || !x.groupsAre(c.Organizations)) {
-		f.add(factCertificateOther, ContradictionCertDrift, "%s was issued by request %s to %s with %q; it came as %s with %q", id, c.CSR, c.CommonName, c.Organizations, x.u.Username, x.u.Groups)
+		f.add(factCertificateOther, ContradictionCertDrift, "%s was issued by request %s to %s with %q; it came as %s with %q", id, c.CSR,
+			c.CommonName, c.Organizations, x.u.Username, x.u.Groups)
 	}
 	if !c.Expires.IsZero() && x.at.After(c.Expires.Add(x.lag)) {
-		f.add(0, ContradictionCertExpired, "%s of request %s expired at %s, %s before the request", id, c.CSR, FormatTime(c.Expires), x.at.Sub(c.Expires))
+		f.add(0, ContradictionCertExpired, "%s of request %s expired at %s, %s before the request", id, c.CSR, FormatTime(c.Expires),
+			x.at.Sub(c.Expires))
 	}
 }
 
@@ -268,7 +285,8 @@ func (f *facts) nodeUser(x *subject, s State) {
 	default:
 		return
 	}
-	f.add(0, ContradictionNodeUnknown, "no Node %s between %s and %s; the request is %s %s", x.name, FormatTime(x.at.Add(-nodeMemory)), FormatTime(x.at), a.Verb, a.Resource)
+	f.add(0, ContradictionNodeUnknown, "no Node %s between %s and %s; the request is %s %s", x.name, FormatTime(x.at.Add(-nodeMemory)),
+		FormatTime(x.at), a.Verb, a.Resource)
 }
 
 const (
@@ -309,10 +327,12 @@ func (f *facts) bootstrap(x *subject, s State) {
 		f.add(factBootstrapOther, ContradictionBootstrapMissing, "Secret %s/%s is not for authentication", bootstrapNamespace, name)
 	}
 	if gone(b.Expires, x, tokenCache) {
-		f.add(factBootstrapOther, ContradictionBootstrapExpired, "the token expired at %s, %s before the request", FormatTime(b.Expires), x.at.Sub(b.Expires))
+		f.add(factBootstrapOther, ContradictionBootstrapExpired, "the token expired at %s, %s before the request", FormatTime(b.Expires),
+			x.at.Sub(b.Expires))
 	}
 	if bootstrapGroups(x.u.Groups) && !sameBootstrapGroups(x.u.Groups, b.Groups) {
-		f.add(factBootstrapGroups, ContradictionBootstrapGroups, "groups %q; the token's Secret gives %s and %q", x.u.Groups, GroupBootstrappers, b.Groups)
+		f.add(factBootstrapGroups, ContradictionBootstrapGroups, "groups %q; the token's Secret gives %s and %q", x.u.Groups,
+			GroupBootstrappers, b.Groups)
 	}
 }
 

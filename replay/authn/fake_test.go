@@ -130,11 +130,13 @@ const (
 func shop() *fakeState {
 	long := noon.Add(-time.Hour)
 	return &fakeState{
-		accounts:    map[string][]state.Version{"shop/api": {{UID: apiUID, NotBefore: long, NotAfter: long}}},
-		pods:        map[string]state.Pod{podUID: {Namespace: "shop", Name: "api-0", UID: podUID, ServiceAccount: "api", Node: "n1", Created: long, Bound: long}},
-		nodes:       map[string][]span{"n1": {{nodeUID, long, time.Time{}}}},
-		secrets:     map[string][]secretSpan{},
-		credentials: map[string]state.Credential{tokenID: {ID: tokenID, Issued: long, Namespace: "shop", ServiceAccount: "api", UID: apiUID, By: "system:node:n1", AuditID: "issue"}},
+		accounts: map[string][]state.Version{"shop/api": {{UID: apiUID, NotBefore: long, NotAfter: long}}},
+		pods: map[string]state.Pod{podUID: {Namespace: "shop", Name: "api-0", UID: podUID, ServiceAccount: "api", Node: "n1",
+			Created: long, Bound: long}},
+		nodes:   map[string][]span{"n1": {{nodeUID, long, time.Time{}}}},
+		secrets: map[string][]secretSpan{},
+		credentials: map[string]state.Credential{tokenID: {ID: tokenID, Issued: long, Namespace: "shop", ServiceAccount: "api", UID: apiUID,
+			By: "system:node:n1", AuditID: "issue"}},
 	}
 }
 
@@ -155,11 +157,13 @@ func extra(kv ...string) (x event.Extra) {
 
 // account is the user of a token of shop/api.
 func account(x event.Extra) event.User {
-	return event.User{Username: "system:serviceaccount:shop:api", UID: apiUID, Groups: []string{GroupServiceAccounts, GroupServiceAccounts + ":shop", GroupAuthenticated}, Extra: x}
+	return event.User{Username: "system:serviceaccount:shop:api", UID: apiUID, Groups: []string{GroupServiceAccounts, GroupServiceAccounts +
+		":shop", GroupAuthenticated}, Extra: x}
 }
 
 func podToken() event.Extra {
-	return extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID, event.ExtraPodName, "api-0", event.ExtraPodUID, podUID)
+	return extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID, event.ExtraPodName, "api-0",
+		event.ExtraPodUID, podUID)
 }
 
 func contradictionNames(r Result) (out []string) {

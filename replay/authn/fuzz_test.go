@@ -10,7 +10,8 @@ import (
 // FuzzEvaluate: whatever an event says of its user, it is judged, every contradiction is one of the
 // set and has its evidence, and what explains it is an authenticator.
 func FuzzEvaluate(f *testing.F) {
-	for _, u := range []event.User{account(podToken()), user(UserAnonymous, "", GroupUnauthenticated), user("alice", "u1", "devs", GroupAuthenticated), user("system:node:", "", GroupNodes), user("system:bootstrap:", ""), {}} {
+	for _, u := range []event.User{account(podToken()), user(UserAnonymous, "", GroupUnauthenticated), user("alice", "u1", "devs",
+		GroupAuthenticated), user("system:node:", "", GroupNodes), user("system:bootstrap:", ""), {}} {
 		f.Add(event.AppendJSON(nil, by(u)))
 	}
 	known := map[string]bool{}
@@ -23,7 +24,8 @@ func FuzzEvaluate(f *testing.F) {
 	}
 	full := with(func(c *config.APIServer) {
 		frontProxy(config.RequestHeader{GroupHeaders: []string{"g"}})(c)
-		issuers(config.JWT{Issuer: "i", Username: config.Claim{Claim: "sub", Prefix: "i:"}, UserRules: []config.Rule{{Expression: "user.groups.all(g, g != 'root')"}}})(c)
+		issuers(config.JWT{Issuer: "i", Username: config.Claim{Claim: "sub", Prefix: "i:"},
+			UserRules: []config.Rule{{Expression: "user.groups.all(g, g != 'root')"}}})(c)
 		c.Authentication.Anonymous.Paths = []string{"/livez"}
 	})
 	ev := New(Config{})

@@ -88,7 +88,8 @@ func ServiceAccountGroups(groups []string, namespace string) bool {
 			all = true
 		case g == GroupAuthenticated:
 			auth = true
-		case len(g) == len(GroupServiceAccounts)+1+len(namespace) && g[:len(GroupServiceAccounts)] == GroupServiceAccounts && g[len(GroupServiceAccounts)] == ':' && g[len(GroupServiceAccounts)+1:] == namespace:
+		case len(g) == len(GroupServiceAccounts)+1+len(namespace) && g[:len(GroupServiceAccounts)] == GroupServiceAccounts &&
+			g[len(GroupServiceAccounts)] == ':' && g[len(GroupServiceAccounts)+1:] == namespace:
 			own = true
 		}
 	}

@@ -21,12 +21,15 @@ func (x *subject) shape(out []Contradiction) []Contradiction {
 		return x.nobody(out)
 	case kindAnonymous:
 		if x.u.UID != "" || len(x.u.Groups) != 1 || !x.unauthenticated {
-			out = append(out, Contradiction{ContradictionAnonymous, fmt.Sprintf("%s has groups %q and uid %q; it has the group %s alone", UserAnonymous, x.u.Groups, x.u.UID, GroupUnauthenticated)})
+			out = append(out, Contradiction{ContradictionAnonymous, fmt.Sprintf("%s has groups %q and uid %q; it has the group %s alone",
+				UserAnonymous, x.u.Groups, x.u.UID, GroupUnauthenticated)})
 		}
 		return out
 	case kindLoopback:
 		if !x.loopbackShaped() && !x.proxied {
-			out = append(out, Contradiction{ContradictionLoopback, fmt.Sprintf("%s has uid %q, groups %q, credential id %q and comes from %q; it has a uid, the groups %s (since 1.29 to 1.32) and %s in that order, no credential id, and comes from its own host",
+			out = append(out, Contradiction{ContradictionLoopback, fmt.Sprintf("%s has uid %q, groups %q, credential id %q and comes "+
+				"from %q; it has a uid, the groups %s (since 1.29 to 1.32) and %s in that order, no credential id, and "+
+				"comes from its own host",
 				UserLoopback, x.u.UID, x.u.Groups, x.credentials, last(x.e.SourceIPs), GroupAuthenticated, GroupMasters)})
 		}
 		return out
@@ -34,11 +37,14 @@ func (x *subject) shape(out []Contradiction) []Contradiction {
 		out = x.accountShape(out)
 	case kindNode:
 		if !x.nodes || x.name == "" {
-			out = append(out, Contradiction{ContradictionNodeMalformed, fmt.Sprintf("user %q has groups %q; a node has a name and the group %s", x.u.Username, x.u.Groups, GroupNodes)})
+			out = append(out, Contradiction{ContradictionNodeMalformed,
+				fmt.Sprintf("user %q has groups %q; a node has a name and the group %s", x.u.Username, x.u.Groups, GroupNodes)})
 		}
 	case kindBootstrap:
 		if !bootstrapGroups(x.u.Groups) {
-			out = append(out, Contradiction{ContradictionBootstrapGroups, fmt.Sprintf("groups %q; a bootstrap token has %s, groups below it, and %s", x.u.Groups, GroupBootstrappers, GroupAuthenticated)})
+			out = append(out, Contradiction{ContradictionBootstrapGroups,
+				fmt.Sprintf("groups %q; a bootstrap token has %s, groups below it, and %s", x.u.Groups, GroupBootstrappers,
+					GroupAuthenticated)})
 		}
 	case kindSystem:
 		if !componentName(x.u.Username) {
@@ -47,10 +53,11 @@ func (x *subject) shape(out []Contradiction) []Contradiction {
 	}
 	if x.nodes && x.kind != kindNode {
 		out = append(out, Contradiction{
-			ContradictionNodeMalformed, fmt.Sprintf("user %q has the group %s and is no node", x.u.Username, GroupNodes)})
+			ContradictionNodeMalformed, fmt.Sprintf("user %q has the group %s but is not a node", x.u.Username, GroupNodes)})
 	}
 	if x.masters && len(x.credentials) > 0 {
-		out = append(out, Contradiction{ContradictionMastersExternal, fmt.Sprintf("%s has the group %s by %s", x.u.Username, GroupMasters, x.credentials[0])})
+		out = append(out, Contradiction{ContradictionMastersExternal, fmt.Sprintf("%s has the group %s by %s", x.u.Username, GroupMasters,
+			x.credentials[0])})
 	}
 	switch {
 	case x.authenticated > 0 && x.unauthenticated:
@@ -84,7 +91,8 @@ func (x *subject) accountShape(out []Contradiction) []Contradiction {
 		return append(out, Contradiction{ContradictionSAMalformed, fmt.Sprintf("user %q", x.u.Username)})
 	}
 	if !ServiceAccountGroups(x.u.Groups, x.namespace) {
-		out = append(out, Contradiction{ContradictionSAGroups, fmt.Sprintf("groups %q; a token of namespace %s gives %s, %s:%s and %s", x.u.Groups, x.namespace, GroupServiceAccounts, GroupServiceAccounts, x.namespace, GroupAuthenticated)})
+		out = append(out, Contradiction{ContradictionSAGroups, fmt.Sprintf("groups %q; a token of namespace %s gives %s, %s:%s and %s",
+			x.u.Groups, x.namespace, GroupServiceAccounts, GroupServiceAccounts, x.namespace, GroupAuthenticated)})
 	}
 	if (x.podName == "") != (x.podUID == "") {
 		out = append(out, Contradiction{ContradictionSAPodPartial, fmt.Sprintf("pod name %q, pod uid %q", x.podName, x.podUID)})
@@ -97,7 +105,8 @@ func (x *subject) accountShape(out []Contradiction) []Contradiction {
 	}
 	if !x.legacy && len(x.credentials) == 0 && x.since(32) {
 		// Credential ids came with 1.32; before, a token left no trace.
-		out = append(out, Contradiction{ContradictionSANoCredential, fmt.Sprintf("neither a credential id nor the annotation of a legacy token, uid %q", x.u.UID)})
+		out = append(out, Contradiction{ContradictionSANoCredential, fmt.Sprintf("neither a credential id nor the annotation of a legacy "+
+			"token, uid %q", x.u.UID)})
 	}
 	return out
 }
@@ -118,7 +127,8 @@ func (x *subject) loopbackShaped() bool {
 // bootstrapGroups: system:bootstrappers, any number below it, and system:authenticated.
 func bootstrapGroups(groups []string) bool {
 	for _, g := range groups {
-		if g != GroupBootstrappers && g != GroupAuthenticated && !(len(g) > len(GroupBootstrappers) && g[:len(GroupBootstrappers)] == GroupBootstrappers && g[len(GroupBootstrappers)] == ':') {
+		if g != GroupBootstrappers && g != GroupAuthenticated && !(len(g) > len(GroupBootstrappers) &&
+			g[:len(GroupBootstrappers)] == GroupBootstrappers && g[len(GroupBootstrappers)] == ':') {
 			return false
 		}
 	}

@@ -15,16 +15,20 @@ import (
 // must find nothing when the state is blind.
 func TestState(t *testing.T) {
 	second := time.Second
-	node := event.User{Username: "system:node:n1", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(event.ExtraCredentialID, certID)}
-	ghost := event.User{Username: "system:node:ghost", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(event.ExtraCredentialID, certID)}
-	bootstrapUser := event.User{Username: "system:bootstrap:abcdef", Groups: []string{GroupBootstrappers, GroupBootstrappers + ":lab", GroupAuthenticated}}
+	node := event.User{Username: "system:node:n1", Groups: []string{GroupNodes, GroupAuthenticated},
+		Extra: extra(event.ExtraCredentialID, certID)}
+	ghost := event.User{Username: "system:node:ghost", Groups: []string{GroupNodes, GroupAuthenticated},
+		Extra: extra(event.ExtraCredentialID, certID)}
+	bootstrapUser := event.User{Username: "system:bootstrap:abcdef", Groups: []string{GroupBootstrappers, GroupBootstrappers + ":lab",
+		GroupAuthenticated}}
 	legacy := func(e *event.Event) {
 		e.User.Extra = nil
 		e.Annotations = event.Pairs{{Key: AnnotationLegacyToken, Value: e.User.Username}, {Key: AnnotationLegacyManual, Value: "old"}}
 	}
 	bootstrapSecretOf := func(b kept.BootstrapToken) func(*fakeState) {
 		return func(s *fakeState) {
-			s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType, Bootstrap: &b}, noon.Add(-time.Hour), time.Time{}}}
+			s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType, Bootstrap: &b},
+				noon.Add(-time.Hour), time.Time{}}}
 		}
 	}
 	cases := []struct {
@@ -54,14 +58,18 @@ func TestState(t *testing.T) {
 		{name: "case 28: thirty seconds past the pod's end", user: account(podToken()),
 			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.DeletionAt = noon.Add(-30 * second) }) }},
 		{name: "case 28: two minutes past it", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.DeletionAt = noon.Add(-120 * second) }) }, want: []string{ContradictionSAPodDeleted}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.DeletionAt = noon.Add(-120 * second) }) },
+			want:  []string{ContradictionSAPodDeleted}},
 		{name: "case 28: gone for five seconds", user: account(podToken()),
 			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Gone = noon.Add(-5 * second) }) }},
 		{name: "case 28: gone for eleven seconds", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Gone = noon.Add(-11 * second) }) }, want: []string{ContradictionSAPodDeleted}},
-		{name: "pod that never was", user: account(podToken()), state: func(s *fakeState) { s.pods = nil }, want: []string{ContradictionSAPodUnknown}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Gone = noon.Add(-11 * second) }) },
+			want:  []string{ContradictionSAPodDeleted}},
+		{name: "pod that never was", user: account(podToken()), state: func(s *fakeState) { s.pods = nil },
+			want: []string{ContradictionSAPodUnknown}},
 		{name: "pod made later", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Created = noon.Add(second) }) }, want: []string{ContradictionSAPodUnknown}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Created = noon.Add(second) }) },
+			want:  []string{ContradictionSAPodUnknown}},
 		{name: "pod of another name", user: account(podToken()),
 			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Name = "web-0" }) }, want: []string{ContradictionSAPodUnknown}},
 		{name: "pod of another account", user: account(podToken()),
@@ -74,27 +82,36 @@ func TestState(t *testing.T) {
 			state: func(s *fakeState) { s.nodes["n1"][0].uid = "other" }, want: []string{ContradictionSANode}},
 		{name: "node made anew while the pod ran", user: account(podToken()),
 			state: func(s *fakeState) {
-				s.nodes["n1"] = []span{{nodeUID, noon.Add(-time.Hour), noon.Add(-time.Minute)}, {"new", noon.Add(-time.Minute), time.Time{}}}
+				s.nodes["n1"] = []span{{nodeUID, noon.Add(-time.Hour), noon.Add(-time.Minute)},
+					{"new", noon.Add(-time.Minute), time.Time{}}}
 			}},
-		{name: "node token", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID))},
-		{name: "node token of a node gone a minute ago", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID)),
+		{name: "node token", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1",
+			event.ExtraNodeUID, nodeUID))},
+		{name: "node token of a node gone a minute ago", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1",
+			event.ExtraNodeUID, nodeUID)),
 			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-time.Minute) }, want: []string{ContradictionSANode}},
-		{name: "node token of a node gone a second ago", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID)),
+		{name: "node token of a node gone a second ago", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1",
+			event.ExtraNodeUID, nodeUID)),
 			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-second) }},
 
 		{name: "token nobody issued", user: account(extra(event.ExtraCredentialID, "JTI=other")), want: []string{ContradictionJTIUnissued}},
 		{name: "token issued later", user: account(extra(event.ExtraCredentialID, tokenID)),
-			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.Issued = noon.Add(second) }) }, want: []string{ContradictionJTIUnissued}},
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.Issued = noon.Add(second) }) },
+			want:  []string{ContradictionJTIUnissued}},
 		{name: "token issued to another account", user: account(extra(event.ExtraCredentialID, tokenID)),
-			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.ServiceAccount = "web" }) }, want: []string{ContradictionJTIDrift}},
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.ServiceAccount = "web" }) },
+			want:  []string{ContradictionJTIDrift}},
 		{name: "token issued for another pod", user: account(podToken()),
-			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.PodUID = "other" }) }, want: []string{ContradictionJTIDrift}},
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.PodUID = "other" }) },
+			want:  []string{ContradictionJTIDrift}},
 
 		{name: "case 30: legacy token", user: account(nil), event: legacy,
 			state: func(s *fakeState) {
-				s.secrets["shop/old"] = []secretSpan{{kept.Secret{ServiceAccount: "api", ServiceAccountUID: apiUID}, noon.Add(-time.Hour), time.Time{}}}
+				s.secrets["shop/old"] = []secretSpan{{kept.Secret{ServiceAccount: "api", ServiceAccountUID: apiUID},
+					noon.Add(-time.Hour), time.Time{}}}
 			}, want: []string{ContradictionSALegacyToken}},
-		{name: "legacy token without its Secret", user: account(nil), event: legacy, want: []string{ContradictionSALegacyToken, ContradictionSASecretMissing}},
+		{name: "legacy token without its Secret", user: account(nil), event: legacy, want: []string{ContradictionSALegacyToken,
+			ContradictionSASecretMissing}},
 		{name: "legacy token of another account's Secret", user: account(nil), event: legacy,
 			state: func(s *fakeState) {
 				s.secrets["shop/old"] = []secretSpan{{kept.Secret{ServiceAccount: "web"}, noon.Add(-time.Hour), time.Time{}}}
@@ -110,32 +127,41 @@ func TestState(t *testing.T) {
 			}, want: []string{ContradictionCertDrift}},
 		{name: "certificate of this identity", user: node,
 			state: func(s *fakeState) {
-				s.credentials[certID] = state.Credential{CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1", Expires: noon.Add(time.Hour)}
+				s.credentials[certID] = state.Credential{CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1",
+					Expires: noon.Add(time.Hour)}
 			}},
 		{name: "expired certificate", user: node,
 			state: func(s *fakeState) {
-				s.credentials[certID] = state.Credential{CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1", Expires: noon.Add(-time.Hour)}
+				s.credentials[certID] = state.Credential{CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1",
+					Expires: noon.Add(-time.Hour)}
 			}, want: []string{ContradictionCertExpired}},
 
 		{name: "unknown node", user: ghost, want: []string{ContradictionNodeUnknown}},
-		{name: "unknown node that registers", user: ghost, event: func(e *event.Event) { e.Verb, e.RequestURI = "create", "/api/v1/nodes" }},
+		{name: "unknown node that registers", user: ghost, event: func(e *event.Event) {
+			e.Verb, e.RequestURI = "create", "/api/v1/nodes"
+		}},
 		{name: "node that was there a minute ago", user: ghost,
 			state: func(s *fakeState) { s.nodes["ghost"] = []span{{"g", noon.Add(-time.Hour), noon.Add(-time.Minute)}} }},
 
-		{name: "bootstrap token", user: bootstrapUser, state: bootstrapSecretOf(kept.BootstrapToken{Authentication: true, Groups: []string{GroupBootstrappers + ":lab"}})},
+		{name: "bootstrap token", user: bootstrapUser, state: bootstrapSecretOf(kept.BootstrapToken{Authentication: true,
+			Groups: []string{GroupBootstrappers + ":lab"}})},
 		{name: "bootstrap token without its Secret", user: bootstrapUser, want: []string{ContradictionBootstrapMissing}},
 		{name: "bootstrap token whose Secret went five seconds ago", user: bootstrapUser,
 			state: func(s *fakeState) {
-				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType}, noon.Add(-time.Hour), noon.Add(-5 * second)}}
+				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType}, noon.Add(-time.Hour),
+					noon.Add(-5 * second)}}
 			}},
 		{name: "bootstrap token whose Secret came and went within the cache", user: bootstrapUser,
 			state: func(s *fakeState) {
-				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType}, noon.Add(-2 * second), noon.Add(-second)}}
+				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{kept.Secret{Type: bootstrapType}, noon.Add(-2 * second),
+					noon.Add(-second)}}
 			}},
 		{name: "bootstrap token not for authentication", user: bootstrapUser,
-			state: bootstrapSecretOf(kept.BootstrapToken{Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapMissing}},
+			state: bootstrapSecretOf(kept.BootstrapToken{Groups: []string{GroupBootstrappers + ":lab"}}),
+			want:  []string{ContradictionBootstrapMissing}},
 		{name: "expired bootstrap token", user: bootstrapUser,
-			state: bootstrapSecretOf(kept.BootstrapToken{Authentication: true, Expires: noon.Add(-time.Minute), Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapExpired}},
+			state: bootstrapSecretOf(kept.BootstrapToken{Authentication: true, Expires: noon.Add(-time.Minute),
+				Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapExpired}},
 		{name: "bootstrap token with other groups", user: bootstrapUser,
 			state: bootstrapSecretOf(kept.BootstrapToken{Authentication: true}), want: []string{ContradictionBootstrapGroups}},
 	}

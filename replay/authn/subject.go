@@ -93,7 +93,8 @@ func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Durati
 			x.nodeName = first
 		case event.ExtraNodeUID:
 			x.nodeUID = first
-		case event.ExtraValidatingName, event.ExtraValidatingUID, event.ExtraMutatingName, event.ExtraMutatingUID, event.ExtraAttestedGroups:
+		case event.ExtraValidatingName, event.ExtraValidatingUID, event.ExtraMutatingName, event.ExtraMutatingUID,
+			event.ExtraAttestedGroups:
 			x.foreign = x.foreign || !x.since(37)
 		default:
 			x.foreign = true

@@ -14,7 +14,8 @@ import (
 func TestABACStars(t *testing.T) {
 	anonymous := event.User{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}
 	known := event.User{Username: "alice", Groups: []string{"system:authenticated"}}
-	p := &config.Policy{Lines: []config.PolicyLine{{User: "*", NonResourcePath: "/healthz"}, {User: "bob", Group: "*", NonResourcePath: "/readyz"}}}
+	p := &config.Policy{Lines: []config.PolicyLine{{User: "*", NonResourcePath: "/healthz"}, {User: "bob", Group: "*",
+		NonResourcePath: "/readyz"}}}
 	for name, tc := range map[string]struct {
 		user  *event.User
 		path  string
@@ -47,7 +48,8 @@ func linear(p *config.Policy, u *event.User, a *verdict.Attributes) int {
 		if a.ResourceRequest && star(l.Namespace, a.Namespace) && star(l.Resource, a.Resource) && star(l.APIGroup, a.APIGroup) {
 			return l.Line
 		}
-		if path := l.NonResourcePath; !a.ResourceRequest && (path == a.Path || strings.HasSuffix(path, "*") && strings.HasPrefix(a.Path, strings.TrimRight(path, "*"))) {
+		if path := l.NonResourcePath; !a.ResourceRequest && (path == a.Path || strings.HasSuffix(path, "*") && strings.HasPrefix(a.Path,
+			strings.TrimRight(path, "*"))) {
 			return l.Line
 		}
 	}
@@ -59,7 +61,8 @@ func lines(n int, r *rand.Rand) *config.Policy {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	p := &config.Policy{}
 	for i := range n {
-		l := config.PolicyLine{Line: i + 1, Readonly: r.IntN(3) == 0, APIGroup: pick("", "apps", "*"), Resource: pick("pods", "secrets", "*"),
+		l := config.PolicyLine{Line: i + 1, Readonly: r.IntN(3) == 0, APIGroup: pick("", "apps", "*"), Resource: pick("pods",
+			"secrets", "*"),
 			Namespace: pick("", "*", fmt.Sprint("ns", r.IntN(n))), NonResourcePath: pick("", "/healthz", "/api*", fmt.Sprintf("/x%d/*", i))}
 		switch r.IntN(3) {
 		case 0:
@@ -84,9 +87,11 @@ func TestABACIndex(t *testing.T) {
 		x := newABAC(p, 0)
 		for range 50 {
 			u := event.User{Username: fmt.Sprint("user", r.IntN(n)), Groups: []string{"system:authenticated", "devs"}[:r.IntN(3)]}
-			a := verdict.Attributes{Verb: []string{"get", "delete"}[r.IntN(2)], Path: []string{"/healthz", "/api/v1", "/x1/y", ""}[r.IntN(3)]}
+			a := verdict.Attributes{Verb: []string{"get", "delete"}[r.IntN(2)], Path: []string{"/healthz", "/api/v1", "/x1/y",
+				""}[r.IntN(3)]}
 			if r.IntN(3) > 0 {
-				a = verdict.Attributes{Verb: a.Verb, ResourceRequest: true, Resource: []string{"pods", "nodes"}[r.IntN(2)], Namespace: fmt.Sprint("ns", r.IntN(n))}
+				a = verdict.Attributes{Verb: a.Verb, ResourceRequest: true, Resource: []string{"pods", "nodes"}[r.IntN(2)],
+					Namespace: fmt.Sprint("ns", r.IntN(n))}
 			}
 			got, want := x.allows(&u, &a), linear(p, &u, &a)
 			if got != want {

@@ -36,7 +36,9 @@ type registered struct {
 }
 
 // registry makes the authorizers that can be configured.
-var registry = map[config.AuthorizerType]func(z *config.Authorizer, cfg *config.APIServer) registered{ //nolint:gochecknoglobals // constant table
+//
+//nolint:gochecknoglobals // constant table
+var registry = map[config.AuthorizerType]func(z *config.Authorizer, cfg *config.APIServer) registered{
 	config.AlwaysAllow: newAlwaysAllow,
 	config.AlwaysDeny:  newAlwaysDeny,
 	config.ABAC:        newABACFile,

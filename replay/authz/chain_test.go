@@ -29,11 +29,13 @@ func policy(t testing.TB) *state.View {
 	t.Helper()
 	binding := func(name, role, user string) rbacindex.Change {
 		return rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}, Object: &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}}}
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}}}
 	}
 	s, err := rbacindex.Empty().Apply(
-		rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "reader"}, Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-			Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}},
+		rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "reader"},
+			Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+				Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}},
 		binding("readers", "reader", "alice"), binding("gone", "gone", "bob"))
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +46,8 @@ func policy(t testing.TB) *state.View {
 func server(types ...config.AuthorizerType) *config.APIServer {
 	cfg := &config.APIServer{}
 	for _, typ := range types {
-		cfg.Authorization.Authorizers = append(cfg.Authorization.Authorizers, config.Authorizer{Type: typ, Name: strings.ToLower(string(typ))})
+		cfg.Authorization.Authorizers = append(cfg.Authorization.Authorizers, config.Authorizer{Type: typ,
+			Name: strings.ToLower(string(typ))})
 	}
 	return cfg
 }
@@ -92,30 +95,53 @@ func TestAuthorize(t *testing.T) {
 		lack    Lack
 		certain verdict.Decision
 	}{
-		{"nothing configured", nil, &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, no opinion, allow", 0, verdict.DecisionAllow},
-		{"masters first", server(config.AlwaysDeny), &root, &getOne, Moment{}, verdict.DecisionAllow, "masters", "allow, not asked", 0, verdict.DecisionAllow},
-		{"always allow", server(config.AlwaysAllow), &bob, &getOne, Moment{}, verdict.DecisionAllow, "alwaysallow", "no opinion, allow", 0, verdict.DecisionAllow},
+		{"nothing configured", nil, &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, no opinion, allow",
+			0, verdict.DecisionAllow},
+		{"masters first", server(config.AlwaysDeny), &root, &getOne, Moment{}, verdict.DecisionAllow, "masters", "allow, not asked", 0,
+			verdict.DecisionAllow},
+		{"always allow", server(config.AlwaysAllow), &bob, &getOne, Moment{}, verdict.DecisionAllow, "alwaysallow", "no opinion, allow", 0,
+			verdict.DecisionAllow},
 		{"nobody", server(), &bob, &getOne, Moment{}, verdict.DecisionForbid, "", "no opinion", 0, verdict.DecisionForbid},
-		{"a pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Present)}, verdict.DecisionAllow, "node", "no opinion, allow, not asked", 0, verdict.DecisionAllow},
-		{"no pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Absent)}, verdict.DecisionForbid, "", "no opinion, no opinion, no opinion", 0, verdict.DecisionForbid},
-		{"pods not known", nil, &kubelet, &getOne, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown, no opinion", LackNodeGraph, verdict.DecisionNone},
-		{"pods not known, allowed anyway", server(config.Node, config.AlwaysAllow), &kubelet, &getOne, Moment{View: view}, verdict.DecisionAllow, "alwaysallow", "no opinion, unknown, allow", 0, verdict.DecisionAllow},
-		{"no state", nil, &alice, &listPods, Moment{}, verdict.DecisionNone, "", "no opinion, no opinion, unknown", LackState, verdict.DecisionNone},
-		{"no state, allowed behind it", server(config.RBAC, config.AlwaysAllow), &alice, &listPods, Moment{}, verdict.DecisionAllow, "alwaysallow", "no opinion, unknown, allow", 0, verdict.DecisionAllow},
-		{"an unknown binding", nil, &bob, &listPods, Moment{View: &unsure}, verdict.DecisionNone, "", "no opinion, no opinion, unknown", LackObject, verdict.DecisionNone},
-		{"the super user of old", old, &bob, &getOne, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, allow", 0, verdict.DecisionAllow},
-		{"an authorizer nobody knows", strange, &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown, not asked", LackConfig, verdict.DecisionNone},
-		{"masters before what nobody knows", config.Unknown("no flags"), &root, &listPods, Moment{View: view}, verdict.DecisionAllow, "masters", "allow, not asked", 0, verdict.DecisionAllow},
-		{"nothing known", config.Unknown("no flags"), &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown", LackConfig, verdict.DecisionNone},
-		{"too many to follow", tooMany, &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown", LackConfig, verdict.DecisionNone},
-		{"a policy file not given", noFile, &bob, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown, no opinion", LackConfig, verdict.DecisionNone},
-		{"a policy file not given, RBAC allows", noFile, &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, unknown, allow", 0, verdict.DecisionAllow},
-		{"a webhook in front", webhooked(nil, "NoOpinion", config.RBAC), &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, unknown, allow", 0, verdict.DecisionNone},
-		{"a webhook left out", webhooked([]string{`request.user == "zoe"`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, skipped, allow", 0, verdict.DecisionAllow},
-		{"a condition that fails and refuses", webhooked([]string{`request.resourceAttributes.name == ""`}, "Deny", config.RBAC), &alice, &healthz, Moment{View: view}, verdict.DecisionError, "", "no opinion, deny, not asked", 0, verdict.DecisionError},
-		{"a condition that fails and lets go on", webhooked([]string{`request.resourceAttributes.name == ""`}, "NoOpinion", config.RBAC), &alice, &healthz, Moment{View: view}, verdict.DecisionError, "", "no opinion, failed, no opinion", 0, verdict.DecisionError},
-		{"one that fails, one that is false", webhooked([]string{`request.resourceAttributes.name == ""`, `false`}, "Deny", config.RBAC), &alice, &healthz, Moment{View: view}, verdict.DecisionForbid, "", "no opinion, skipped, no opinion", 0, verdict.DecisionForbid},
-		{"a condition that does not compile", webhooked([]string{`no such thing`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, unknown, allow", 0, verdict.DecisionNone},
+		{"a pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Present)}, verdict.DecisionAllow, "node",
+			"no opinion, allow, not asked", 0, verdict.DecisionAllow},
+		{"no pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Absent)}, verdict.DecisionForbid, "",
+			"no opinion, no opinion, no opinion", 0, verdict.DecisionForbid},
+		{"pods not known", nil, &kubelet, &getOne, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown, no opinion",
+			LackNodeGraph, verdict.DecisionNone},
+		{"pods not known, allowed anyway", server(config.Node, config.AlwaysAllow), &kubelet, &getOne, Moment{View: view},
+			verdict.DecisionAllow, "alwaysallow", "no opinion, unknown, allow", 0, verdict.DecisionAllow},
+		{"no state", nil, &alice, &listPods, Moment{}, verdict.DecisionNone, "", "no opinion, no opinion, unknown", LackState,
+			verdict.DecisionNone},
+		{"no state, allowed behind it", server(config.RBAC, config.AlwaysAllow), &alice, &listPods, Moment{}, verdict.DecisionAllow,
+			"alwaysallow", "no opinion, unknown, allow", 0, verdict.DecisionAllow},
+		{"an unknown binding", nil, &bob, &listPods, Moment{View: &unsure}, verdict.DecisionNone, "", "no opinion, no opinion, unknown",
+			LackObject, verdict.DecisionNone},
+		{"the super user of old", old, &bob, &getOne, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, allow", 0,
+			verdict.DecisionAllow},
+		{"an authorizer nobody knows", strange, &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "",
+			"no opinion, unknown, not asked", LackConfig, verdict.DecisionNone},
+		{"masters before what nobody knows", config.Unknown("no flags"), &root, &listPods, Moment{View: view}, verdict.DecisionAllow,
+			"masters", "allow, not asked", 0, verdict.DecisionAllow},
+		{"nothing known", config.Unknown("no flags"), &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "",
+			"no opinion, unknown", LackConfig, verdict.DecisionNone},
+		{"too many to follow", tooMany, &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown", LackConfig,
+			verdict.DecisionNone},
+		{"a policy file not given", noFile, &bob, &listPods, Moment{View: view}, verdict.DecisionNone, "",
+			"no opinion, unknown, no opinion", LackConfig, verdict.DecisionNone},
+		{"a policy file not given, RBAC allows", noFile, &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac",
+			"no opinion, unknown, allow", 0, verdict.DecisionAllow},
+		{"a webhook in front", webhooked(nil, "NoOpinion", config.RBAC), &alice, &listPods, Moment{View: view}, verdict.DecisionAllow,
+			"rbac", "no opinion, unknown, allow", 0, verdict.DecisionNone},
+		{"a webhook left out", webhooked([]string{`request.user == "zoe"`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view},
+			verdict.DecisionAllow, "rbac", "no opinion, skipped, allow", 0, verdict.DecisionAllow},
+		{"a condition that fails and refuses", webhooked([]string{`request.resourceAttributes.name == ""`}, "Deny", config.RBAC), &alice,
+			&healthz, Moment{View: view}, verdict.DecisionError, "", "no opinion, deny, not asked", 0, verdict.DecisionError},
+		{"a condition that fails and lets go on", webhooked([]string{`request.resourceAttributes.name == ""`}, "NoOpinion", config.RBAC),
+			&alice, &healthz, Moment{View: view}, verdict.DecisionError, "", "no opinion, failed, no opinion", 0, verdict.DecisionError},
+		{"one that fails, one that is false", webhooked([]string{`request.resourceAttributes.name == ""`, `false`}, "Deny", config.RBAC),
+			&alice, &healthz, Moment{View: view}, verdict.DecisionForbid, "", "no opinion, skipped, no opinion", 0, verdict.DecisionForbid},
+		{"a condition that does not compile", webhooked([]string{`no such thing`}, "Deny", config.RBAC), &alice, &listPods,
+			Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, unknown, allow", 0, verdict.DecisionNone},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := New(tc.cfg)
@@ -125,8 +151,10 @@ func TestAuthorize(t *testing.T) {
 				for _, s := range ans.Steps() {
 					answers = append(answers, s.Answer)
 				}
-				if ans.Decision != tc.want || ans.Authorizer != tc.by || ans.Lack != tc.lack || ans.Certain() != tc.certain || strings.Join(answers, ", ") != tc.answers {
-					t.Errorf("%s by %q, lack %d, certainly %s: %s", ans.Decision, ans.Authorizer, ans.Lack, ans.Certain(), strings.Join(answers, ", "))
+				if ans.Decision != tc.want || ans.Authorizer != tc.by || ans.Lack != tc.lack || ans.Certain() != tc.certain ||
+					strings.Join(answers, ", ") != tc.answers {
+					t.Errorf("%s by %q, lack %d, certainly %s: %s", ans.Decision, ans.Authorizer, ans.Lack, ans.Certain(),
+						strings.Join(answers, ", "))
 				}
 				if missing := len(ans.Missing()) > 0; missing != (tc.certain == verdict.DecisionNone) {
 					t.Errorf("missing %q", ans.Missing())
@@ -152,9 +180,11 @@ func TestDelegated(t *testing.T) {
 	}{
 		{"masters", nil, &root, getOne, verdict.DecisionAllow, verdict.AuthorizerMasters, false},
 		{"a path", nil, &bob, healthz, verdict.DecisionAllow, verdict.AuthorizerPaths, false},
-		{"below a path", nil, &bob, verdict.Attributes{Verb: "get", Path: "/livez/ping"}, verdict.DecisionAllow, verdict.AuthorizerPaths, false},
+		{"below a path", nil, &bob, verdict.Attributes{Verb: "get", Path: "/livez/ping"}, verdict.DecisionAllow, verdict.AuthorizerPaths,
+			false},
 		{"beside a path", nil, &bob, verdict.Attributes{Verb: "get", Path: "/healthz/ping"}, verdict.DecisionForbid, "", true},
-		{"not the path of a resource", nil, &bob, verdict.Attributes{ResourceRequest: true, Verb: "get", Path: "/healthz", Resource: "x"}, verdict.DecisionForbid, "", true},
+		{"not the path of a resource", nil, &bob, verdict.Attributes{ResourceRequest: true, Verb: "get", Path: "/healthz", Resource: "x"},
+			verdict.DecisionForbid, "", true},
 		{"as the kube-apiserver says", nil, &alice, listPods, verdict.DecisionAllow, verdict.AuthorizerRBAC, true},
 		{"which fails", failing, &bob, verdict.Attributes{Verb: "get", Path: "/metrics"}, verdict.DecisionForbid, "", true},
 	} {
@@ -236,8 +266,9 @@ func TestWebhookSpec(t *testing.T) {
 	}{
 		"field selectors":                  {`request.resourceAttributes.fieldSelector.requirements[0].values == ["n"]`, 36, hookAsked},
 		"the operator of a field selector": {`request.resourceAttributes.fieldSelector.requirements[1].operator == "NotIn"`, 0, hookAsked},
-		"label selectors":                  {`request.resourceAttributes.labelSelector.requirements.exists(r, r.key == "gone" && r.operator == "DoesNotExist")`, 36, hookAsked},
-		"none before 1.32":                 {`has(request.resourceAttributes.fieldSelector)`, 31, hookSkipped},
+		"label selectors": {`request.resourceAttributes.labelSelector.requirements.exists(r, r.key == "gone" && ` +
+			`r.operator == "DoesNotExist")`, 36, hookAsked},
+		"none before 1.32": {`has(request.resourceAttributes.fieldSelector)`, 31, hookSkipped},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, unknown := newWebhook(&config.WebhookOptions{MatchConditions: []string{tc.condition}}, &config.APIServer{Minor: tc.minor})
@@ -255,7 +286,8 @@ func BenchmarkAuthorize(b *testing.B) {
 		"node,rbac":            nil,
 		"alwaysdeny,node,rbac": server(config.AlwaysDeny, config.Node, config.RBAC),
 		"webhook,rbac":         webhooked(nil, "Deny", config.RBAC),
-		"webhook(2 conditions),rbac": webhooked([]string{`!("system:nodes" in request.groups)`, `has(request.resourceAttributes) && request.resourceAttributes.namespace == "pay"`},
+		"webhook(2 conditions),rbac": webhooked([]string{`!("system:nodes" in request.groups)`,
+			`has(request.resourceAttributes) && request.resourceAttributes.namespace == "pay"`},
 			"Deny", config.RBAC),
 	} {
 		b.Run("chain="+name, func(b *testing.B) {

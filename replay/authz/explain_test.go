@@ -28,31 +28,41 @@ func TestExplain(t *testing.T) {
 		want []string // of each authorizer
 	}{
 		"RBAC": {nil, &alice, &getOne, Moment{View: policy(t)}, []string{
-			"masters: the user is not in the group system:masters", "node: the user is no node (system:node:… in the group system:nodes)", "rbac: no binding grants it"}},
+			"masters: the user is not in the group system:masters", "node: the user is not a node (system:node:… in the " +
+				"group system:nodes)",
+			"rbac: no binding grants it"}},
 		"a role that is not there": {server(config.RBAC), &bob, &listPods, Moment{View: policy(t)}, []string{
-			"masters: the user is not in the group system:masters", `rbac: no binding grants it (RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found)`}},
+			"masters: the user is not in the group system:masters",
+			`rbac: no binding grants it (RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found)`}},
 		"a node": {server(config.Node), &kubelet, &getOne, Moment{Graph: pods(graph.Absent)}, []string{
 			"masters: the user is not in the group system:masters", "node: no relationship found between node 'n' and this object"}},
 		"a node without pods": {server(config.Node, config.AlwaysDeny), &kubelet, &getOne, Moment{}, []string{
-			"masters: the user is not in the group system:masters", "node: not known: pods bound to node n (path to secrets/a/s)", "alwaysdeny: allows nothing; those behind it may"}},
+			"masters: the user is not in the group system:masters", "node: not known: pods bound to node n (path to secrets/a/s)",
+			"alwaysdeny: allows nothing; those behind it may"}},
 		"ABAC": {abac, &alice, &remove, Moment{}, []string{
 			"masters: the user is not in the group system:masters",
-			`abac: no line of the policy file allows it; line 3: it is for reading; line 4: it is for the namespace "b"; line 6: it is for the resource "pods"`}},
+			`abac: no line of the policy file allows it; line 3: it is for reading; line 4: it is for the namespace "b"; line 6: it is ` +
+				`for the resource "pods"`}},
 		"a path of ABAC": {abac, &alice, &healthz, Moment{}, []string{
-			"masters: the user is not in the group system:masters", "abac: no line of the policy file allows it; line 7: it is for the path /readyz"}},
+			"masters: the user is not in the group system:masters", "abac: no line of the policy file allows it; line 7: it is for " +
+				"the path /readyz"}},
 		"allowed by ABAC": {abac, &bob, &remove, Moment{}, []string{
 			"masters: the user is not in the group system:masters", "abac: allows it by line 5 of its policy file"}},
 		"a webhook left out": {webhooked([]string{"true", `request.user == "zoe"`}, "Deny"), &alice, &getOne, Moment{}, []string{
-			"masters: the user is not in the group system:masters", `hook: is not asked: the match condition request.user == "zoe" is false`}},
+			"masters: the user is not in the group system:masters", `hook: is not asked: the match condition request.user ` +
+				`== "zoe" is false`}},
 		"a webhook that refuses": {webhooked([]string{"true", `request.uid.size() / 0 > 1`}, "Deny"), &alice, &getOne, Moment{}, []string{
-			"masters: the user is not in the group system:masters", "hook: refuses it, because the match condition request.uid.size() / 0 > 1 failed"}},
+			"masters: the user is not in the group system:masters", "hook: refuses it, because the match condition " +
+				"request.uid.size() / 0 > 1 failed"}},
 		"a webhook that is asked": {webhooked(nil, "Deny", config.AlwaysDeny), &alice, &getOne, Moment{}, []string{
-			"masters: the user is not in the group system:masters", "hook: is asked; its answer is in no log (not-evaluable:webhook hook)", "alwaysdeny: allows nothing; those behind it may"}},
+			"masters: the user is not in the group system:masters", "hook: is asked; its answer is in no log (not-evaluable:webhook hook)",
+			"alwaysdeny: allows nothing; those behind it may"}},
 		"no state": {server(config.RBAC), &alice, &getOne, Moment{}, []string{
 			"masters: the user is not in the group system:masters", "rbac: not known: the cluster's roles and bindings"}},
 		"nothing known": {config.Unknown("no flags"), &alice, &getOne, Moment{}, []string{
 			"masters: the user is not in the group system:masters", "unknown: not known: no flags"}},
-		"masters": {nil, &root, &getOne, Moment{}, []string{"masters: allows it", "node: is not asked: masters decides", "rbac: is not asked: masters decides"}},
+		"masters": {nil, &root, &getOne, Moment{}, []string{"masters: allows it", "node: is not asked: masters decides",
+			"rbac: is not asked: masters decides"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := New(tc.cfg).Explain(tc.user, tc.a, &tc.m, 3)

@@ -26,7 +26,8 @@ const heldTooCostly = "whether its rules cover those of the role: too large to c
 // Holds tells whether a subject's own rules, of RBAC alone, cover others, of which least are wanted for
 // certain, and at the most most, which has the least too. It holds them if what it is certain to have covers most of
 // them, and does not if nothing that it may have covers the least; see rbacindex.Covers for pieces and steps.
-func Holds(view *state.View, user string, groups []string, namespace string, least, most []rbacv1.PolicyRule, pieces int, steps *rbacindex.Steps) Holding {
+func Holds(view *state.View, user string, groups []string, namespace string, least, most []rbacv1.PolicyRule, pieces int,
+	steps *rbacindex.Steps) Holding {
 	surely := view.RBAC.Covers(user, groups, namespace, most, pieces, steps)
 	switch {
 	case surely.TooCostly:

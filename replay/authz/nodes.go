@@ -38,7 +38,7 @@ func (*nodes) missing(ans Answer) string { return ans.node.Missing }
 func (*nodes) explain(s *Shortfall, ans Answer, u *event.User, _ *verdict.Attributes, _ *Moment, _ int) {
 	switch {
 	case !node.Is(u.Username, u.Groups):
-		s.Text = "the user is no node (" + authn.PrefixNode + "… in the group " + authn.GroupNodes + ")"
+		s.Text = "the user is not a node (" + authn.PrefixNode + "… in the group " + authn.GroupNodes + ")"
 	case ans.node.Allowed == graph.Unknown:
 		s.Text = "not known: " + ans.node.Missing
 	case ans.node.Reason != "":

@@ -20,7 +20,8 @@ func TestReasonsNameTheirAuthorizer(t *testing.T) {
 	)
 	chain := func(minor int) *config.APIServer {
 		return &config.APIServer{Minor: minor, Authorization: config.Authorization{Authorizers: []config.Authorizer{
-			{Type: config.Node, Name: "node"}, {Type: config.ABAC, Name: "abac", Policy: &config.Policy{}}, {Type: config.AlwaysDeny, Name: "alwaysdeny"},
+			{Type: config.Node, Name: "node"}, {Type: config.ABAC, Name: "abac", Policy: &config.Policy{}}, {Type: config.AlwaysDeny,
+				Name: "alwaysdeny"},
 		}}}
 	}
 	m := Moment{Graph: pods(graph.Absent)}
@@ -36,8 +37,10 @@ func TestReasonsNameTheirAuthorizer(t *testing.T) {
 		{"no release", New(chain(0)), []string{plain, names}, []string{mixed, ""}, plain},
 		{"1.37 behind a server of 1.37", Delegated(&config.APIServer{Minor: 37, Source: "shop"}, chain(37)),
 			[]string{delegateName + ": " + names}, []string{names, plain, delegateName + ": " + plain}, delegateName + ": " + names},
-		{"1.37 behind a server of 1.36", Delegated(&config.APIServer{Minor: 36, Source: "shop"}, chain(37)), []string{names}, []string{delegateName + ": " + names, plain}, names},
-		{"1.36 behind a server of no known release", Delegated(&config.APIServer{Source: "shop"}, chain(36)), []string{plain, delegateName + ": " + plain}, []string{names}, plain},
+		{"1.37 behind a server of 1.36", Delegated(&config.APIServer{Minor: 36, Source: "shop"}, chain(37)), []string{names},
+			[]string{delegateName + ": " + names, plain}, names},
+		{"1.36 behind a server of no known release", Delegated(&config.APIServer{Source: "shop"}, chain(36)),
+			[]string{plain, delegateName + ": " + plain}, []string{names}, plain},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ans := tc.c.Authorize(&kubelet, &getOne, &m, nil)

@@ -155,9 +155,10 @@ var alike = map[[2]int]bool{{28, 29}: true, {35, 36}: true}
 // and how many of these allow.
 func (asked *releaseAnswers) differ(t *testing.T, lines []releaseLine, minor int) (differences []string, allowed int) {
 	t.Helper()
-	c := newReleaseCluster(t, asked, &config.APIServer{Minor: minor, Gates: asked.Gates, Authorization: config.Authorization{Authorizers: []config.Authorizer{
-		{Type: config.Node, Name: "node"}, {Type: config.RBAC, Name: "rbac"},
-	}}})
+	c := newReleaseCluster(t, asked, &config.APIServer{Minor: minor, Gates: asked.Gates,
+		Authorization: config.Authorization{Authorizers: []config.Authorizer{
+			{Type: config.Node, Name: "node"}, {Type: config.RBAC, Name: "rbac"},
+		}}})
 	n := 0
 	for i := range lines {
 		if !c.line(t, &lines[i]) {
@@ -287,8 +288,9 @@ func (c *releaseCluster) line(t *testing.T, l *releaseLine) bool {
 func (c *releaseCluster) compare(l *releaseLine, allowed bool, reason string) string {
 	u := event.User{Username: l.User, Groups: l.Groups}
 	a := verdict.Attributes{
-		ResourceRequest: l.Resource != "", APIVersion: "v1", Verb: l.Verb, APIGroup: l.APIGroup, Resource: l.Resource, Subresource: l.Subresource,
-		Namespace: l.Namespace, Name: l.Name, Path: l.Path, FieldSelector: l.FieldSelector,
+		ResourceRequest: l.Resource != "", APIVersion: "v1", Verb: l.Verb, APIGroup: l.APIGroup, Resource: l.Resource,
+		Subresource: l.Subresource,
+		Namespace:   l.Namespace, Name: l.Name, Path: l.Path, FieldSelector: l.FieldSelector,
 	}
 	ans := c.chain.Authorize(&u, &a, &authz.Moment{At: time.Unix(0, c.now), View: c.view, Graph: node.Graph(c.graph)}, nil)
 	want := verdict.DecisionForbid
@@ -298,5 +300,6 @@ func (c *releaseCluster) compare(l *releaseLine, allowed bool, reason string) st
 	if ans.Decision == want && ans.Gives(reason, nil) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %+v: ours %v (%q, lacks %v), Kubernetes %v %q", l.User, a, ans.Decision, ans.Refusal(), ans.Missing(), want, reason)
+	return fmt.Sprintf("%s: %+v: ours %v (%q, lacks %v), Kubernetes %v %q", l.User, a, ans.Decision, ans.Refusal(), ans.Missing(), want,
+		reason)
 }

@@ -24,7 +24,8 @@ type wordedSteps struct {
 // slice is shared and must not be modified.
 func (ans *Answer) Steps() []verdict.ChainStep {
 	c := ans.chain
-	if ans.node.Reason != "" || ans.node.Missing != "" || ans.RBAC.TooCostly || len(ans.unseen) > 0 || ans.by < 0 && len(ans.RBAC.Missing) > 0 {
+	if ans.node.Reason != "" || ans.node.Missing != "" || ans.RBAC.TooCostly || len(ans.unseen) > 0 ||
+		ans.by < 0 && len(ans.RBAC.Missing) > 0 {
 		return ans.wordSteps()
 	}
 	known := c.steps.known.Load()

@@ -175,7 +175,8 @@ func (h *webhookAuthorizer) shortfall(answer string, u *event.User, a *verdict.A
 	}
 	for _, r := range h.asks.matcher.CompilationResults {
 		one := &webhook{selectors: h.asks.selectors, matcher: &authorizationcel.CELMatcher{
-			CompilationResults: []authorizationcel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector, UsesLabelSelector: r.UsesLabelSelector,
+			CompilationResults: []authorizationcel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector,
+			UsesLabelSelector: r.UsesLabelSelector,
 		}}
 		state := one.evaluate(u, a)
 		expression := r.ExpressionAccessor.GetExpression()

@@ -46,8 +46,10 @@ func TestHookMemory(t *testing.T) {
 				}
 				a := verdict.Attributes{Verb: []string{"get", "list"}[r.IntN(2)], Path: text("/p")}
 				if r.IntN(3) > 0 {
-					a = verdict.Attributes{ResourceRequest: true, Verb: a.Verb, APIGroup: []string{"", "apps"}[r.IntN(2)], APIVersion: text("v"), Resource: []string{"pods", "nodes"}[r.IntN(2)],
-						Subresource: []string{"", "log"}[r.IntN(2)], Namespace: text("n"), Name: text("o"), FieldSelector: []string{"", "a=b", "c=d"}[r.IntN(3)]}
+					a = verdict.Attributes{ResourceRequest: true, Verb: a.Verb, APIGroup: []string{"", "apps"}[r.IntN(2)],
+						APIVersion: text("v"), Resource: []string{"pods", "nodes"}[r.IntN(2)],
+						Subresource: []string{"", "log"}[r.IntN(2)], Namespace: text("n"), Name: text("o"),
+						FieldSelector: []string{"", "a=b", "c=d"}[r.IntN(3)]}
 				}
 				got, want := w.asked(&u, &a), w.evaluate(&u, &a)
 				if got != want {

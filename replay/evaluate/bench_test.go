@@ -154,11 +154,13 @@ func crowd(tb testing.TB) []byte {
 		out.Write(raw)
 	}
 	subject := func(i int) []rbacv1.Subject {
-		return []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("crowd-user-%d", i)}, {Kind: "Group", APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("crowd-group-%d", i%200)}}
+		return []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("crowd-user-%d", i)},
+			{Kind: "Group", APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("crowd-group-%d", i%200)}}
 	}
 	for i := range 25_000 {
 		c := &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%d", i)}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}, Subjects: subject(i)}
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%d", i)}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+				Kind: "ClusterRole", Name: "view"}, Subjects: subject(i)}
 		add(c, &c.ObjectMeta)
 		r := &rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("crowd-%d", i%2000), Name: fmt.Sprintf("crowd-%d", i)},
@@ -167,10 +169,14 @@ func crowd(tb testing.TB) []byte {
 	}
 	for i := range 100_000 {
 		namespace := fmt.Sprintf("crowd-%d", i%2000)
-		p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("crowd-%d", i)},
+		p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+			Name: fmt.Sprintf("crowd-%d", i)},
 			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("crowd-%d", i%5000), ServiceAccountName: fmt.Sprintf("app-%d", i%7),
-				Volumes:    []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("config-%d", i%50)}}}}},
-				Containers: []corev1.Container{{Name: "c", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("secret-%d", i%50)}}}}}}}}
+				Volumes: []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("config-%d", i%50)}}}}},
+				Containers: []corev1.Container{{Name: "c",
+					EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{
+						Name: fmt.Sprintf("secret-%d", i%50)}}}}}}}}
 		add(p, &p.ObjectMeta)
 	}
 	out.WriteString("]}\n")

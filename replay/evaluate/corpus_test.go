@@ -64,7 +64,8 @@ func TestCorpus(t *testing.T) {
 			continue
 		}
 		if v.Class != verdict.ClassNodeGraph {
-			t.Logf("%s %s %q %s %s recorded %s replayed %s: %s", v.Outcome, v.Class, j.event.EffectiveUser().Username, j.event.Verb, j.event.RequestURI, v.Recorded, v.Replayed, v.Cause)
+			t.Logf("%s %s %q %s %s recorded %s replayed %s: %s", v.Outcome, v.Class, j.event.EffectiveUser().Username, j.event.Verb,
+				j.event.RequestURI, v.Recorded, v.Replayed, v.Cause)
 		}
 		switch {
 		case v.Outcome == verdict.OutcomeDrift:

@@ -28,8 +28,10 @@ func auditLine(id, stage, at string) string {
 	if stage == "RequestReceived" {
 		decision = ""
 	}
-	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":%q,"requestURI":"/api/v1/pods?watch=1","verb":"watch",`+
-		`"user":{"username":"root","groups":["system:masters","system:authenticated"]},"requestReceivedTimestamp":"2026-05-04T11:00:00.000000Z","stageTimestamp":"2026-05-04T11:00:0%s.000000Z"%s}`,
+	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":%q,`+
+		`"requestURI":"/api/v1/pods?watch=1","verb":"watch",`+
+		`"user":{"username":"root","groups":["system:masters","system:authenticated"]},`+
+		`"requestReceivedTimestamp":"2026-05-04T11:00:00.000000Z","stageTimestamp":"2026-05-04T11:00:0%s.000000Z"%s}`,
 		id, stage, at, decision)
 }
 
@@ -38,7 +40,8 @@ func text(lines ...string) Input {
 }
 
 func TestOneVerdictPerRequest(t *testing.T) {
-	received, started, complete := auditLine("a", "RequestReceived", "0"), auditLine("a", "ResponseStarted", "1"), auditLine("a", "ResponseComplete", "9")
+	received, started, complete := auditLine("a", "RequestReceived", "0"), auditLine("a", "ResponseStarted", "1"),
+		auditLine("a", "ResponseComplete", "9")
 	list := func(lines ...string) string {
 		return `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[` + strings.Join(lines, ",") + `]}`
 	}
@@ -52,11 +55,14 @@ func TestOneVerdictPerRequest(t *testing.T) {
 	}{
 		{"stages fold to the first judged", []Input{text(received, started, complete)}, []string{"a ResponseStarted"}, 3, 0, 0},
 		{"order does not matter", []Input{text(complete, received, started)}, []string{"a ResponseComplete"}, 3, 0, 0},
-		{"arrival alone is judged at the end", []Input{text(received, auditLine("b", "ResponseComplete", "1"))}, []string{"b ResponseComplete", "a RequestReceived"}, 2, 0, 0},
+		{"arrival alone is judged at the end", []Input{text(received, auditLine("b", "ResponseComplete", "1"))},
+			[]string{"b ResponseComplete", "a RequestReceived"}, 2, 0, 0},
 		{"duplicates drop", []Input{text(started, started, complete), text(complete, started)}, []string{"a ResponseStarted"}, 2, 3, 0},
 		{"stages over two files", []Input{text(received), text(complete)}, []string{"a ResponseComplete"}, 2, 0, 0},
-		{"lists", []Input{text(list(started, auditLine("b", "ResponseComplete", "2")), complete)}, []string{"a ResponseStarted", "b ResponseComplete"}, 3, 0, 0},
-		{"broken lines are counted", []Input{text("{", started, "[]", list(`{"auditID":5}`, complete), "", "null")}, []string{"a ResponseStarted"}, 2, 0, 4},
+		{"lists", []Input{text(list(started, auditLine("b", "ResponseComplete", "2")), complete)}, []string{"a ResponseStarted",
+			"b ResponseComplete"}, 3, 0, 0},
+		{"broken lines are counted", []Input{text("{", started, "[]", list(`{"auditID":5}`, complete), "", "null")},
+			[]string{"a ResponseStarted"}, 2, 0, 4},
 		{"nothing", []Input{text("")}, nil, 0, 0, 0},
 	}
 	for _, tc := range cases {
@@ -76,7 +82,8 @@ func TestOneVerdictPerRequest(t *testing.T) {
 			if strings.Join(got, ", ") != strings.Join(tc.want, ", ") {
 				t.Errorf("judged %v, want %v", got, tc.want)
 			}
-			if sum.Events != tc.events || sum.Duplicates != tc.duplicates || sum.Malformed != tc.malformed || int(sum.Requests) != len(tc.want) {
+			if sum.Events != tc.events || sum.Duplicates != tc.duplicates || sum.Malformed != tc.malformed ||
+				int(sum.Requests) != len(tc.want) {
 				t.Errorf("summary %+v", sum)
 			}
 			if int64(len(sum.MalformedLines)) != tc.malformed {
@@ -89,10 +96,13 @@ func TestOneVerdictPerRequest(t *testing.T) {
 // An event without a time says nothing of when the log began: what is known from its
 // beginning on stays known, wherever such an event stands.
 func TestEventWithoutATime(t *testing.T) {
-	const refused = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/healthz","verb":"get",` +
-		`"user":{"username":"nobody","groups":["system:authenticated"]},"requestReceivedTimestamp":"2026-05-04T11:00:00.000000Z","stageTimestamp":"2026-05-04T11:00:00.001000Z",` +
+	const refused = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete",` +
+		`"requestURI":"/healthz","verb":"get",` +
+		`"user":{"username":"nobody","groups":["system:authenticated"]},"requestReceivedTimestamp":"2026-05-04T11:00:00.000000Z",` +
+		`"stageTimestamp":"2026-05-04T11:00:00.001000Z",` +
 		`"annotations":{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":""},"responseStatus":{"code":403}}`
-	timeless := strings.NewReplacer(`"2026-05-04T11:00:00.000000Z"`, "null", `"2026-05-04T11:00:00.001000Z"`, "null", `"auditID":"a"`, `"auditID":"b"`).Replace(refused)
+	timeless := strings.NewReplacer(`"2026-05-04T11:00:00.000000Z"`, "null", `"2026-05-04T11:00:00.001000Z"`, "null", `"auditID":"a"`,
+		`"auditID":"b"`).Replace(refused)
 	for name, lines := range map[string][]string{"first": {timeless, refused}, "last": {refused, timeless}} {
 		t.Run(name, func(t *testing.T) {
 			sum, _ := run(t, Options{FromEmpty: true, Events: []Input{text(lines...)}})
@@ -137,7 +147,8 @@ func TestForgettingIsBounded(t *testing.T) {
 
 	f := newFolder(1 << 20)
 	for i := range maxWaiting + 10 {
-		b := &batch{items: []item{{event: &event.Event{Stage: event.StageRequestReceived}, request: event.Hash128{Hi: 1, Lo: uint64(i)}, key: event.Hash128{Hi: 2, Lo: uint64(i)}}}}
+		b := &batch{items: []item{{event: &event.Event{Stage: event.StageRequestReceived}, request: event.Hash128{Hi: 1, Lo: uint64(i)},
+			key: event.Hash128{Hi: 2, Lo: uint64(i)}}}}
 		f.fold(b)
 		if want := i >= maxWaiting; (len(b.items) == 1) != want {
 			t.Fatalf("arrival %d: %d items", i, len(b.items))
@@ -165,9 +176,12 @@ func TestErrors(t *testing.T) {
 		{"events cannot be opened", Options{Engine: eng, Events: []Input{fails}}, "open events bad: disk on fire"},
 		{"events cannot be read", Options{Engine: eng, Events: []Input{halfway}}, "read events half: line 2: disk on fire"},
 		{"state cannot be opened", Options{Engine: eng, Events: []Input{good}, States: []Input{fails}}, "open state bad: disk on fire"},
-		{"state is no state", Options{Engine: eng, Events: []Input{good}, States: []Input{memoryInput("s", []byte(`{"kind":"List","apiVersion":"v1","items":[]}`))}}, "no object of a kind"},
-		{"state is not JSON", Options{Engine: eng, Events: []Input{good}, States: []Input{memoryInput("s", []byte(`kind: List`))}}, "read state s"},
-		{"sink fails", Options{Engine: eng, Events: []Input{good}, Sink: func(*event.Event, *verdict.Verdict) error { return broken }}, "write verdict: disk on fire"},
+		{"state is no state", Options{Engine: eng, Events: []Input{good},
+			States: []Input{memoryInput("s", []byte(`{"kind":"List","apiVersion":"v1","items":[]}`))}}, "no object of a kind"},
+		{"state is not JSON", Options{Engine: eng, Events: []Input{good}, States: []Input{memoryInput("s", []byte(`kind: List`))}},
+			"read state s"},
+		{"sink fails", Options{Engine: eng, Events: []Input{good}, Sink: func(*event.Event, *verdict.Verdict) error { return broken }},
+			"write verdict: disk on fire"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -206,7 +220,8 @@ func TestSecondsAndProgress(t *testing.T) {
 func TestFullRecording(t *testing.T) {
 	sum, all := run(t, Options{FromEmpty: true, Events: []Input{fileInput(filepath.Join(corpus(t), "full-requestresponse.jsonl"))}})
 	for _, j := range all {
-		if v := j.verdict; v.Outcome == verdict.OutcomeDrift || (v.Outcome == verdict.OutcomeIndeterminate && v.Class != verdict.ClassNodeGraph) {
+		if v := j.verdict; v.Outcome == verdict.OutcomeDrift || (v.Outcome == verdict.OutcomeIndeterminate &&
+			v.Class != verdict.ClassNodeGraph) {
 			t.Errorf("%s %s %s: %s", v.Outcome, v.Class, j.event.RequestURI, v.Cause)
 		}
 	}

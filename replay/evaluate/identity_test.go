@@ -168,9 +168,11 @@ func checkScenarios(t *testing.T, o Options, scenarios map[string]*step, least i
 // TestIdentityScenarios: a slice of a recording, with what every request in it was meant to do.
 func TestIdentityScenarios(t *testing.T) {
 	scenarios := steps(t, testfile.Read(t, "testdata/identity-scenarios.jsonl.zst"))
-	for name, engine := range map[string]*replay.Engine{"with the configuration": configured(t), "without": replay.New(replay.Config{Version: "test"})} {
+	for name, engine := range map[string]*replay.Engine{"with the configuration": configured(t),
+		"without": replay.New(replay.Config{Version: "test"})} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{FromEmpty: true, Engine: engine, Events: []Input{memoryInput("identity.jsonl", testfile.Read(t, "testdata/identity.jsonl.zst"))}}
+			o := Options{FromEmpty: true, Engine: engine, Events: []Input{memoryInput("identity.jsonl",
+				testfile.Read(t, "testdata/identity.jsonl.zst"))}}
 			checkScenarios(t, o, scenarios, 1500)
 		})
 	}
@@ -195,11 +197,15 @@ func TestIdentityCorpus(t *testing.T) {
 // concerns. Case 67.
 func TestTrailContradictions(t *testing.T) {
 	line := func(user, uri string) string {
-		return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"chosen","stage":"ResponseComplete","requestURI":%q,"verb":"get","user":{"username":%q,"groups":["system:authenticated"]},"sourceIPs":["192.0.2.1"],"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-03-01T12:00:00.000000Z","stageTimestamp":"2026-03-01T12:00:00.100000Z"}`, uri, user)
+		return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"chosen",`+
+			`"stage":"ResponseComplete","requestURI":%q,"verb":"get","user":{"username":%q,"groups":["system:authenticated"]},`+
+			`"sourceIPs":["192.0.2.1"],"responseStatus":{"metadata":{},"code":200},`+
+			`"requestReceivedTimestamp":"2026-03-01T12:00:00.000000Z","stageTimestamp":"2026-03-01T12:00:00.100000Z"}`, uri, user)
 	}
 	trail := lineage.NewTrail(lineage.TrailConfig{})
 	sum, all := run(t, Options{Events: []Input{text(line("alice", "/version"), line("bob", "/version"))}, Trail: trail})
-	if len(all) != 2 || sum.Identity[authn.ContradictionAuditID] != 2 || len(sum.Trail) != 1 || sum.Trail[0].Name != authn.ContradictionAuditID {
+	if len(all) != 2 || sum.Identity[authn.ContradictionAuditID] != 2 || len(sum.Trail) != 1 ||
+		sum.Trail[0].Name != authn.ContradictionAuditID {
 		t.Fatalf("%d verdicts, %v, %+v", len(all), sum.Identity, sum.Trail)
 	}
 	for _, j := range all {
@@ -248,17 +254,22 @@ func tamperings() []tampering {
 		}
 	}
 	return []tampering{
-		{"service account with another uid", account, func(e *event.Event) { e.User.UID = "00000000-0000-4000-8000-000000000000" }, []string{authn.ContradictionSAUID, authn.ContradictionSAUnknown}},
+		{"service account with another uid", account, func(e *event.Event) { e.User.UID = "00000000-0000-4000-8000-000000000000" },
+			[]string{authn.ContradictionSAUID, authn.ContradictionSAUnknown}},
 		{"service account with a group more", account, group("system:masters"), []string{authn.ContradictionSAGroups}},
-		{"service account of another name", account, func(e *event.Event) { e.User.Username += "-x" }, []string{authn.ContradictionSAUnknown, authn.ContradictionSAUID}},
-		{"service account with an unissued token", account, set(event.ExtraCredentialID, "JTI=00000000-0000-4000-8000-000000000000"), []string{authn.ContradictionJTIUnissued}},
+		{"service account of another name", account, func(e *event.Event) { e.User.Username += "-x" },
+			[]string{authn.ContradictionSAUnknown, authn.ContradictionSAUID}},
+		{"service account with an unissued token", account, set(event.ExtraCredentialID, "JTI=00000000-0000-4000-8000-000000000000"),
+			[]string{authn.ContradictionJTIUnissued}},
 		{"service account without a token", account, drop(event.ExtraCredentialID), []string{authn.ContradictionSANoCredential}},
-		{"pod's token of another pod", bound, set(event.ExtraPodUID, "00000000-0000-4000-8000-000000000000"), []string{authn.ContradictionSAPodUnknown}},
+		{"pod's token of another pod", bound, set(event.ExtraPodUID, "00000000-0000-4000-8000-000000000000"),
+			[]string{authn.ContradictionSAPodUnknown}},
 		{"pod's token of another node", bound, set(event.ExtraNodeName, "node-9"), []string{authn.ContradictionSANode}},
 		{"pod's token with half a pod", bound, drop(event.ExtraPodName), []string{authn.ContradictionSAPodPartial}},
 		{"static user with another uid", static, func(e *event.Event) { e.User.UID = "uid-x" }, []string{authn.ContradictionStaticUID}},
 		{"static user with a group more", static, group("team:root"), []string{authn.ContradictionStaticGroups}},
-		{"apiserver's own token from elsewhere", loop, func(e *event.Event) { e.SourceIPs = []string{"192.0.2.66"} }, []string{authn.ContradictionLoopback}},
+		{"apiserver's own token from elsewhere", loop, func(e *event.Event) { e.SourceIPs = []string{"192.0.2.66"} },
+			[]string{authn.ContradictionLoopback}},
 		{"certificate with a group more", cert, group("system:nodes"), []string{authn.ContradictionNodeMalformed}},
 		{"certificate of another user", cert, func(e *event.Event) { e.User.Username = "mallory" }, []string{authn.ContradictionCertDrift}},
 		{"anonymous with a group more", anonymous, group("devs"), []string{authn.ContradictionAnonymous}},
@@ -281,7 +292,8 @@ func TestIdentityTampered(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(altered) < 5 && n%3 == 0 && e.Verb != "create" && tc.fits(e) && e.ImpersonatedUser == nil || len(altered) == 0 && tc.fits(e) && e.Verb != "create" && n > 1000 {
+				if len(altered) < 5 && n%3 == 0 && e.Verb != "create" && tc.fits(e) && e.ImpersonatedUser == nil ||
+					len(altered) == 0 && tc.fits(e) && e.Verb != "create" && n > 1000 {
 					tc.alter(e)
 					altered[e.AuditID] = true
 					out.Write(event.AppendJSON(nil, e))

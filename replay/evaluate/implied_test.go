@@ -27,7 +27,8 @@ func TestImpliedCorpus(t *testing.T) {
 		}
 		for i, f := range v.Identity {
 			if f == implied.ContradictionMismatch || f == implied.ContradictionUnauthorized {
-				t.Errorf("%s %s %s %d: %s: %s", j.event.EffectiveUser().Username, j.event.Verb, j.event.RequestURI, j.event.Code(), f, v.Evidence[i])
+				t.Errorf("%s %s %s %d: %s: %s", j.event.EffectiveUser().Username, j.event.Verb, j.event.RequestURI, j.event.Code(),
+					f, v.Evidence[i])
 			}
 		}
 		if c := v.Impersonation; c != nil && c.Recorded == verdict.DecisionForbid {

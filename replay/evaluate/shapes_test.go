@@ -149,7 +149,8 @@ func judgePolicy(t *testing.T, made func() *policyshape.Policy) *shaped {
 	idle := heapAlive()
 	p := made()
 	c := &shaped{Policy: p, eng: replay.New(replay.Config{}), st: state.New("shapes"), at: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
-	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]string{"resourceVersion": "5000"}, "items": p.Objects})
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]string{"resourceVersion": "5000"},
+		"items": p.Objects})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,8 @@ func (c *shaped) write(t *testing.T, objects []any) {
 	if isRole && c.IntN(2) == 0 {
 		next := *role
 		next.ResourceVersion = fmt.Sprint(6000 + c.n)
-		next.Rules = append(role.Rules[:len(role.Rules):len(role.Rules)], rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{fmt.Sprint("more-", c.n)}})
+		next.Rules = append(role.Rules[:len(role.Rules):len(role.Rules)], rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""},
+			Resources: []string{fmt.Sprint("more-", c.n)}})
 		body, verb, uri, code = &next, "update", "/apis/rbac.authorization.k8s.io/v1/clusterroles/"+role.Name, 200
 	} else {
 		name := "role-0"
@@ -237,10 +239,12 @@ func (c *shaped) event(t *testing.T, verb, uri string, code int, body []byte) *e
 	}
 	c.n++
 	e := map[string]any{
-		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": fmt.Sprint("id-", c.n), "stage": "ResponseComplete",
+		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": fmt.Sprint("id-", c.n),
+		"stage":      "ResponseComplete",
 		"requestURI": uri, "verb": verb, "user": map[string]any{"username": fmt.Sprint("user-", c.IntN(c.Users)), "groups": groups},
 		"responseStatus": map[string]any{"code": code}, "requestReceivedTimestamp": at, "stageTimestamp": at,
-		"annotations": map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": "RBAC: allowed by ClusterRoleBinding \"binding-0\" of ClusterRole \"role-0\" to User \"user-0\""},
+		"annotations": map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": "RBAC: allowed by " +
+			"ClusterRoleBinding \"binding-0\" of ClusterRole \"role-0\" to User \"user-0\""},
 	}
 	if body != nil {
 		e["requestObject"], e["responseObject"] = json.RawMessage(body), json.RawMessage(body)

@@ -44,7 +44,8 @@ func full(t testing.TB) Options {
 func TestSlice(t *testing.T) {
 	sum, all := run(t, slice(t))
 	if int(sum.Requests) != len(all) || sum.Malformed != 0 || sum.Duplicates != 0 || sum.PolicyWritesUnreadable != 0 {
-		t.Errorf("requests %d, verdicts %d, malformed %d, duplicates %d, unreadable %d", sum.Requests, len(all), sum.Malformed, sum.Duplicates, sum.PolicyWritesUnreadable)
+		t.Errorf("requests %d, verdicts %d, malformed %d, duplicates %d, unreadable %d", sum.Requests, len(all), sum.Malformed,
+			sum.Duplicates, sum.PolicyWritesUnreadable)
 	}
 	for _, j := range all {
 		v := j.verdict

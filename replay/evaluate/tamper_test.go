@@ -87,14 +87,16 @@ func tamperRecords(t *testing.T, o Options, before []judgement, n int, rng *rand
 		f, ok := forged[event.RequestKey("", after[i].event)]
 		switch {
 		case !ok && (was.Outcome != is.Outcome || was.Class != is.Class):
-			t.Errorf("untouched %s %s: was %s, is %s: %s", after[i].event.Verb, after[i].event.RequestURI, was.Outcome, is.Outcome, is.Cause)
+			t.Errorf("untouched %s %s: was %s, is %s: %s", after[i].event.Verb, after[i].event.RequestURI, was.Outcome, is.Outcome,
+				is.Cause)
 		case !ok:
 		case is.Outcome == verdict.OutcomeDrift && is.Class == f.class:
 			drifted++
 		case is.Outcome == verdict.OutcomeAmbiguous:
 			raced++ // the policy did change around it, and the forgery fits one side
 		default:
-			t.Errorf("forged %s %s to %s %q: %s %s, want drift %s", after[i].event.Verb, after[i].event.RequestURI, f.decision, f.reason, is.Outcome, is.Class, f.class)
+			t.Errorf("forged %s %s to %s %q: %s %s, want drift %s", after[i].event.Verb, after[i].event.RequestURI, f.decision, f.reason,
+				is.Outcome, is.Class, f.class)
 		}
 		if was.Replayed != is.Replayed {
 			t.Errorf("%s: the record changed the replica's decision", after[i].event.RequestURI)
@@ -158,7 +160,8 @@ func tamperBindings(t *testing.T, o Options, before []judgement, n int, rng *ran
 			case was.Outcome == verdict.OutcomeMatch && strings.HasPrefix(was.RecordedReason, gone.prefix()):
 				affected++
 				if is.Outcome != verdict.OutcomeDrift || (is.Class != verdict.ClassAllowForbid && is.Class != verdict.ClassReason) {
-					t.Errorf("without %v: %s %s is %s %s, want drift", gone, after[i].event.Verb, after[i].event.RequestURI, is.Outcome, is.Class)
+					t.Errorf("without %v: %s %s is %s %s, want drift", gone, after[i].event.Verb, after[i].event.RequestURI, is.Outcome,
+						is.Class)
 				}
 			case !changed:
 			case is.Class == verdict.ClassImpersonation && was.Impersonation != nil && granted(was.Impersonation.Grants, gone):
@@ -166,7 +169,8 @@ func tamperBindings(t *testing.T, o Options, before []judgement, n int, rng *ran
 				// the binding's role had gone, and the refusal said so
 			case was.Outcome == verdict.OutcomeAmbiguous:
 			default:
-				t.Errorf("without %v: untouched %s %s was %s, is %s: %s", gone, after[i].event.Verb, after[i].event.RequestURI, was.Outcome, is.Outcome, is.Cause)
+				t.Errorf("without %v: untouched %s %s was %s, is %s: %s", gone, after[i].event.Verb, after[i].event.RequestURI, was.Outcome,
+					is.Outcome, is.Cause)
 			}
 		}
 		if affected == 0 {

@@ -41,7 +41,8 @@ type Contradiction struct{ Name, Text string }
 // Contradictions returns every contradiction of this package, in the order in which they are documented.
 func Contradictions() []Contradiction {
 	return []Contradiction{
-		{ContradictionMismatch, "the response contradicts the replica's answer to a check behind the authorization filter, or to one of impersonation"},
+		{ContradictionMismatch, "the response contradicts the replica's answer to a check behind the authorization filter, or to " +
+			"one of impersonation"},
 		{ContradictionUnauthorized, "the requestor acted as another user and is not granted that by the policy as it stood"},
 		{ContradictionAccountUnknown, "the impersonated service account did not exist"},
 	}

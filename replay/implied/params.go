@@ -31,7 +31,8 @@ type policySpec struct {
 func (d *derivation) params() {
 	kind := map[string]string{
 		"validatingadmissionpolicies": "ValidatingAdmissionPolicy", "mutatingadmissionpolicies": "MutatingAdmissionPolicy",
-		"validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings": "MutatingAdmissionPolicyBinding",
+		"validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
+		"mutatingadmissionpolicybindings":   "MutatingAdmissionPolicyBinding",
 	}[d.a.Resource]
 	if kind == "" || d.superuser() {
 		return
@@ -111,23 +112,25 @@ func builtIn(gv schema.GroupVersion, kind string) (resource string, namespaced, 
 // builtInKinds are the kinds that can own or parametrise others, of the API groups of Kubernetes,
 // a blank before and after each.
 var builtInKinds = map[string]struct{ namespaced, cluster string }{
-	"": {" ConfigMap Secret Pod Service ServiceAccount PersistentVolumeClaim ReplicationController ResourceQuota LimitRange PodTemplate Event ",
+	"": {" ConfigMap Secret Pod Service ServiceAccount PersistentVolumeClaim ReplicationController ResourceQuota LimitRange " +
+		"PodTemplate Event ",
 		" Node Namespace PersistentVolume "},
-	"apps":                         {" Deployment ReplicaSet StatefulSet DaemonSet ControllerRevision ", ""},
-	"batch":                        {" Job CronJob ", ""},
-	"autoscaling":                  {" HorizontalPodAutoscaler ", ""},
-	"policy":                       {" PodDisruptionBudget ", ""},
-	"networking.k8s.io":            {" Ingress NetworkPolicy ", " IngressClass IPAddress ServiceCIDR "},
-	"coordination.k8s.io":          {" Lease ", ""},
-	"discovery.k8s.io":             {" EndpointSlice ", ""},
-	"rbac.authorization.k8s.io":    {" Role RoleBinding ", " ClusterRole ClusterRoleBinding "},
-	"storage.k8s.io":               {" CSIStorageCapacity ", " StorageClass VolumeAttachment CSIDriver CSINode "},
-	"scheduling.k8s.io":            {"", " PriorityClass "},
-	"node.k8s.io":                  {"", " RuntimeClass "},
-	"resource.k8s.io":              {" ResourceClaim ResourceClaimTemplate ", " DeviceClass ResourceSlice "},
-	"apiextensions.k8s.io":         {"", " CustomResourceDefinition "},
-	"apiregistration.k8s.io":       {"", " APIService "},
-	"admissionregistration.k8s.io": {"", " ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding ValidatingWebhookConfiguration MutatingWebhookConfiguration "},
+	"apps":                      {" Deployment ReplicaSet StatefulSet DaemonSet ControllerRevision ", ""},
+	"batch":                     {" Job CronJob ", ""},
+	"autoscaling":               {" HorizontalPodAutoscaler ", ""},
+	"policy":                    {" PodDisruptionBudget ", ""},
+	"networking.k8s.io":         {" Ingress NetworkPolicy ", " IngressClass IPAddress ServiceCIDR "},
+	"coordination.k8s.io":       {" Lease ", ""},
+	"discovery.k8s.io":          {" EndpointSlice ", ""},
+	"rbac.authorization.k8s.io": {" Role RoleBinding ", " ClusterRole ClusterRoleBinding "},
+	"storage.k8s.io":            {" CSIStorageCapacity ", " StorageClass VolumeAttachment CSIDriver CSINode "},
+	"scheduling.k8s.io":         {"", " PriorityClass "},
+	"node.k8s.io":               {"", " RuntimeClass "},
+	"resource.k8s.io":           {" ResourceClaim ResourceClaimTemplate ", " DeviceClass ResourceSlice "},
+	"apiextensions.k8s.io":      {"", " CustomResourceDefinition "},
+	"apiregistration.k8s.io":    {"", " APIService "},
+	"admissionregistration.k8s.io": {"", " ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy " +
+		"MutatingAdmissionPolicyBinding ValidatingWebhookConfiguration MutatingWebhookConfiguration "},
 	"certificates.k8s.io":          {" PodCertificateRequest ", " CertificateSigningRequest ClusterTrustBundle "},
 	"flowcontrol.apiserver.k8s.io": {"", " FlowSchema PriorityLevelConfiguration "},
 }

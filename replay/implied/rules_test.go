@@ -11,11 +11,14 @@ import (
 
 // texts are rules as clients write them, and as they may.
 var texts = []string{
-	`[]`, `null`, `{}`, `[null]`, `[{}]`, ``, `[`, `[{"verbs":["get"]}`, `[{"verbs":["get"]}] x`, `[{"verbs":["get",]}]`, `[{"verbs":["get"],}]`,
+	`[]`, `null`, `{}`, `[null]`, `[{}]`, ``, `[`, `[{"verbs":["get"]}`, `[{"verbs":["get"]}] x`, `[{"verbs":["get",]}]`,
+	`[{"verbs":["get"],}]`,
 	`[{"verbs":["get","list"],"apiGroups":[""],"resources":["pods"],"resourceNames":["a"]}]`,
 	` [ { "verbs" : [ "get" ] , "nonResourceURLs" : [ "/healthz" ] } , { "verbs" : [ ] } ] `,
-	`[{"verbs":["get"],"verbs":["list"]}]`, `[{"verbs":[],"verbs":["list"]}]`, `[{"Verbs":["get"]}]`, `[{"verbs":null}]`, `[{"verbs":[null]}]`, `[{"verbs":"get"}]`, `[{"verbs":[1]}]`,
-	`[{"verbs":["ge\u0074","\ud800","a\"b","é"]}]`, "[{\"verbs\":[\"\xff\"]}]", `[{"other":{"verbs":["get"]},"verbs":["get"]}]`, `[{"verbs":["get"]},7]`,
+	`[{"verbs":["get"],"verbs":["list"]}]`, `[{"verbs":[],"verbs":["list"]}]`, `[{"Verbs":["get"]}]`, `[{"verbs":null}]`,
+	`[{"verbs":[null]}]`, `[{"verbs":"get"}]`, `[{"verbs":[1]}]`,
+	`[{"verbs":["ge\u0074","\ud800","a\"b","é"]}]`, "[{\"verbs\":[\"\xff\"]}]", `[{"other":{"verbs":["get"]},"verbs":["get"]}]`,
+	`[{"verbs":["get"]},7]`,
 }
 
 func FuzzRules(f *testing.F) {

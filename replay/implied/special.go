@@ -92,9 +92,11 @@ func (d *derivation) audience() {
 	if json.Unmarshal(d.e.RequestObject, &o) != nil || len(o.Spec.Audiences) > 1 {
 		return // refused for its form
 	}
-	c := Check{Name: verdict.CheckTokenAudience, Perhaps: "an audience that the pod mounts needs no such right", Attributes: verdict.Attributes{
-		Verb: "request-serviceaccounts-token-audience", ResourceRequest: true, APIVersion: "v1", Namespace: d.a.Namespace, Name: d.a.Name,
-	}}
+	c := Check{Name: verdict.CheckTokenAudience, Perhaps: "an audience that the pod mounts needs no such right",
+		Attributes: verdict.Attributes{
+			Verb: "request-serviceaccounts-token-audience", ResourceRequest: true, APIVersion: "v1", Namespace: d.a.Namespace,
+			Name: d.a.Name,
+		}}
 	if len(o.Spec.Audiences) == 1 {
 		c.Attributes.Resource = o.Spec.Audiences[0]
 	}

@@ -34,13 +34,15 @@ var nodeTexts = [...]string{
 	"no relationship found between node ", "No Object name found", "unknown node for user ",
 	"can only read resources of this type", "can only read namespaced object of this type", "cannot read subresource",
 	"can only get individual resources of this type", "cannot get subresource", "can only get/update/patch this type",
-	"not allowed to get service accounts", "can only create tokens for individual service accounts", "can only create token subresource of serviceaccount",
+	"not allowed to get service accounts", "can only create tokens for individual service accounts",
+	"can only create token subresource of serviceaccount",
 	"can only get, create, update, patch, or delete a node lease", `can only access leases in the "kube-node-lease" system namespace`,
 	"can only access node lease with the same name as the requesting node",
 	"can only get, create, update, patch, or delete a CSINode", "cannot authorize CSINode subresources",
 	"can only access CSINode with the same name as the requesting node", "CSINode status access requires CSIVolumeHealth feature",
 	"can only get, update, or patch CSINode status", "cannot authorize ResourceSlice subresources",
-	"can only list/watch/deletecollection resourceslices with nodeName field selector", "only the following verbs are allowed for a ResourceSlice: ", "can only get, create, update, patch, or delete a ResourceSlice",
+	"can only list/watch/deletecollection resourceslices with nodeName field selector", "only the following verbs are allowed for a " +
+		"ResourceSlice: ", "can only get, create, update, patch, or delete a ResourceSlice",
 	"nodes may not ", "can only list/watch podcertificaterequests with nodeName field selector",
 	"can only list/watch pods with spec.nodeName field selector",
 }

@@ -9,7 +9,8 @@ func TestParse(t *testing.T) {
 		ok     bool
 	}{
 		{`RBAC: allowed by RoleBinding "a/ns" of ClusterRole "r" to User "u"`, Named{"RoleBinding", "ns", "a", "ClusterRole", "r"}, true},
-		{`RBAC: allowed by ClusterRoleBinding "system:x" of ClusterRole "quo\"te of \\" to ServiceAccount "s/ns"`, Named{"ClusterRoleBinding", "", "system:x", "ClusterRole", `quo"te of \`}, true},
+		{`RBAC: allowed by ClusterRoleBinding "system:x" of ClusterRole "quo\"te of \\" to ServiceAccount "s/ns"`,
+			Named{"ClusterRoleBinding", "", "system:x", "ClusterRole", `quo"te of \`}, true},
 		{`RBAC: allowed by RoleBinding "a" of Role "r" to User "u"`, Named{}, false},
 		{`RBAC: allowed by RoleBinding "a/ns" of Role r to User "u"`, Named{}, false},
 		{`RBAC: allowed by `, Named{}, false},

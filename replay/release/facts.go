@@ -33,7 +33,8 @@ var (
 
 // Facts returns all of them, in the order in which docs/versions.md lists them.
 func Facts() []Fact {
-	return []Fact{LoopbackAuthenticated, NodeSlices, NodeSliceCollections, CertificateID, NodeEphemeral, NodeAccounts, NodeEvents, NamedReasons, NodeVolumeHealth}
+	return []Fact{LoopbackAuthenticated, NodeSlices, NodeSliceCollections, CertificateID, NodeEphemeral, NodeAccounts, NodeEvents,
+		NamedReasons, NodeVolumeHealth}
 }
 
 // Has reports whether a fact holds in the newest patch release.

@@ -130,7 +130,8 @@ func TestConfig(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for file, text := range map[string]string{"x.txt": "", "1.40.txt": "gate OnlyAName\n", "1.41.txt": "flag before-its-source bool\n", "1.42.txt": "what is this\n"} {
+	for file, text := range map[string]string{"x.txt": "", "1.40.txt": "gate OnlyAName\n", "1.41.txt": "flag before-its-source bool\n",
+		"1.42.txt": "what is this\n"} {
 		if _, err := parse(file, text); err == nil {
 			t.Errorf("%s %q was taken", file, text)
 		}

@@ -53,15 +53,21 @@ func TestAttributesOf(t *testing.T) {
 		{"outer slashes are trimmed", "list", "//api/v1/namespaces/default/pods/", res("list", "", "v1", "default", "pods", "", ""), nil},
 		{"HEAD on a list", "list", "/api/v1/namespaces/default/pods", res("list", "", "v1", "default", "pods", "", ""), nil},
 		{"unknown method has no verb", "", "/api/v1/namespaces/default/pods", res("", "", "v1", "default", "pods", "", ""), nil},
-		{"watch prefix", "watch", "/api/v1/watch/namespaces/default/pods?labelSelector=a%3Db", res("watch", "", "v1", "default", "pods", "", ""), nil},
-		{"watch prefix with name and subresource", "watch", "/api/v1/watch/namespaces/default/pods/x/log", res("watch", "", "v1", "default", "pods", "log", "x"), nil},
-		{"proxy prefix has no subresource", "proxy", "/api/v1/proxy/namespaces/d/pods/x/y", res("proxy", "", "v1", "d", "pods", "", "x"), nil},
+		{"watch prefix", "watch", "/api/v1/watch/namespaces/default/pods?labelSelector=a%3Db", res("watch", "", "v1", "default", "pods", "",
+			""), nil},
+		{"watch prefix with name and subresource", "watch", "/api/v1/watch/namespaces/default/pods/x/log", res("watch", "", "v1", "default",
+			"pods", "log", "x"), nil},
+		{"proxy prefix has no subresource", "proxy", "/api/v1/proxy/namespaces/d/pods/x/y", res("proxy", "", "v1", "d", "pods", "",
+			"x"), nil},
 		{"watch prefix alone", "watch", "/api/v1/watch", verdict.Attributes{}, ErrNoResource},
 		{"namespace object", "get", "/api/v1/namespaces/default", res("get", "", "v1", "default", "namespaces", "", "default"), nil},
-		{"namespace finalize", "update", "/api/v1/namespaces/default/finalize", res("update", "", "v1", "default", "namespaces", "finalize", "default"), nil},
-		{"namespace status", "patch", "/api/v1/namespaces/default/status", res("patch", "", "v1", "default", "namespaces", "status", "default"), nil},
+		{"namespace finalize", "update", "/api/v1/namespaces/default/finalize", res("update", "", "v1", "default", "namespaces", "finalize",
+			"default"), nil},
+		{"namespace status", "patch", "/api/v1/namespaces/default/status", res("patch", "", "v1", "default", "namespaces", "status",
+			"default"), nil},
 		{"namespaces", "list", "/api/v1/namespaces", res("list", "", "v1", "", "namespaces", "", ""), nil},
-		{"namespaces in another group", "list", "/apis/shop.example.com/v1/namespaces/x/carts", res("list", "shop.example.com", "v1", "x", "carts", "", ""), nil},
+		{"namespaces in another group", "list", "/apis/shop.example.com/v1/namespaces/x/carts", res("list", "shop.example.com", "v1", "x",
+			"carts", "", ""), nil},
 		{"empty segment before namespaces", "get", "/api/v1//namespaces/x/pods", res("get", "", "v1", "", "", "x", "namespaces"), nil},
 		{"empty namespace", "list", "/api/v1/namespaces//pods", res("list", "", "v1", "", "pods", "", ""), nil},
 		{"group version is not a resource", "get", "/apis/apps/v1", verdict.Attributes{Verb: "get", Path: "/apis/apps/v1"}, nil},
@@ -78,7 +84,8 @@ func TestAttributesOf(t *testing.T) {
 			with(res("deletecollection", "", "v1", "d", "pods", "", ""), "metadata.name=x", ""), nil},
 		{"parts after the subresource are ignored", "get", "/api/v1/namespaces/d/services/s:80/proxy/a/b/c",
 			res("get", "", "v1", "d", "services", "proxy", "s:80"), nil},
-		{"create", "create", "/apis/apps/v1/namespaces/d/deployments?fieldManager=x", res("create", "apps", "v1", "d", "deployments", "", ""), nil},
+		{"create", "create", "/apis/apps/v1/namespaces/d/deployments?fieldManager=x", res("create", "apps", "v1", "d", "deployments", "",
+			""), nil},
 		{"verb against the URI", "list", "/api/v1/namespaces/d/pods/x", res("get", "", "v1", "d", "pods", "", "x"), nil},
 	}
 	for _, tc := range cases {
@@ -117,7 +124,8 @@ func FuzzAttributesOf(f *testing.F) {
 		"/api/v1/pods?fieldSelector=metadata.name%3Dx%2Cspec.nodeName%3Dy&labelSelector=a", "/a%2Fb?%77atch=1", "/api/v1/pods?watch=fAlse",
 		"/api/v1/pods?fieldSelector=metadata.name%3D%3Dx&timeoutSeconds=x", "/api/v1/pods?fieldSelector=metadata.name%3Da%5C%2Cb",
 		"/api/v1/pods?fieldSelector=metadata.name%3D+x&resourceVersionMatch=1", "/api/v1/pods?fieldSelector=metadata.name+%3Dx",
-		"/api/v1/pods?fieldSelector=metadata.name%3Dx&limit=99999999999999999999", "/api/v1/pods?shardSelector=x&fieldSelector=metadata.name%3Dx",
+		"/api/v1/pods?fieldSelector=metadata.name%3Dx&limit=99999999999999999999",
+		"/api/v1/pods?shardSelector=x&fieldSelector=metadata.name%3Dx",
 		"/api/v1/pods?a;b&fieldSelector=metadata.name=x", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node",
 	} {
 		for i := range methods {
@@ -163,7 +171,9 @@ func BenchmarkAttributesOf(b *testing.B) {
 	cases := []struct{ name, verb, uri string }{
 		{"get", "get", "/api/v1/namespaces/default/pods/web-0"},
 		{"list", "list", "/apis/apps/v1/namespaces/default/deployments?limit=500&resourceVersion=0"},
-		{"watch-name", "watch", "/api/v1/namespaces/default/configmaps?allowWatchBookmarks=true&fieldSelector=metadata.name%3Dkube-root-ca.crt&resourceVersion=1&timeoutSeconds=400&watch=true"},
+		{"watch-name", "watch",
+			"/api/v1/namespaces/default/configmaps?allowWatchBookmarks=true&fieldSelector=metadata.name%3Dkube-root-ca.crt&" +
+				"resourceVersion=1&timeoutSeconds=400&watch=true"},
 		{"escaped", "get", "/api/v1/namespaces/default/pods/a%2Fb"},
 	}
 	for _, tc := range cases {

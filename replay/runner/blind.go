@@ -24,7 +24,8 @@ var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newBlindness(s *states) blindness {
 	return blindness{s, prometheus.NewDesc("retrial_runner_unknown_objects",
-		"Roles and bindings whose content is not known at present, by what could rest on it: any access of anybody, or what one role gives.", []string{"cluster", "reach"}, nil)}
+		"Roles and bindings whose content is not known at present, by what could rest on it: any access of anybody, or what one role "+
+			"gives.", []string{"cluster", "reach"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

@@ -17,7 +17,8 @@ import (
 // bornHere tells whether an event creates the namespace kube-system: whoever has seen that knows
 // of everything since the cluster was made.
 func bornHere(e *event.Event) bool {
-	return e.Verb == "create" && e.RequestURI == "/api/v1/namespaces" && e.ObjectRef != nil && e.ObjectRef.Name == "kube-system" && e.Code() == 201
+	return e.Verb == "create" && e.RequestURI == "/api/v1/namespaces" && e.ObjectRef != nil && e.ObjectRef.Name == "kube-system" &&
+		e.Code() == 201
 }
 
 // stateAdds counts the verdicts on a log that a state file changes when it comes after all
@@ -78,7 +79,8 @@ func TestCorpus(t *testing.T) {
 		}
 		sent := time.Since(began)
 		p.drain(t)
-		t.Logf("%s: %d records sent in %s, settled in %s, %.0f/s", what, len(records), sent, time.Since(began), float64(len(records))/time.Since(began).Seconds())
+		t.Logf("%s: %d records sent in %s, settled in %s, %.0f/s", what, len(records), sent, time.Since(began), float64(len(records))/
+			time.Since(began).Seconds())
 	}
 	send("policy", m.policy)
 	send("events", m.records)
@@ -89,12 +91,14 @@ func TestCorpus(t *testing.T) {
 	send("the state, late", m.snapshot)
 	p.stop()
 	sums := p.life.sums(t)
-	t.Logf("%v verdicts judged again, %v corrected, %v s of replay", sums["retrial_runner_rejudged_total"], sums["retrial_runner_corrections_total"], sums["retrial_runner_replay_cpu_seconds_total"])
+	t.Logf("%v verdicts judged again, %v corrected, %v s of replay", sums["retrial_runner_rejudged_total"],
+		sums["retrial_runner_corrections_total"], sums["retrial_runner_replay_cpu_seconds_total"])
 	var rows []verdict.Row
-	if err := store.Affected(t.Context(), verdict.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}}, func(row verdict.Row) error {
-		rows = append(rows, row)
-		return nil
-	}); err != nil {
+	if err := store.Affected(t.Context(), verdict.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}},
+		func(row verdict.Row) error {
+			rows = append(rows, row)
+			return nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 	if corrected := m.compare(t, rows); corrected != adds || sums["retrial_runner_corrections_total"] < float64(adds) {

@@ -166,7 +166,8 @@ func (l *lane) judgeAgain(rows []verdict.Row, allowed *allowances) (verdicts []*
 
 // replace writes the pairs of the rows whose verdict changed. It tells whether an insertion
 // failed before it succeeded, in which case the rollups are not certain.
-func (l *lane) replace(ctx context.Context, kind string, rows []verdict.Row, verdicts []*verdict.Verdict, changed []int) (failed bool, err error) {
+func (l *lane) replace(ctx context.Context, kind string, rows []verdict.Row, verdicts []*verdict.Verdict, changed []int) (failed bool,
+	err error) {
 	pairs := make([]verdict.Row, 0, 2*len(changed))
 	for _, i := range changed {
 		pairs = append(pairs, l.r.pair(rows[i], rows[i], verdicts[i])...)

@@ -130,7 +130,8 @@ func newPipeline(t testing.TB, broker *embedded.Broker, store Store) *pipeline {
 		t.Fatal(err)
 	}
 	l := &life{reg: prometheus.NewRegistry()}
-	r, err := New(Config{Tagger: simTagger{}, Hold: -1, Linger: -1, Log: log, Registerer: l.reg}, Kafka{client}, replay.New(replay.Config{}), store)
+	r, err := New(Config{Tagger: simTagger{}, Hold: -1, Linger: -1, Log: log, Registerer: l.reg}, Kafka{client},
+		replay.New(replay.Config{}), store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,8 @@ func TestRecordedEventsThroughKafka(t *testing.T) {
 	if len(standing) != m.events {
 		t.Errorf("%d rows stand, want %d", len(standing), m.events)
 	}
-	if in, out := first["retrial_runner_in_total"], first["retrial_runner_out_total"]; in != float64(len(m.records)+200) || out != float64(m.events) {
+	if in, out := first["retrial_runner_in_total"], first["retrial_runner_out_total"]; in != float64(len(m.records)+200) ||
+		out != float64(m.events) {
 		t.Errorf("in %v and out %v, want %d and %d", in, out, len(m.records)+200, m.events)
 	}
 	if len(rows.letters) != 1 {
@@ -252,10 +254,11 @@ func TestRecordedEventsIntoTheStore(t *testing.T) {
 	m := materials(t)
 	sendInTwoRuns(t, m, store)
 	var rows []verdict.Row
-	if err := store.Affected(t.Context(), verdict.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}}, func(row verdict.Row) error {
-		rows = append(rows, row)
-		return nil
-	}); err != nil {
+	if err := store.Affected(t.Context(), verdict.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}},
+		func(row verdict.Row) error {
+			rows = append(rows, row)
+			return nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 	m.compare(t, rows)

@@ -72,7 +72,9 @@ func (r *Runner) noteAge(row *verdict.Row) {
 		r.metrics.forgotten.Inc()
 	}
 	if r.ages.note(row.Cluster, received, kept) {
-		r.log.Warn("requests come from before the kept policy history: they are stored, and what depends on policy is judged as unknown; to judge them, stop the server and run retrial rejudge, which reads the whole history, or import them as a cluster of their own",
+		r.log.Warn("requests come from before the kept policy history: they are stored, and what depends on policy is judged as unknown; "+
+			"to judge them, stop the server and run retrial rejudge, which reads the whole history, or import them as a "+
+			"cluster of their own",
 			zap.String("cluster", row.Cluster), zap.Time("received", received), zap.Time("kept_since", s.Horizon()))
 	}
 }
@@ -100,7 +102,8 @@ func (r *Runner) ForgetPolicy(keep time.Duration) {
 		n := s.Prune(before)
 		r.metrics.pruned.Add(float64(n))
 		if n > 0 {
-			r.log.Info("policy history forgotten", zap.String("cluster", cluster), zap.Time("before", before), zap.Int("versions", n), zap.Duration("took", time.Since(began)))
+			r.log.Info("policy history forgotten", zap.String("cluster", cluster), zap.Time("before", before), zap.Int("versions", n),
+				zap.Duration("took", time.Since(began)))
 		}
 	}
 	latest := time.Time{}
@@ -125,7 +128,8 @@ func (r *Runner) noteContents() {
 		n := s.Stats().Forgotten
 		all += n
 		if n > 0 && r.ages.tell(cluster) {
-			r.log.Warn("policy objects of many kilobytes are written again and again: what the oldest of their versions held is forgotten, and what depends on it at their time is judged as unknown",
+			r.log.Warn("policy objects of many kilobytes are written again and again: what the oldest of their versions held is "+
+				"forgotten, and what depends on it at their time is judged as unknown",
 				zap.String("cluster", cluster), zap.Int("contents", n))
 		}
 	}

@@ -72,8 +72,10 @@ func TestForgetPolicy(t *testing.T) {
 		if want := simBase.Add(-23 * time.Hour); !s.Horizon().Equal(want) {
 			t.Errorf("horizon %s, want %s", s.Horizon(), want)
 		}
-		if sums = l.sums(t); sums["retrial_runner_policy_pruned_versions_total"] <= before || sums["retrial_runner_policy_horizon_timestamp_seconds"] != float64(s.Horizon().Unix()) {
-			t.Errorf("%v versions dropped, horizon %v", sums["retrial_runner_policy_pruned_versions_total"], sums["retrial_runner_policy_horizon_timestamp_seconds"])
+		if sums = l.sums(t); sums["retrial_runner_policy_pruned_versions_total"] <= before ||
+			sums["retrial_runner_policy_horizon_timestamp_seconds"] != float64(s.Horizon().Unix()) {
+			t.Errorf("%v versions dropped, horizon %v", sums["retrial_runner_policy_pruned_versions_total"],
+				sums["retrial_runner_policy_horizon_timestamp_seconds"])
 		}
 		if h := s.History(kept.RoleBindings, "ns1", "old"); len(h) > 1 {
 			t.Errorf("%d versions are left of a binding that is long gone", len(h))
@@ -81,7 +83,8 @@ func TestForgetPolicy(t *testing.T) {
 
 		late := send(1004, simBase.Add(-9*24*time.Hour-11*time.Hour))
 		settle()
-		if v := standing(late); v.Outcome != verdict.OutcomeIndeterminate || v.Class != verdict.ClassNoState || v.Cause != replay.Forgotten {
+		if v := standing(late); v.Outcome != verdict.OutcomeIndeterminate || v.Class != verdict.ClassNoState ||
+			v.Cause != replay.Forgotten {
 			t.Errorf("a request from before the horizon is %s (%s, %s)", v.Outcome, v.Class, v.Cause)
 		}
 		if n := l.sums(t)["retrial_runner_forgotten_requests_total"]; n != 1 {
@@ -103,7 +106,8 @@ func TestForgetPolicy(t *testing.T) {
 		if corrected != len(w.affected) {
 			t.Errorf("%d of %d verdicts corrected", corrected, len(w.affected))
 		}
-		job, err := r.Rejudge(t.Context(), verdict.Rejudge{Cluster: "east", From: simBase.AddDate(0, -1, 0), To: simBase.Add(2 * time.Hour)})
+		job, err := r.Rejudge(t.Context(), verdict.Rejudge{Cluster: "east", From: simBase.AddDate(0, -1, 0),
+			To: simBase.Add(2 * time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}

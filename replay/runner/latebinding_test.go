@@ -25,7 +25,8 @@ type whoWhere struct{ user, namespace string }
 
 // dayOfEvents fills a store with a recording, repeated through a day, and counts the requests
 // of each user in each namespace, and of them those that a role would allow, since a time.
-func dayOfEvents(b *testing.B, p *pipeline, store Store, rounds int, since time.Duration) (total int, day time.Time, all, refused map[whoWhere]int) {
+func dayOfEvents(b *testing.B, p *pipeline, store Store, rounds int,
+	since time.Duration) (total int, day time.Time, all, refused map[whoWhere]int) {
 	b.Helper()
 	engine := replay.New(replay.Config{})
 	s, _ := p.State(sample)
@@ -47,7 +48,8 @@ func dayOfEvents(b *testing.B, p *pipeline, store Store, rounds int, since time.
 		}
 		seen := map[event.Hash128]bool{}
 		for i, line := range log {
-			row, err := storagetest.Row(sample, line, event.Position{Epoch: 1, Partition: int32(i % 4), Offset: int64(round*len(log) + i)}, time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC))
+			row, err := storagetest.Row(sample, line, event.Position{Epoch: 1, Partition: int32(i % 4), Offset: int64(round*len(log) + i)},
+				time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -113,9 +115,13 @@ func BenchmarkLateBinding(b *testing.B) {
 		}
 		who := candidates[n]
 		at := day.Add(since)
-		object := fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"late","namespace":%q,"uid":"late-%d","resourceVersion":"%d"},`+
-			`"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`, who.namespace, n, 900_000_000+n, who.user)
-		o := observe.Observation{Source: observe.SourceAudit, Resource: kept.RoleBindings, Namespace: who.namespace, Name: fmt.Sprintf("late-%d", n), UID: fmt.Sprintf("late-%d", n),
+		object := fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"late",`+
+			`"namespace":%q,"uid":"late-%d","resourceVersion":"%d"},`+
+			`"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}],`+
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`, who.namespace, n,
+			900_000_000+n, who.user)
+		o := observe.Observation{Source: observe.SourceAudit, Resource: kept.RoleBindings, Namespace: who.namespace,
+			Name: fmt.Sprintf("late-%d", n), UID: fmt.Sprintf("late-%d", n),
 			ResourceVersion: fmt.Sprint(900_000_000 + n), Object: []byte(object), NotBefore: at, NotAfter: at}
 		before, began := p.life.sums(b), perevent.CPU()
 		p.send(b, stream.PolicyRecord(stream.KindObservation, sample, "import", at, o.Append(nil)))

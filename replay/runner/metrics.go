@@ -80,12 +80,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"reason", reasonPoison, reasonCodec),
 		duplicates: counters("duplicates_total", "Event records of events already stored, by what they duplicate.",
 			"kind", duplicateEvent, duplicateContent, duplicatePosition),
-		verdicts:    counters("verdicts_total", "Verdicts stored for new requests, by outcome.", "outcome", outcomes...),
-		corrections: counters("corrections_total", "Verdicts replaced because policy became known late, by the outcome that stands now.", "outcome", outcomes...),
-		rejudged:    counter("rejudged_total", "Stored verdicts judged again because policy became known late, changed or not."),
-		recovered:   counter("recovered_blocks_total", "Blocks whose insertion had an unknown outcome and was settled."),
+		verdicts: counters("verdicts_total", "Verdicts stored for new requests, by outcome.", "outcome", outcomes...),
+		corrections: counters("corrections_total", "Verdicts replaced because policy became known late, by the outcome that stands now.",
+			"outcome", outcomes...),
+		rejudged:  counter("rejudged_total", "Stored verdicts judged again because policy became known late, changed or not."),
+		recovered: counter("recovered_blocks_total", "Blocks whose insertion had an unknown outcome and was settled."),
 		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "retrial_runner_stuck_operations", Help: "Operations that have failed ten times in a row and are still repeated; their partitions wait.",
+			Name: "retrial_runner_stuck_operations", Help: "Operations that have failed ten times in a row and are still repeated; " +
+				"their partitions wait.",
 		}, []string{"operation"}),
 		retries:      counters("retries_total", "Operations repeated after an error, by operation.", "operation", operations[:]...),
 		policy:       counter("policy_records_total", "Policy records applied to the states."),
@@ -108,20 +110,25 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "retrial_runner_lag_records", Help: "Records of the owned partitions not yet settled, as of the last fetch.",
 		}, []string{"topic"}),
-		owned:     gauge("partitions", "Partitions of audit.events owned at present."),
-		cacheLag:  gauge("cache_lag_seconds", "Longest cache lag learnt of an apiserver: by how much its decisions were behind policy; 0 until three requests show one."),
-		pruned:    counter("policy_pruned_versions_total", "Versions of policy forgotten in memory because no kept request needs them."),
-		forgotten: counter("forgotten_requests_total", "Requests that came from before the policy history kept in memory: what depends on policy is unknown of them."),
-		horizon:   gauge("policy_horizon_timestamp_seconds", "Since when policy history is kept in memory, of the cluster with the shortest; 0 while everything is."),
-		contents:  gauge("policy_forgotten_contents", "Contents of large policy objects forgotten in memory because their older versions took more than 64 MiB of a cluster: what they held at their time is unknown."),
-		backlog:   gauge("correction_log_entries", "Policy changes remembered for corrections."),
+		owned: gauge("partitions", "Partitions of audit.events owned at present."),
+		cacheLag: gauge("cache_lag_seconds", "Longest cache lag learnt of an apiserver: by how much its decisions were behind policy; 0 "+
+			"until three requests show one."),
+		pruned: counter("policy_pruned_versions_total", "Versions of policy forgotten in memory because no kept request needs them."),
+		forgotten: counter("forgotten_requests_total", "Requests that came from before the policy history kept in memory: what depends "+
+			"on policy is unknown of them."),
+		horizon: gauge("policy_horizon_timestamp_seconds", "Since when policy history is kept in memory, of the cluster with the "+
+			"shortest; 0 while everything is."),
+		contents: gauge("policy_forgotten_contents", "Contents of large policy objects forgotten in memory because their older versions "+
+			"took more than 64 MiB of a cluster: what they held at their time is unknown."),
+		backlog: gauge("correction_log_entries", "Policy changes remembered for corrections."),
 	}
 	for _, op := range operations {
 		m.stuck.WithLabelValues(op)
 	}
 	if reg != nil {
 		reg.MustRegister(m.in, m.out, m.deadLettered, m.policyLetters, m.duplicates, m.verdicts, m.corrections, m.rejudged, m.recovered,
-			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog, m.cacheLag,
+			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned,
+			m.backlog, m.cacheLag,
 			m.pruned, m.forgotten, m.horizon, m.contents)
 	}
 	return m

@@ -99,7 +99,8 @@ func (r *Runner) Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.Rej
 		want.To = now
 	}
 	if !want.From.Before(want.To) {
-		return verdict.RejudgeJob{}, fmt.Errorf("judge again: the range from %s to %s is empty", want.From.Format(time.RFC3339), want.To.Format(time.RFC3339))
+		return verdict.RejudgeJob{}, fmt.Errorf("judge again: the range from %s to %s is empty", want.From.Format(time.RFC3339),
+			want.To.Format(time.RFC3339))
 	}
 	for i := range list {
 		if list[i].Cluster != want.Cluster || list[i].Done() {
@@ -134,7 +135,8 @@ func (r *Runner) Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.Rej
 
 // sameRejudge tells whether a job is what is asked for; open: up to now, whenever that is.
 func sameRejudge(job, want verdict.Rejudge, open bool) bool {
-	return job.From.Equal(want.From) && (open || job.To.Equal(want.To)) && job.DryRun == want.DryRun && slices.Equal(job.Users, want.Users) &&
+	return job.From.Equal(want.From) && (open || job.To.Equal(want.To)) && job.DryRun == want.DryRun && slices.Equal(job.Users,
+		want.Users) &&
 		slices.Equal(job.Only.Verbs, want.Only.Verbs) && slices.Equal(job.Only.Resources, want.Only.Resources) &&
 		slices.Equal(job.Only.Namespaces, want.Only.Namespaces) && slices.Equal(job.Only.Outcomes, want.Only.Outcomes) &&
 		slices.Equal(job.Only.Classes, want.Only.Classes)
@@ -209,7 +211,8 @@ func (l *lane) step(ctx context.Context, job verdict.Rejudge) error {
 		if !to.Before(job.To) {
 			to = job.To
 		}
-		f := verdict.AffectedFilter{Cluster: job.Cluster, Partitions: []int32{l.partition}, From: p.Until, To: to.Add(-time.Microsecond), Users: job.Users, Only: job.Only}
+		f := verdict.AffectedFilter{Cluster: job.Cluster, Partitions: []int32{l.partition}, From: p.Until, To: to.Add(-time.Microsecond),
+			Users: job.Users, Only: job.Only}
 		s := &rejudgeStep{l: l, dry: job.DryRun}
 		if first && !job.DryRun {
 			s.days = daysOf(p.Until, to) // selected rows may be others by now

@@ -101,17 +101,20 @@ func TestRejudge(t *testing.T) {
 			t.Fatalf("a dry run wrote %d rows and reports %+v; want %d changes", len(w.rows.rows)-before, report, len(wrong))
 		}
 		job, l := w.again(t, 3, 0, all())
-		if got := job.Report(); got.Changed != report.Changed || got.Visited != report.Visited || len(got.Transitions) != len(report.Transitions) {
+		if got := job.Report(); got.Changed != report.Changed || got.Visited != report.Visited ||
+			len(got.Transitions) != len(report.Transitions) {
 			t.Errorf("report %+v, the dry run said %+v", got, report)
 		}
 		for _, tr := range job.Report().Transitions {
-			if tr.From != (verdict.Judgement{Verdict: "drift", Class: verdict.ClassAllowForbid}) || len(tr.Examples) == 0 || !wrong[tr.Examples[0].AuditID] {
+			if tr.From != (verdict.Judgement{Verdict: "drift", Class: verdict.ClassAllowForbid}) || len(tr.Examples) == 0 ||
+				!wrong[tr.Examples[0].AuditID] {
 				t.Errorf("transition %+v", tr)
 			}
 		}
 		for _, row := range w.rows.standing() {
 			if (row.Revision > 1) != wrong[row.Event.AuditID] {
-				t.Errorf("%s of %s has revision %d; wrong before: %v", row.Event.RequestURI, row.Event.User.Username, row.Revision, wrong[row.Event.AuditID])
+				t.Errorf("%s of %s has revision %d; wrong before: %v", row.Event.RequestURI, row.Event.User.Username, row.Revision,
+					wrong[row.Event.AuditID])
 			}
 		}
 		if got := l.sums(t)["retrial_runner_corrections_total"]; got != float64(len(wrong)) {

@@ -324,7 +324,8 @@ func (w *simWorld) check() (violations []string) {
 			report("row at %v does not have its event's fullest content", row.Position)
 		case (row.Verdict == nil) != (e.verdict == nil):
 			report("row at %v carries a verdict: %v, want %v", row.Position, row.Verdict != nil, e.verdict != nil)
-		case row.Verdict == nil && row.Marks != nil || row.Verdict != nil && !slices.Equal(row.Marks, simTagger{}.Tag(row.Cluster, row.Event, e.verdict)):
+		case row.Verdict == nil && row.Marks != nil || row.Verdict != nil && !slices.Equal(row.Marks, simTagger{}.Tag(row.Cluster,
+			row.Event, e.verdict)):
 			report("row at %v has the marks %v, its verdict is %s", row.Position, row.Marks, e.verdict.Outcome)
 		case row.Verdict != nil && !codec.SameVerdict(row.Verdict, e.verdict):
 			report("row at %v (%s, %s): %s %s %q, from scratch %s %s %q", row.Position, row.Event.User.Username, row.Event.RequestURI,
@@ -435,7 +436,8 @@ const mutantSchedules = 200
 
 // Every safeguard taken away must be noticed; otherwise the simulation shows nothing.
 func TestSimulationNoticesMutants(t *testing.T) {
-	for _, mutant := range []string{mutantNoToken, mutantNoPending, mutantAckFirst, mutantNoKnown, mutantNoRecover, mutantNoCorrection, mutantCorrectedAll} {
+	for _, mutant := range []string{mutantNoToken, mutantNoPending, mutantAckFirst, mutantNoKnown, mutantNoRecover, mutantNoCorrection,
+		mutantCorrectedAll} {
 		t.Run(strings.ReplaceAll(mutant, " ", "-"), func(t *testing.T) {
 			for seed := uint64(1); seed <= mutantSchedules; seed++ {
 				plan := planOf(seed)

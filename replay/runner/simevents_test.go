@@ -90,7 +90,8 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 	}
 	if rng.IntN(3) == 0 {
 		x.policyPoison++
-		send(spread(5*time.Second), stream.TopicPolicy, stream.PolicyRecord(stream.KindObservation, "east", "import", received, []byte(`{"v":99}`)))
+		send(spread(5*time.Second), stream.TopicPolicy, stream.PolicyRecord(stream.KindObservation, "east", "import", received,
+			[]byte(`{"v":99}`)))
 	}
 	for i := range events {
 		cluster := clusters[rng.IntN(2)]
@@ -118,7 +119,8 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 			send(spread(8*time.Second), stream.TopicEvents, bad)
 		}
 		if rng.IntN(25) == 0 {
-			send(spread(8*time.Second), stream.TopicDeadLetter, stream.DeadLetterRecord(event.DeadLetter{Cluster: cluster, Reason: "malformed-item", Digest: strconv.Itoa(i)}, received))
+			send(spread(8*time.Second), stream.TopicDeadLetter, stream.DeadLetterRecord(event.DeadLetter{Cluster: cluster,
+				Reason: "malformed-item", Digest: strconv.Itoa(i)}, received))
 		}
 	}
 	slices.SortStableFunc(x.deliveries, func(a, b delivery) int { return int(a.after - b.after) })

@@ -243,7 +243,8 @@ func (s *simStore) Known(ctx context.Context, rows []verdict.Row) ([]verdict.Kno
 	var out []verdict.KnownRow
 	for _, r := range s.standing() {
 		if want[r.Request] {
-			out = append(out, verdict.KnownRow{Cluster: r.Cluster, EventKey: r.EventKey, Request: r.Request, Received: r.Event.RequestReceivedTimestamp, Position: r.Position,
+			out = append(out, verdict.KnownRow{Cluster: r.Cluster, EventKey: r.EventKey, Request: r.Request,
+				Received: r.Event.RequestReceivedTimestamp, Position: r.Position,
 				Content: r.Content, Size: r.Size, HasVerdict: r.Verdict != nil, Revision: r.Revision})
 		}
 	}
@@ -369,14 +370,17 @@ func selects(f verdict.AffectedFilter, r *verdict.Row) bool {
 	}
 	only := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
 	if v := r.Verdict; !only(f.Credentials, v.Credential) || !only(f.Only.Outcomes, v.Outcome.String()) || !only(f.Only.Classes, v.Class) ||
-		!only(f.Only.Verbs, v.Attributes.Verb) || !only(f.Only.Resources, v.Attributes.Resource) || !only(f.Only.Namespaces, v.Attributes.Namespace) {
+		!only(f.Only.Verbs, v.Attributes.Verb) || !only(f.Only.Resources, v.Attributes.Resource) || !only(f.Only.Namespaces,
+		v.Attributes.Namespace) {
 		return false
 	}
 	if len(f.Users)+len(f.Groups) == 0 {
 		return true
 	}
 	named := func(u *event.User) bool {
-		return slices.Contains(f.Users, u.Username) || slices.ContainsFunc(u.Groups, func(g string) bool { return slices.Contains(f.Groups, g) })
+		return slices.Contains(f.Users, u.Username) || slices.ContainsFunc(u.Groups, func(g string) bool {
+			return slices.Contains(f.Groups, g)
+		})
 	}
 	return named(&r.Event.User) || r.Event.ImpersonatedUser != nil && named(r.Event.ImpersonatedUser)
 }

@@ -49,7 +49,8 @@ const simEpoch = 7
 
 func newSimLog(mutant string, events, policy int) *simLog {
 	g := &simLog{mutant: mutant, counts: map[string]int{stream.TopicEvents: events, stream.TopicPolicy: policy, stream.TopicDeadLetter: 1},
-		logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, epochs: map[place]uint32{}, owner: map[place]chan struct{}{}, changed: make(chan struct{})}
+		logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, epochs: map[place]uint32{}, owner: map[place]chan struct{}{},
+		changed: make(chan struct{})}
 	for topic, n := range g.counts {
 		for p := range int32(n) {
 			g.logs[place{topic, p}], g.epochs[place{topic, p}] = nil, simEpoch

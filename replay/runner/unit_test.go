@@ -81,8 +81,10 @@ func TestMergedFiltersCover(t *testing.T) {
 			t.Fatalf("round %d: %d lookups", round, len(merged))
 		}
 		for range 100 {
-			row := verdict.Row{Cluster: "c", Verdict: &verdict.Verdict{Attributes: verdict.Attributes{Namespace: fmt.Sprint("n", rng.IntN(6))}, Credential: fmt.Sprint("JTI=", rng.IntN(600))},
-				Event: &event.Event{RequestReceivedTimestamp: at(), StageTimestamp: at(), User: event.User{Username: fmt.Sprint("u", rng.IntN(6)), Groups: names("g", 4)}}}
+			row := verdict.Row{Cluster: "c", Verdict: &verdict.Verdict{Attributes: verdict.Attributes{Namespace: fmt.Sprint("n",
+				rng.IntN(6))}, Credential: fmt.Sprint("JTI=", rng.IntN(600))},
+				Event: &event.Event{RequestReceivedTimestamp: at(), StageTimestamp: at(),
+					User: event.User{Username: fmt.Sprint("u", rng.IntN(6)), Groups: names("g", 4)}}}
 			any := func(list []verdict.AffectedFilter) bool {
 				for _, f := range list {
 					f.Partitions = []int32{0}
@@ -107,9 +109,11 @@ func TestLookupsAreBounded(t *testing.T) {
 		for _, u := range users {
 			subjects = append(subjects, fmt.Sprintf(`{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}`, u))
 		}
-		return observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: name, UID: name, ResourceVersion: "1",
-			NotBefore: simBase, NotAfter: simBase.Add(time.Millisecond), Object: []byte(fmt.Sprintf(
-				`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q},"subjects":[%s],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q}}`,
+		return observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: name, UID: name,
+			ResourceVersion: "1",
+			NotBefore:       simBase, NotAfter: simBase.Add(time.Millisecond), Object: []byte(fmt.Sprintf(
+				`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q},"subjects":[%s],`+
+					`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q}}`,
 				name, strings.Join(subjects, ","), role))}
 	}
 	var many []string
@@ -255,7 +259,8 @@ func TestPanicBecomesDeadLetter(t *testing.T) {
 		t.Fatalf("%d rows and %d dead letters, want 4 and 1", len(b.rows), len(b.letters))
 	}
 	l := b.letters[0]
-	if l.Position != (event.Position{Epoch: 3, Partition: -5, Offset: 16}) || !strings.Contains(l.Detail, "panicked") || l.Reason != reasonPoison {
+	if l.Position != (event.Position{Epoch: 3, Partition: -5, Offset: 16}) || !strings.Contains(l.Detail, "panicked") ||
+		l.Reason != reasonPoison {
 		t.Errorf("dead letter %+v", l)
 	}
 }

@@ -25,7 +25,8 @@ func (l *live) sayConnected(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := readLines(t, l.folder+"/webhook.kubeconfig")
-	text := l.Do(t, append([]string{"connect", clusterName, "--advertise-address", receiver.Host, "--output", l.folder, "--timeout", "3m"}, webhookAlone...)...).Out
+	text := l.Do(t, append([]string{"connect", clusterName, "--advertise-address", receiver.Host, "--output", l.folder, "--timeout", "3m"},
+		webhookAlone...)...).Out
 	if !slices.Equal(printedFlags(t, text), l.printed) {
 		t.Errorf("connect prints other flags the second time:\n%s", text)
 	}
@@ -55,9 +56,12 @@ func (l *live) whoCan(t *testing.T) {
 		groups                []string
 	}
 	people := []someone{
-		{kind: "User", name: "alice", user: "alice"}, {kind: "User", name: "carol", user: "carol"}, {kind: "User", name: "dave", user: "dave"},
-		{kind: "User", name: "ivan", user: "ivan"}, {kind: "User", name: "erin", user: "erin"}, {kind: "User", name: "mallory", user: "mallory"},
-		{kind: "Group", name: "org:readers", user: "nobody", groups: []string{"org:readers"}}, {kind: "Group", name: "team:a", user: "nobody", groups: []string{"team:a"}},
+		{kind: "User", name: "alice", user: "alice"}, {kind: "User", name: "carol", user: "carol"}, {kind: "User", name: "dave",
+			user: "dave"},
+		{kind: "User", name: "ivan", user: "ivan"}, {kind: "User", name: "erin", user: "erin"}, {kind: "User", name: "mallory",
+			user: "mallory"},
+		{kind: "Group", name: "org:readers", user: "nobody", groups: []string{"org:readers"}}, {kind: "Group", name: "team:a",
+			user: "nobody", groups: []string{"team:a"}},
 		{kind: "ServiceAccount", name: "robot", namespace: "team-b", user: "system:serviceaccount:team-b:robot"},
 		{kind: "ServiceAccount", name: "retrial-watch", namespace: "retrial", user: "system:serviceaccount:retrial:retrial-watch"},
 		{kind: "Group", name: "system:masters", user: "nobody", groups: []string{"system:masters"}},
@@ -72,29 +76,34 @@ func (l *live) whoCan(t *testing.T) {
 		{"pods", authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}},
 		{"pods/exec", authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "team-a"}},
 		{"deployments.apps", authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "team-b"}},
-		{"deployments.apps/scale", authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "team-b"}},
+		{"deployments.apps/scale", authorizationv1.ResourceAttributes{Verb: "patch", Group: "apps", Resource: "deployments",
+			Subresource: "scale", Namespace: "team-b"}},
 		{"secrets", authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: "team-b", Name: "registry"}},
 		{"secrets", authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: "team-b", Name: "other"}},
 		{"secrets", authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: "team-b"}},
-		{"clusterroles.rbac.authorization.k8s.io", authorizationv1.ResourceAttributes{Verb: "watch", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}},
+		{"clusterroles.rbac.authorization.k8s.io", authorizationv1.ResourceAttributes{Verb: "watch", Group: "rbac.authorization.k8s.io",
+			Resource: "clusterroles"}},
 		{"users", authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: "carol"}},
 	} {
 		var answer struct {
 			Subjects []struct{ Kind, Name, Namespace string }
 		}
-		l.Ask(t, "who-can", url.Values{"cluster": {clusterName}, "verb": {q.a.Verb}, "resource": {q.resource}, "namespace": {q.a.Namespace}, "name": {q.a.Name}}, &answer)
+		l.Ask(t, "who-can", url.Values{"cluster": {clusterName}, "verb": {q.a.Verb}, "resource": {q.resource}, "namespace": {q.a.Namespace},
+			"name": {q.a.Name}}, &answer)
 		can := map[string]bool{}
 		for _, s := range answer.Subjects {
 			can[s.Kind+"/"+s.Namespace+"/"+s.Name] = true
 		}
 		for _, p := range people {
 			review, err := l.admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-				Spec: authorizationv1.SubjectAccessReviewSpec{User: p.user, Groups: p.groups, ResourceAttributes: &q.a}}, metav1.CreateOptions{})
+				Spec: authorizationv1.SubjectAccessReviewSpec{User: p.user, Groups: p.groups, ResourceAttributes: &q.a}},
+				metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := can[p.kind+"/"+p.namespace+"/"+p.name]; got != review.Status.Allowed {
-				t.Errorf("%s %s in %q, name %q: %s %s: the product says %v, the apiserver %v (%s)", q.a.Verb, q.resource, q.a.Namespace, q.a.Name,
+				t.Errorf("%s %s in %q, name %q: %s %s: the product says %v, the apiserver %v (%s)", q.a.Verb, q.resource, q.a.Namespace,
+					q.a.Name,
 					p.kind, p.name, got, review.Status.Allowed, review.Status.Reason)
 			}
 			if review.Status.Allowed {

@@ -29,7 +29,8 @@ func TestBusy(t *testing.T) {
 	people := []*person{
 		newPerson(t, l.ledger, "alice", l.User(t, "alice")), newPerson(t, l.ledger, "bob", l.User(t, "bob", "team:a", "org:readers")),
 		newPerson(t, l.ledger, "carol", l.User(t, "carol")), newPerson(t, l.ledger, "dave", l.User(t, "dave")),
-		newPerson(t, l.ledger, "robot", l.ServiceAccount(t, l.admin, "team-b", "robot")), newPerson(t, l.ledger, "mallory", l.User(t, "mallory")),
+		newPerson(t, l.ledger, "robot", l.ServiceAccount(t, l.admin, "team-b", "robot")), newPerson(t, l.ledger, "mallory",
+			l.User(t, "mallory")),
 	}
 	disturbances := []func(){
 		func() { l.restart(t, flags...) },
@@ -79,9 +80,11 @@ func (p *person) anything(t testing.TB, rnd *rand.Rand) {
 	case 1:
 		line = "GET " + at + "/pods/" + name + pick("", "/log", "/status", "/proxy/x")
 	case 2:
-		line = "GET " + at + "/" + pick("pods", "services", "configmaps", "secrets", "endpoints", "serviceaccounts") + pick("", "?limit=2", "?labelSelector=app%3Dx")
+		line = "GET " + at + "/" + pick("pods", "services", "configmaps", "secrets", "endpoints", "serviceaccounts") +
+			pick("", "?limit=2", "?labelSelector=app%3Dx")
 	case 3:
-		line, body = "POST "+at+"/configmaps", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"n":%q}}`, name, strings.Repeat("x", rnd.IntN(3000)))
+		line, body = "POST "+at+"/configmaps", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"n":%q}}`,
+			name, strings.Repeat("x", rnd.IntN(3000)))
 	case 4:
 		line, body = "PATCH "+at+"/configmaps/"+name, `application/merge-patch+json {"data":{"m":"`+fmt.Sprint(rnd.IntN(1000))+`"}}`
 	case 5:
@@ -89,13 +92,17 @@ func (p *person) anything(t testing.TB, rnd *rand.Rand) {
 	case 6:
 		line = "GET /apis/apps/v1/namespaces/" + namespace + "/deployments" + pick("", "/"+name, "/"+name+"/scale")
 	case 7:
-		line, body = "POST /apis/coordination.k8s.io/v1/namespaces/"+namespace+"/leases", fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q}}`, name)
+		line, body = "POST /apis/coordination.k8s.io/v1/namespaces/"+namespace+"/leases",
+			fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q}}`, name)
 	case 8:
-		line = "GET " + pick("/metrics", "/debug/pprof/", "/api/v1/nodes", "/api/v1/pods?limit=3", "/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1")
+		line = "GET " + pick("/metrics", "/debug/pprof/", "/api/v1/nodes", "/api/v1/pods?limit=3", "/api/v1/namespaces",
+			"/apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1")
 	case 9:
 		line = "GET " + pick("/api", "/apis", "/apis/apps/v1", "/openapi/v3", "/livez")
 	case 10:
-		line, body = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", fmt.Sprintf(`{"spec":{"resourceAttributes":{"verb":%q,"resource":"pods","namespace":%q}}}`, pick("get", "list", "delete"), namespace)
+		line, body = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+			fmt.Sprintf(`{"spec":{"resourceAttributes":{"verb":%q,"resource":"pods","namespace":%q}}}`, pick("get", "list", "delete"),
+				namespace)
 	default:
 		line = "GET " + at + "/secrets/" + pick("registry", "other")
 	}

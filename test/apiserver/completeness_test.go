@@ -25,7 +25,8 @@ import (
 )
 
 // nothingOmitted is an audit policy that leaves out nothing but the stage that says nothing.
-const nothingOmitted = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "RequestResponse"}]}`
+const nothingOmitted = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": ` +
+	`"RequestResponse"}]}`
 
 // measured is an apiserver that posts to a product which reads its metrics, and writes a log
 // that rotates.
@@ -201,7 +202,8 @@ func (m *measured) gaveUp(t *testing.T, stop func() []string) (dropped int64) {
 // ask runs the command; its exit code is 3 when something is missing.
 func (m *measured) ask(t *testing.T, args ...string) (report, int, string) {
 	t.Helper()
-	all := append([]string{"completeness", "--cluster", clusterName, "--settle", m.settle, "-o", "json", "--data-dir", filepath.Join(m.Dir, "data")}, args...)
+	all := append([]string{"completeness", "--cluster", clusterName, "--settle", m.settle, "-o", "json", "--data-dir",
+		filepath.Join(m.Dir, "data")}, args...)
 	r := m.Try(t, all...)
 	var out report
 	if err := json.Unmarshal([]byte(r.Out), &out); err != nil {
@@ -260,7 +262,8 @@ func TestPatchHole(t *testing.T) {
 		}
 	}
 	const maps = "/api/v1/namespaces/default/configmaps"
-	large, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "large"}, "data": map[string]string{"k": strings.Repeat("x", 60_000)}})
+	large, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "large"},
+		"data": map[string]string{"k": strings.Repeat("x", 60_000)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,8 @@ func (l *live) settled(t *testing.T) {
 	t.Helper()
 	l.decided(t, true, "dave", nil, authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Namespace: "team-a"})
 	l.decided(t, true, "alice", nil, authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Namespace: "team-a"})
-	l.decided(t, true, "system:serviceaccount:team-b:robot", nil, authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "deployments", Namespace: "team-b"})
+	l.decided(t, true, "system:serviceaccount:team-b:robot", nil, authorizationv1.ResourceAttributes{Verb: "get", Group: "apps",
+		Resource: "deployments", Namespace: "team-b"})
 	l.decided(t, true, "carol", nil, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"})
 	l.decided(t, true, "ivan", nil, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: "carol"})
 }
@@ -168,13 +169,16 @@ func (l *live) nothingElse(t *testing.T) {
 // whatever else is not in its manifest.
 func (l *live) watchReadsNoSecrets(t *testing.T) {
 	watcher := newPerson(t, l.ledger, "watcher", l.ServiceAccount(t, l.admin, "retrial", "retrial-watch"))
-	watcher.mayNot(t, "GET /api/v1/secrets", "GET /api/v1/namespaces/kube-system/secrets/x", "GET /api/v1/configmaps", "GET /api/v1/namespaces/team-a/pods/p0/log",
+	watcher.mayNot(t, "GET /api/v1/secrets", "GET /api/v1/namespaces/kube-system/secrets/x", "GET /api/v1/configmaps",
+		"GET /api/v1/namespaces/team-a/pods/p0/log",
 		"POST /api/v1/namespaces {}", "DELETE /apis/rbac.authorization.k8s.io/v1/clusterroles/reader")
-	watcher.may(t, "GET /apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1", "GET /api/v1/serviceaccounts?limit=1", "GET /api/v1/pods?limit=1")
+	watcher.may(t, "GET /apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1", "GET /api/v1/serviceaccounts?limit=1",
+		"GET /api/v1/pods?limit=1")
 }
 
 func pod(name string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"labels":{"app":"x"}},"spec":{"nodeName":"node-1","containers":[{"name":"c","image":"i"}]}}`, name)
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"labels":{"app":"x"}},"spec":{"nodeName":"node-1",`+
+		`"containers":[{"name":"c","image":"i"}]}}`, name)
 }
 
 // developer works in a namespace of its own and looks over the fence.
@@ -183,7 +187,8 @@ func (l *live) developer(t *testing.T, p *person) {
 	const pods = "/api/v1/namespaces/team-a/pods"
 	for i := range 8 {
 		name := fmt.Sprintf("p%d", i)
-		p.may(t, "POST "+pods+" "+pod(name), "GET "+pods+"/"+name, "GET "+pods+"?fieldSelector=metadata.name%3D"+name, "GET "+pods+"/"+name+"/log",
+		p.may(t, "POST "+pods+" "+pod(name), "GET "+pods+"/"+name, "GET "+pods+"?fieldSelector=metadata.name%3D"+name,
+			"GET "+pods+"/"+name+"/log",
 			`PATCH `+pods+"/"+name+` application/merge-patch+json {"metadata":{"labels":{"a":"b"}}}`,
 			`PATCH `+pods+"/"+name+` application/strategic-merge-patch+json {"metadata":{"labels":{"c":"d"}}}`,
 			`PATCH `+pods+"/"+name+` application/json-patch+json [{"op":"add","path":"/metadata/labels/e","value":"f"}]`)
@@ -192,9 +197,12 @@ func (l *live) developer(t *testing.T, p *person) {
 	}
 	p.may(t, "GET "+pods, "GET "+pods+"?watch=1&timeoutSeconds=1", "GET "+pods+"?labelSelector=app%3Dx&limit=3", "DELETE "+pods+"/p7",
 		"POST "+pods+"?dryRun=All "+pod("dry"), "DELETE "+pods+"?labelSelector=none%3Dof-them",
-		`PATCH `+pods+`/applied?fieldManager=t&force=true application/apply-patch+yaml {"apiVersion":"v1","kind":"Pod","metadata":{"name":"applied"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
-	p.mayNot(t, "GET /api/v1/pods", "GET /api/v1/nodes", "GET /api/v1/namespaces", "GET /api/v1/namespaces/team-a", "GET /api/v1/namespaces/team-a/secrets",
-		"GET /api/v1/namespaces/team-a/secrets/s", "GET /apis/apps/v1/namespaces/team-a/deployments", "DELETE /api/v1/namespaces/team-a", "GET /metrics", "GET /logs/",
+		`PATCH `+pods+`/applied?fieldManager=t&force=true application/apply-patch+yaml {"apiVersion":"v1","kind":"Pod",`+
+			`"metadata":{"name":"applied"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+	p.mayNot(t, "GET /api/v1/pods", "GET /api/v1/nodes", "GET /api/v1/namespaces", "GET /api/v1/namespaces/team-a",
+		"GET /api/v1/namespaces/team-a/secrets",
+		"GET /api/v1/namespaces/team-a/secrets/s", "GET /apis/apps/v1/namespaces/team-a/deployments", "DELETE /api/v1/namespaces/team-a",
+		"GET /metrics", "GET /logs/",
 		"POST /apis/authentication.k8s.io/v1/tokenreviews {}", "POST /api/v1/namespaces/team-a/serviceaccounts/default/token {}",
 		"GET /apis/nowhere.example/v1/widgets", "POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings {}")
 	for i := range 6 {
@@ -205,11 +213,13 @@ func (l *live) developer(t *testing.T, p *person) {
 	}
 	// What everybody who logged in may.
 	p.may(t, "GET /api", "GET /apis", "GET /apis/apps/v1", "GET /version", "GET /openapi/v2", "GET /healthz", "GET /livez", "GET /readyz",
-		`POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews {"spec":{"resourceAttributes":{"verb":"list","resource":"secrets","namespace":"team-a"}}}`,
+		`POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews {"spec":{"resourceAttributes":{"verb":"list","resource":"secrets",`+
+			`"namespace":"team-a"}}}`,
 		`POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews {"spec":{"namespace":"team-a"}}`,
 		`POST /apis/authentication.k8s.io/v1/selfsubjectreviews {}`)
 	// Allowed, and refused by a second check: a role with rules its maker does not hold.
-	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":%q},"rules":[{"apiGroups":[""],"resources":[%q],"verbs":["get"]}]}`
+	const role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":%q},"rules":[{"apiGroups":[""],` +
+		`"resources":[%q],"verbs":["get"]}]}`
 	p.may(t, "POST /apis/rbac.authorization.k8s.io/v1/namespaces/team-a/roles "+fmt.Sprintf(role, "held", "pods"))
 	p.mayNot(t, "POST /apis/rbac.authorization.k8s.io/v1/namespaces/team-a/roles "+fmt.Sprintf(role, "not-held", "secrets"))
 }
@@ -254,14 +264,19 @@ func (l *live) robot(t *testing.T) {
 	const deployments = "/apis/apps/v1/namespaces/team-b/deployments"
 	for i := range 5 {
 		name := fmt.Sprintf("d%d", i)
-		body := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, name)
-		p.may(t, "POST "+deployments+" "+body, "GET "+deployments+"/"+name, "GET "+deployments+"/"+name+"/scale", "PUT "+deployments+"/"+name+" "+body,
-			`PATCH `+deployments+"/"+name+`/scale application/merge-patch+json {"spec":{"replicas":2}}`, "GET "+deployments, "DELETE "+deployments+"/"+name)
+		body := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},`+
+			`"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c",`+
+			`"image":"i"}]}}}}`, name)
+		p.may(t, "POST "+deployments+" "+body, "GET "+deployments+"/"+name, "GET "+deployments+"/"+name+"/scale", "PUT "+deployments+"/"+
+			name+" "+body,
+			`PATCH `+deployments+"/"+name+`/scale application/merge-patch+json {"spec":{"replicas":2}}`, "GET "+deployments,
+			"DELETE "+deployments+"/"+name)
 		p.mayNot(t, "GET "+deployments+"/"+name+"/status", "GET "+strings.Replace(deployments, "team-b", "team-a", 1),
 			"GET /api/v1/namespaces/team-b/secrets/other", "GET /api/v1/namespaces/team-b/pods", "GET /apis/apps/v1/deployments")
 	}
 	p.may(t, "GET /api/v1/namespaces/team-b/secrets/registry",
-		`POST /apis/coordination.k8s.io/v1/namespaces/team-b/leases {"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"robot"}}`,
+		`POST /apis/coordination.k8s.io/v1/namespaces/team-b/leases {"apiVersion":"coordination.k8s.io/v1","kind":"Lease",`+
+			`"metadata":{"name":"robot"}}`,
 		"GET /apis/coordination.k8s.io/v1/namespaces/team-b/leases/robot")
 	p.mayNot(t, "GET /api/v1/namespaces/team-b/secrets", "DELETE /apis/coordination.k8s.io/v1/namespaces/team-b/leases/robot")
 }
@@ -289,7 +304,8 @@ func (l *live) impersonations(t *testing.T) {
 	super := l.root.as("Impersonate-User", "system:serviceaccount:team-b:robot")
 	super.may(t, "GET /apis/apps/v1/namespaces/team-b/deployments")
 	super.mayNot(t, "GET /api/v1/pods")
-	l.root.as("Impersonate-User", "alice", "Impersonate-Group", "team:a", "Impersonate-Extra-Reason", "test").may(t, "GET /api/v1/namespaces/team-a/pods")
+	l.root.as("Impersonate-User", "alice", "Impersonate-Group", "team:a", "Impersonate-Extra-Reason", "test").may(t,
+		"GET /api/v1/namespaces/team-a/pods")
 }
 
 // oddities are requests whose meaning is not what it looks like.
@@ -297,14 +313,21 @@ func (l *live) oddities(t *testing.T, p *person) {
 	t.Helper()
 	any := []int{200, 400, 403, 404, 405, 406, 415, 422, 301, 500}
 	for _, line := range []string{
-		"HEAD /api/v1/namespaces/team-a/pods", "HEAD /api/v1/namespaces/team-a/pods/p0", "OPTIONS /api/v1/namespaces/team-a/pods", "TRACE /version",
+		"HEAD /api/v1/namespaces/team-a/pods", "HEAD /api/v1/namespaces/team-a/pods/p0", "OPTIONS /api/v1/namespaces/team-a/pods",
+		"TRACE /version",
 		"GET /api/v1/namespaces/team-a/pods/", "GET //api/v1/namespaces/team-a/pods", "GET /api/v1//namespaces/team-a/pods",
-		"GET /api/v1/namespaces/team-a/pods%2Fp0", "GET /api/v1/namespaces/team-a/pods/p0%2Flog", "GET /api/v1/watch/namespaces/team-a/pods?timeoutSeconds=1",
-		"GET /api/v1/proxy/namespaces/team-a/pods/p0", "GET /api/v1/namespaces/team-a/pods?watch=false", "GET /api/v1/namespaces/team-a/pods?limit=abc&fieldSelector=metadata.name%3Dp0",
-		"GET /api/v1/namespaces/team-a/pods?fieldSelector=metadata.name%3Dp0%2Cspec.nodeName%3Dnode-1", "GET /api/v1/namespaces/team-a/pods?fieldSelector=%3D%3D",
-		"GET /api/v1/namespaces/team-a/status", "PUT /api/v1/namespaces/team-a/finalize {}", "GET /api/v1/namespaces", "GET /apis/rbac.authorization.k8s.io/v1/namespaces/team-a/roles/held",
-		"GET /apis/apps/v1", "GET /apis/apps", "GET /nowhere", "GET /", "GET /apis/apps/v1/namespaces/team-a", "GET /api/v1/namespaces/team-a/pods/p0/log/more/parts",
-		"POST /api/v1/namespaces/nowhere/pods " + pod("x"), "POST /api/v1/namespaces/team-a/pods/p0/exec?command=%1b%5b31m", "GET /api/v1/namespaces/team-a/pods?pretty=%00%0a",
+		"GET /api/v1/namespaces/team-a/pods%2Fp0", "GET /api/v1/namespaces/team-a/pods/p0%2Flog",
+		"GET /api/v1/watch/namespaces/team-a/pods?timeoutSeconds=1",
+		"GET /api/v1/proxy/namespaces/team-a/pods/p0", "GET /api/v1/namespaces/team-a/pods?watch=false",
+		"GET /api/v1/namespaces/team-a/pods?limit=abc&fieldSelector=metadata.name%3Dp0",
+		"GET /api/v1/namespaces/team-a/pods?fieldSelector=metadata.name%3Dp0%2Cspec.nodeName%3Dnode-1",
+		"GET /api/v1/namespaces/team-a/pods?fieldSelector=%3D%3D",
+		"GET /api/v1/namespaces/team-a/status", "PUT /api/v1/namespaces/team-a/finalize {}", "GET /api/v1/namespaces",
+		"GET /apis/rbac.authorization.k8s.io/v1/namespaces/team-a/roles/held",
+		"GET /apis/apps/v1", "GET /apis/apps", "GET /nowhere", "GET /", "GET /apis/apps/v1/namespaces/team-a",
+		"GET /api/v1/namespaces/team-a/pods/p0/log/more/parts",
+		"POST /api/v1/namespaces/nowhere/pods " + pod("x"), "POST /api/v1/namespaces/team-a/pods/p0/exec?command=%1b%5b31m",
+		"GET /api/v1/namespaces/team-a/pods?pretty=%00%0a",
 	} {
 		line, body := cutBody(line)
 		p.do(t, ask{line: line, body: body, want: any})
@@ -342,7 +365,8 @@ func (l *live) strangers(t *testing.T) {
 	anybody.mayNot(t, "GET /api/v1/namespaces/kube-system/secrets", "GET /api", "POST /api/v1/namespaces/team-a/pods "+pod("x"))
 	forged := newPerson(t, l.ledger, "forged", l.Bearer("not-a-token"))
 	forged.must(t, ask{line: "GET /api/v1/pods", want: []int{401}}, ask{line: "GET /version", want: []int{401}})
-	newPerson(t, l.ledger, "mallory", l.User(t, "mallory")).mayNot(t, "GET /api/v1/namespaces/team-a/pods", "GET /api/v1/namespaces/team-b/pods", "GET /api/v1/pods")
+	newPerson(t, l.ledger, "mallory", l.User(t, "mallory")).mayNot(t, "GET /api/v1/namespaces/team-a/pods",
+		"GET /api/v1/namespaces/team-b/pods", "GET /api/v1/pods")
 	node := newPerson(t, l.ledger, "node", l.User(t, "system:node:node-1", "system:nodes"))
 	node.may(t, "GET /api/v1/nodes/node-1", "GET /api/v1/services?limit=1")
 	node.mayNot(t, "GET /api/v1/nodes", "GET /api/v1/namespaces/team-a/secrets/s", "GET /api/v1/namespaces/team-a/configmaps/c")

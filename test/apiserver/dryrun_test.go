@@ -98,7 +98,8 @@ func drySuggestions(t *testing.T, in *product.Install, w *writerOf) {
 		strict(t, mustJSON(t, o))
 	}
 	w.mustPut(t, stream, metav1.DryRunAll)
-	final := decode(t, []byte(in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--final", "-o", "json"}, files...)...).Out))
+	final := decode(t, []byte(in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--final", "-o", "json"},
+		files...)...).Out))
 	for _, o := range final {
 		strict(t, mustJSON(t, o))
 	}
@@ -143,7 +144,8 @@ func dryManifests(t *testing.T, w *writerOf) {
 
 // dryWrong: the dry run and the decoder are strict.
 func dryWrong(t *testing.T, w *writerOf) {
-	o := decode(t, []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"wrong"},"rules":[{"verbs":["get"],"apiGroups":[""],"resource":["pods"]}]}`))[0]
+	o := decode(t, []byte(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"wrong"},`+
+		`"rules":[{"verbs":["get"],"apiGroups":[""],"resource":["pods"]}]}`))[0]
 	if err := w.put(t, o, metav1.DryRunAll); err == nil || !strings.Contains(err.Error(), "unknown field") {
 		t.Errorf("a misspelt field: %v", err)
 	}
@@ -174,7 +176,8 @@ func podOf(t *testing.T, workload *unstructured.Unstructured) *unstructured.Unst
 	}
 	for _, c := range claims {
 		name, _, _ := unstructured.NestedString(c.(map[string]any), "metadata", "name")
-		volumes = append(volumes, map[string]any{"name": name, "persistentVolumeClaim": map[string]any{"claimName": fmt.Sprintf("%s-%s", name, pod.GetName())}})
+		volumes = append(volumes, map[string]any{"name": name, "persistentVolumeClaim": map[string]any{"claimName": fmt.Sprintf("%s-%s",
+			name, pod.GetName())}})
 	}
 	if err := unstructured.SetNestedSlice(pod.Object, volumes, "spec", "volumes"); err != nil {
 		t.Fatal(err)

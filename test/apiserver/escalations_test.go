@@ -144,9 +144,11 @@ func (a *attacker) hold(t *testing.T) {
 		meta, rules := metav1.ObjectMeta{Name: a.object(i), Namespace: g.namespace}, []rbacv1.PolicyRule{g.rule()}
 		var err error
 		if g.namespace == "" {
-			_, err = a.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+			_, err = a.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+				metav1.CreateOptions{})
 		} else {
-			_, err = a.admin.RbacV1().Roles(g.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+			_, err = a.admin.RbacV1().Roles(g.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules},
+				metav1.CreateOptions{})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +196,8 @@ func (a *attacker) settled(t *testing.T) {
 	t.Helper()
 	for i, g := range a.grants {
 		resource, subresource, _ := strings.Cut(g.resource, "/")
-		q := authorizationv1.ResourceAttributes{Verb: g.verb, Group: g.group, Resource: resource, Subresource: subresource, Namespace: g.namespace, Name: g.name}
+		q := authorizationv1.ResourceAttributes{Verb: g.verb, Group: g.group, Resource: resource, Subresource: subresource,
+			Namespace: g.namespace, Name: g.name}
 		controlplane.Poll(t, fmt.Sprintf("%s to hold its grant %d", a.name, i+1), func(ctx context.Context) (bool, string) {
 			answer, err := a.admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 				Spec: authorizationv1.SubjectAccessReviewSpec{User: a.name, ResourceAttributes: &q}}, metav1.CreateOptions{})
@@ -253,19 +256,22 @@ func (s *scene) ground(t *testing.T, all []escalation) {
 		namespaces = append(namespaces, e.name())
 	}
 	for _, namespace := range namespaces {
-		if _, err := s.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		if _, err := s.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if namespace == vault {
 			continue
 		}
-		if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: superrobot}}, metav1.CreateOptions{}); err != nil {
+		if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(),
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: superrobot}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: superrobot})
 	}
-	if _, err := s.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "administrators"},
-		Subjects: subjects, RoleRef: clusterAdmin}, metav1.CreateOptions{}); err != nil {
+	if _, err := s.admin.RbacV1().ClusterRoleBindings().Create(t.Context(),
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "administrators"},
+			Subjects: subjects, RoleRef: clusterAdmin}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -60,12 +60,15 @@ func TestFindings(t *testing.T) {
 	}
 	step(func() { l.exec(t) }, "pod-exec")
 	step(func() {
-		l.root.may(t, bindings+`{"metadata":{"name":"open"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"system:anonymous"}]}`)
+		l.root.may(t, bindings+`{"metadata":{"name":"open"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole",`+
+			`"name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"system:anonymous"}]}`)
 	}, "anonymous-granted")
-	l.decided(t, true, "system:anonymous", []string{"system:unauthenticated"}, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"})
+	l.decided(t, true, "system:anonymous", []string{"system:unauthenticated"}, authorizationv1.ResourceAttributes{Verb: "list",
+		Resource: "pods"})
 	step(func() { anybody.may(t, "GET /api/v1/pods") }, "anonymous-request")
 	step(func() {
-		l.root.may(t, bindings+`{"metadata":{"name":"owned"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"eve"}]}`)
+		l.root.may(t, bindings+`{"metadata":{"name":"owned"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole",`+
+			`"name":"cluster-admin"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"eve"}]}`)
 	}, "cluster-admin-binding")
 	step(func() { boss.may(t, "GET /api/v1/secrets") }, "masters-used", "secrets-list")
 	step(func() {

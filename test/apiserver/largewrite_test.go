@@ -27,15 +27,18 @@ func TestLargeBindings(t *testing.T) {
 	alice := newPerson(t, l.ledger, "alice", l.User(t, "alice"))
 	l.settled(t)
 	if _, err := l.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "leases"},
-		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}}}, metav1.CreateOptions{}); err != nil {
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	bind := func(name, role string) {
 		t.Helper()
 		// Six bytes each in the event, in two bodies, and one in the request.
-		body := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"%s"},`+
+		body := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},`+
+			`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"%s"},`+
 			`{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"sleeper"}]}`, name, role, strings.Repeat("<", 1_400_000))
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.root.host+"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			l.root.host+"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +77,8 @@ func TestLargeBindings(t *testing.T) {
 				return f.Rule == rule && f.Severity == severity && strings.Contains(f.Text, text)
 			})
 		}
-		return has("cluster-admin-binding", "critical", "it gives cluster-admin to User sleeper by ClusterRoleBinding door; its event was too large") &&
+		return has("cluster-admin-binding", "critical", "it gives cluster-admin to User sleeper by ClusterRoleBinding door; its "+
+			"event was too large") &&
 			has("rbac-truncated", "high", "ClusterRoleBinding wide to leases"), fmt.Sprintf("%+v", found)
 	})
 	var answer struct {
@@ -82,7 +86,8 @@ func TestLargeBindings(t *testing.T) {
 		Missing  []string
 	}
 	l.Ask(t, "who-can", url.Values{"cluster": {clusterName}, "verb": {"get"}, "resource": {"secrets"}}, &answer)
-	if !slices.ContainsFunc(answer.Subjects, func(s struct{ Kind, Name string }) bool { return s.Name == "sleeper" }) || !slices.Contains(answer.Missing, "ClusterRoleBinding/door") {
+	if !slices.ContainsFunc(answer.Subjects, func(s struct{ Kind, Name string }) bool { return s.Name == "sleeper" }) ||
+		!slices.Contains(answer.Missing, "ClusterRoleBinding/door") {
 		t.Errorf("who-can says %v, missing %v", answer.Subjects, answer.Missing)
 	}
 }
@@ -100,11 +105,13 @@ func TestTruncatedBindings(t *testing.T) {
 	alice := newPerson(t, l.ledger, "alice", l.User(t, "alice"))
 	l.settled(t)
 	if _, err := l.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "leases"},
-		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}}}, metav1.CreateOptions{}); err != nil {
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	large := func(name string) *rbacv1.ClusterRoleBinding {
-		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "leases"},
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+			Kind: "ClusterRole", Name: "leases"},
 			Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: strings.Repeat("x", 200_000)}}}
 	}
 	bindings := l.admin.RbacV1().ClusterRoleBindings()
@@ -154,10 +161,12 @@ func TestTruncatedBindings(t *testing.T) {
 	if _, err := bindings.Create(t.Context(), large("blind"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if about := open(); len(about) != 1 || !strings.Contains(about[0], "indeterminate") || !strings.Contains(about[0], "ClusterRoleBinding blind") {
+	if about := open(); len(about) != 1 || !strings.Contains(about[0], "indeterminate") || !strings.Contains(about[0],
+		"ClusterRoleBinding blind") {
 		t.Errorf("after a new binding: %q", about)
 	}
-	if said := doctor(); !strings.HasPrefix(said, "fail: ") || !strings.Contains(said, "ClusterRoleBinding blind (") || !strings.Contains(said, "retrial import --cluster "+clusterName+" --state state.json") {
+	if said := doctor(); !strings.HasPrefix(said, "fail: ") || !strings.Contains(said, "ClusterRoleBinding blind (") ||
+		!strings.Contains(said, "retrial import --cluster "+clusterName+" --state state.json") {
 		t.Errorf("doctor says %q", said)
 	}
 	l.tell(t)

@@ -39,7 +39,8 @@ func gets(t *testing.T, cfg *rest.Config, host, name string, n int) {
 	}
 	defer client.CloseIdleConnections()
 	for i := range n {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/api/v1/namespaces/default/configmaps/%s-%d", host, name, i), nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/api/v1/namespaces/default/configmaps/%s-%d",
+			host, name, i), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +101,8 @@ func TestOrderlyStop(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	const watches = 12
 	for i := range watches {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/api/v1/namespaces/default/secrets?watch=1&timeoutSeconds=3000&labelSelector=n%%3D%d", m.URL(), i), nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			fmt.Sprintf("%s/api/v1/namespaces/default/secrets?watch=1&timeoutSeconds=3000&labelSelector=n%%3D%d", m.URL(), i), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +148,8 @@ func TestTwoApiservers(t *testing.T) {
 		"--audit-webhook-config-file=" + second, "--audit-webhook-batch-max-wait=1s", "--audit-webhook-initial-backoff=1s",
 	}
 	// Its last batch waits longer than it has to live.
-	lazy := append(flags[:3:3], "--audit-webhook-batch-max-wait=1h", "--audit-webhook-batch-max-size=100", "--audit-webhook-batch-buffer-size=10000")
+	lazy := append(flags[:3:3], "--audit-webhook-batch-max-wait=1h", "--audit-webhook-batch-max-size=100",
+		"--audit-webhook-batch-buffer-size=10000")
 	two := m.Another(t, lazy...)
 	m.scrape = append(m.scrape, "--completeness-scrape", clusterName+"/two="+two.URL())
 	m.again(t)

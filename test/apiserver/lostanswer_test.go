@@ -28,7 +28,8 @@ func TestLostAnswers(t *testing.T) {
 	lost := map[string]bool{} // by name, of those that nobody was told of
 	for i := range 200 {
 		name := fmt.Sprintf("dormant-%d", i)
-		body := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},`+
+		body := fmt.Sprintf(`{"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole",`+
+			`"name":"cluster-admin"},`+
 			`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"sleeper-%d"}]}`, name, i)
 		uri := fmt.Sprintf("%s/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?timeout=%dus", l.root.host, 500+i%16*150)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, uri, strings.NewReader(body))
@@ -64,7 +65,8 @@ func TestLostAnswers(t *testing.T) {
 		said = 0
 		for name := range lost {
 			if !slices.ContainsFunc(found, func(f finding) bool {
-				return f.Rule == "cluster-admin-binding" && f.Severity == "critical" && strings.HasPrefix(after(f.Text, " by ClusterRoleBinding ")+";", name+";")
+				return f.Rule == "cluster-admin-binding" && f.Severity == "critical" &&
+					strings.HasPrefix(after(f.Text, " by ClusterRoleBinding ")+";", name+";")
 			}) {
 				return false, fmt.Sprintf("none of %s among %d", name, len(found))
 			}
@@ -86,7 +88,8 @@ func TestLostAnswers(t *testing.T) {
 	l.Ask(t, "who-can", url.Values{"cluster": {clusterName}, "verb": {"get"}, "resource": {"secrets"}}, &answer)
 	for name := range lost {
 		sleeper := "sleeper-" + strings.TrimPrefix(name, "dormant-")
-		if !slices.Contains(answer.Missing, "ClusterRoleBinding/"+name) && !slices.ContainsFunc(answer.Subjects, func(s struct{ Kind, Name string }) bool { return s.Name == sleeper }) {
+		if !slices.Contains(answer.Missing, "ClusterRoleBinding/"+name) && !slices.ContainsFunc(answer.Subjects,
+			func(s struct{ Kind, Name string }) bool { return s.Name == sleeper }) {
 			t.Errorf("who-can names neither %s nor %s: %v", sleeper, name, answer.Missing)
 		}
 	}

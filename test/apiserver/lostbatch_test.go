@@ -28,7 +28,9 @@ func TestLostBatch(t *testing.T) {
 	l.server = l.Serve(t, "127.0.0.1:0", "--completeness-every", "1s")
 	l.start(t, nil, "--audit-webhook-initial-backoff=1s")
 	t.Run("nothing but what was printed", func(t *testing.T) {
-		got := slices.DeleteFunc(auditFlags(l.Apiserver().Arguments(t)), func(f string) bool { return strings.HasPrefix(f, "--audit-webhook-initial-backoff") })
+		got := slices.DeleteFunc(auditFlags(l.Apiserver().Arguments(t)), func(f string) bool {
+			return strings.HasPrefix(f, "--audit-webhook-initial-backoff")
+		})
 		if !slices.Equal(got, l.printed) || !strings.Contains(strings.Join(got, " "), "--audit-log-path="+l.folder) {
 			t.Errorf("the apiserver runs with %q, connect printed %q", got, l.printed)
 		}
@@ -47,7 +49,8 @@ func TestLostBatch(t *testing.T) {
 		}
 	}
 	controlplane.Poll(t, "the authorizer to know the account", func(context.Context) (bool, string) {
-		r := l.Try(t, "cluster", "scrape", clusterName, "--url", l.URL(), "--token-file", token, "--certificate-authority", ca, "--data-dir", filepath.Join(l.Dir, "data"))
+		r := l.Try(t, "cluster", "scrape", clusterName, "--url", l.URL(), "--token-file", token, "--certificate-authority", ca,
+			"--data-dir", filepath.Join(l.Dir, "data"))
 		return r.Code == 0, r.Err
 	})
 	l.doctor(t, "completeness", "warn", "is read, and not known yet")
@@ -70,7 +73,8 @@ func TestLostBatch(t *testing.T) {
 	follower := l.Beside(t, l.unit(t)...)
 	got, code = m.exactly(t, 1) // the PATCH itself is in no backend
 	losses = got.Servers[0].Measured.Losses
-	if code != 0 || len(losses) != 1 || losses[0].Arrived != dropped-1 || losses[0].Unwritten != 1 || losses[0].ArrivedBy.Before(started.Add(-time.Second)) {
+	if code != 0 || len(losses) != 1 || losses[0].Arrived != dropped-1 || losses[0].Unwritten != 1 ||
+		losses[0].ArrivedBy.Before(started.Add(-time.Second)) {
 		t.Errorf("exit code %d, %+v", code, losses)
 	}
 	controlplane.Poll(t, "what came both ways to be counted", func(context.Context) (bool, string) {
@@ -79,7 +83,8 @@ func TestLostBatch(t *testing.T) {
 	})
 	t.Logf("lost with one PATCH: %d events; %s", dropped, losses[0].Text)
 	l.waiting.Done(t)
-	if _, told, _ := strings.Cut(l.waiting.Output(), "\nWaiting for"); !strings.Contains(told, clusterName+" is connected.") || !strings.Contains(told, "The audit log is followed: ") {
+	if _, told, _ := strings.Cut(l.waiting.Output(), "\nWaiting for"); !strings.Contains(told, clusterName+" is connected.") ||
+		!strings.Contains(told, "The audit log is followed: ") {
 		t.Errorf("connect ended without a word:\n%s", told)
 	}
 	l.nothingUnknown(t)
@@ -115,7 +120,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: fred}]
 `)))
 	const role = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/reader"
 	l.root.must(t, ask{line: "PATCH " + role, body: "application/merge-patch+json this is no JSON", want: []int{http.StatusBadRequest}},
-		ask{line: "PATCH " + role, body: `application/merge-patch+json {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]}`, want: []int{http.StatusOK}})
+		ask{line: "PATCH " + role, body: `application/merge-patch+json {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ` +
+			`["list"]}]}`, want: []int{http.StatusOK}})
 	fred := newPerson(t, l.ledger, "fred", l.User(t, "fred"))
 	l.decided(t, true, "fred", nil, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", Namespace: "default"})
 	controlplane.Poll(t, "the product to know what the role became", func(context.Context) (bool, string) {
@@ -149,7 +155,8 @@ func (l *live) loseBatch(t *testing.T, m *measured) int64 {
 	t.Helper()
 	stop := m.flowing(t)
 	// What the shipped policy logs with bodies, among others.
-	l.root.must(t, ask{line: "PATCH /api/v1/namespaces/default/serviceaccounts/none", body: "application/merge-patch+json this is no JSON", want: []int{http.StatusBadRequest, http.StatusNotFound}})
+	l.root.must(t, ask{line: "PATCH /api/v1/namespaces/default/serviceaccounts/none", body: "application/merge-patch+json this is no JSON",
+		want: []int{http.StatusBadRequest, http.StatusNotFound}})
 	return m.gaveUp(t, stop)
 }
 

@@ -70,7 +70,8 @@ func TestLostPatches(t *testing.T) {
 	dir := t.TempDir()
 	policy, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.jsonl")
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n"+
-		"- level: None\n  verbs: [list, watch]\n- level: RequestResponse\n  resources: [{group: rbac.authorization.k8s.io}]\n- level: None\n"), 0o600); err != nil {
+		"- level: None\n  verbs: [list, watch]\n- level: RequestResponse\n  resources: [{group: rbac.authorization.k8s.io}]\n- level: "+
+		"None\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := controlplane.Start(t, "--audit-policy-file="+policy, "--audit-log-path="+log, "--audit-log-mode=blocking-strict")
@@ -89,7 +90,8 @@ func TestLostPatches(t *testing.T) {
 	var events []*event.Event
 	controlplane.Poll(t, "the log to be written", func(context.Context) (bool, string) {
 		events = l.events(log)
-		return slices.ContainsFunc(events, func(e *event.Event) bool { return e.AuditID == "the-end" }), fmt.Sprintf("%d events", len(events))
+		return slices.ContainsFunc(events, func(e *event.Event) bool { return e.AuditID == "the-end" }), fmt.Sprintf("%d events",
+			len(events))
 	})
 	l.compare(began, events)
 }
@@ -198,7 +200,8 @@ func (l *lostWrites) patch(list, name string) (kind string, body any) {
 	case 0:
 		return "application/merge-patch+json", map[string]any{member: elements}
 	case 1:
-		return "application/strategic-merge-patch+json", map[string]any{member: elements, "metadata": map[string]any{"labels": map[string]any{"l": strconv.Itoa(l.n)}}}
+		return "application/strategic-merge-patch+json", map[string]any{member: elements,
+			"metadata": map[string]any{"labels": map[string]any{"l": strconv.Itoa(l.n)}}}
 	case 2:
 		o := l.object(list, name)
 		if l.rnd.IntN(4) == 0 {
@@ -206,7 +209,8 @@ func (l *lostWrites) patch(list, name string) (kind string, body any) {
 		}
 		return "application/apply-patch+yaml", o
 	case 3:
-		return "application/merge-patch+json", map[string]any{"metadata": map[string]any{"labels": map[string]any{"l": strconv.Itoa(l.rnd.IntN(2))}}}
+		return "application/merge-patch+json",
+			map[string]any{"metadata": map[string]any{"labels": map[string]any{"l": strconv.Itoa(l.rnd.IntN(2))}}}
 	}
 	ops := []any{}
 	for range 1 + l.rnd.IntN(2) {
@@ -340,12 +344,14 @@ func (l *lostWrites) compare(began time.Time, events []*event.Event) {
 		}
 		if l.t.Failed() {
 			for _, e := range events[max(0, next-12):min(next+3, len(events))] {
-				l.t.Logf("%s..%s %s %s %s %s -> %d %s", e.RequestReceivedTimestamp.Format("04:05.000000"), e.StageTimestamp.Format("04:05.000000"), e.AuditID, e.Verb, e.RequestURI, e.RequestObject, e.Code(), e.ResponseObject)
+				l.t.Logf("%s..%s %s %s %s %s -> %d %s", e.RequestReceivedTimestamp.Format("04:05.000000"),
+					e.StageTimestamp.Format("04:05.000000"), e.AuditID, e.Verb, e.RequestURI, e.RequestObject, e.Code(), e.ResponseObject)
 			}
 			return
 		}
 	}
-	l.t.Logf("%d writes, %d without an answer, %d of them taken out; %d questions: %d in doubt, %d unknown", l.n, lost, done, asked, doubted, unknown)
+	l.t.Logf("%d writes, %d without an answer, %d of them taken out; %d questions: %d in doubt, %d unknown", l.n, lost, done, asked,
+		doubted, unknown)
 	if lost*8 < l.n || lost-done < 5 || doubted == 0 {
 		l.t.Error("few answers were lost: little was tried")
 	}
@@ -375,7 +381,8 @@ func (l *lostWrites) apply(s *state.State, e *event.Event) {
 
 func lostKeys() (keys []rbacindex.Key) {
 	for i := range lostRoles {
-		keys = append(keys, rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: lostRoles[i]}, rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: lostBindings[i]})
+		keys = append(keys, rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: lostRoles[i]},
+			rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: lostBindings[i]})
 	}
 	return keys
 }

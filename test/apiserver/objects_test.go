@@ -145,7 +145,8 @@ func (l *live) listing(t testing.TB) []byte {
 	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}
 	var items []any
 	for _, kind := range [][2]string{{"v1", "Namespace"}, {"v1", "ServiceAccount"}, {"rbac.authorization.k8s.io/v1", "ClusterRole"},
-		{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"}, {"rbac.authorization.k8s.io/v1", "Role"}, {"rbac.authorization.k8s.io/v1", "RoleBinding"}} {
+		{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding"}, {"rbac.authorization.k8s.io/v1", "Role"}, {"rbac.authorization.k8s.io/v1",
+			"RoleBinding"}} {
 		var o unstructured.Unstructured
 		o.SetAPIVersion(kind[0])
 		o.SetKind(kind[1])

@@ -104,7 +104,8 @@ func TestProofs(t *testing.T) {
 		}
 		total, left, excepted = total+requests, left+lost, excepted+back.Len()
 	}
-	t.Logf("%d subjects: %d requests that RBAC allowed, %d of them refused by the final state; %d distinct refusals stay, %d are allowed, as the proofs say",
+	t.Logf("%d subjects: %d requests that RBAC allowed, %d of them refused by the final state; %d distinct refusals stay, %d are "+
+		"allowed, as the proofs say",
 		len(claims), total, left, refused, excepted)
 	if len(claims) < 20 || total < 5000 || refused < 100 {
 		t.Error("too little to say anything")
@@ -151,9 +152,11 @@ func recorded(t *testing.T) map[string]map[string]*question {
 			who = *e.ImpersonatedUser
 		}
 		a := attributes(t, resolver, &e, &user.DefaultInfo{Name: who.Username, Groups: who.Groups, UID: who.UID})
-		line := fmt.Sprintf("%s %s %s/%s/%s %s/%s %s", a.GetVerb(), a.GetPath(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource(), a.GetNamespace(), a.GetName(), a.GetAPIVersion())
+		line := fmt.Sprintf("%s %s %s/%s/%s %s/%s %s", a.GetVerb(), a.GetPath(), a.GetAPIGroup(), a.GetResource(), a.GetSubresource(),
+			a.GetNamespace(), a.GetName(), a.GetAPIVersion())
 		if a.IsResourceRequest() { // RBAC looks at neither path nor version
-			line = fmt.Sprintf("%s %s.%s/%s %s/%s", a.GetVerb(), a.GetResource(), a.GetAPIGroup(), a.GetSubresource(), a.GetNamespace(), a.GetName())
+			line = fmt.Sprintf("%s %s.%s/%s %s/%s", a.GetVerb(), a.GetResource(), a.GetAPIGroup(), a.GetSubresource(), a.GetNamespace(),
+				a.GetName())
 		}
 		if out[who.Username] == nil {
 			out[who.Username] = map[string]*question{}

@@ -90,7 +90,8 @@ func pushBack(t *testing.T, ways []refusal, flags ...string) (*refuser, *live) {
 	dir := t.TempDir()
 	policy, config := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "webhook.kubeconfig")
 	// Nothing but what the test asks for: each request is then a batch of its own.
-	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- {level: Metadata, users: [probe]}\n- {level: None}\n"
+	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- {level: Metadata, users: " +
+		"[probe]}\n- {level: None}\n"
 	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,8 @@ func TestPushBackUntilDropped(t *testing.T) {
 	ways = append(ways, refusal{400, ""}, refusal{400, "1"})
 	r, l := pushBack(t, ways)
 	given := 0.0
-	for deadline := time.Now().Add(8 * time.Minute); given < float64(len(ways)) && time.Now().Before(deadline); time.Sleep(5 * time.Second) {
+	for deadline := time.Now().Add(8 * time.Minute); given < float64(len(ways)) && time.Now().Before(deadline); time.Sleep(5 *
+		time.Second) {
 		given = controlplane.Metric(l.metrics(t), "apiserver_audit_error_total")
 	}
 	for _, b := range r.seen() {
@@ -184,7 +186,8 @@ func TestPushBackUntilDropped(t *testing.T) {
 				attempts = append(attempts, fmt.Sprintf("%.0f", since.Seconds()))
 			}
 		}
-		t.Logf("| %v | %d posts | last after %.0f s | attempts at %s s |", b.way, len(b.posts), b.posts[len(b.posts)-1].Sub(b.posts[0]).Seconds(), strings.Join(attempts, ", "))
+		t.Logf("| %v | %d posts | last after %.0f s | attempts at %s s |", b.way, len(b.posts),
+			b.posts[len(b.posts)-1].Sub(b.posts[0]).Seconds(), strings.Join(attempts, ", "))
 	}
 	if given != float64(len(ways)) {
 		t.Errorf("%v of %d batches were given up", given, len(ways))

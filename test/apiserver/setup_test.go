@@ -60,7 +60,8 @@ func (l *live) start(t testing.TB, connect []string, more ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.waiting = l.Beside(t, append([]string{"connect", clusterName, "--for", "generic", "--advertise-address", receiver.Host, "--output", l.folder}, connect...)...)
+	l.waiting = l.Beside(t, append([]string{"connect", clusterName, "--for", "generic", "--advertise-address", receiver.Host, "--output",
+		l.folder}, connect...)...)
 	var text string
 	controlplane.Poll(t, "connect to have said what to do", func(context.Context) (said bool, _ string) {
 		if l.waiting.Ended() {

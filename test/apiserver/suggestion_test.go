@@ -81,13 +81,18 @@ var work = []string{
 	`PATCH /api/v1/namespaces/shop/configmaps/prices application/merge-patch+json {"data":{"a":"2"}}`,
 	"DELETE /api/v1/namespaces/shop/configmaps/prices",
 	// Server-side apply of what is not there: patch, and create behind it.
-	`PATCH /api/v1/namespaces/shop/configmaps/applied?fieldManager=robot application/apply-patch+yaml {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"1"}}`,
+	`PATCH /api/v1/namespaces/shop/configmaps/applied?fieldManager=robot application/apply-patch+yaml ` +
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"1"}}`,
 	"DELETE /api/v1/namespaces/shop/configmaps/applied",
-	`POST /apis/apps/v1/namespaces/shop/deployments {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
+	`POST /apis/apps/v1/namespaces/shop/deployments {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},` +
+		`"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},` +
+		`"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
 	`PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale application/merge-patch+json {"spec":{"replicas":2}}`,
 	"DELETE /apis/apps/v1/namespaces/shop/deployments/web",
 	// A binding to a role whose rules its maker must hold.
-	`POST /apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings {"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"guest"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"pod-reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"guest"}]}`,
+	`POST /apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings {"apiVersion":"rbac.authorization.k8s.io/v1",` +
+		`"kind":"RoleBinding","metadata":{"name":"guest"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role",` +
+		`"name":"pod-reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"guest"}]}`,
 	"DELETE /apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings/guest",
 	"GET /api/v1/namespaces/stock/configmaps",
 	"GET /api/v1/nodes",
@@ -137,7 +142,8 @@ func TestSuggestion(t *testing.T) {
 	if s.Excess.Before <= s.Excess.After || s.Excess.After != 0 {
 		t.Errorf("excess %+v: nothing but what is used should be left", s.Excess)
 	}
-	t.Logf("%d requests proven; %d objects to apply, %d to remove; excess %d before, %d after", s.Proof.Requests, len(s.Apply), len(s.Remove), s.Excess.Before, s.Excess.After)
+	t.Logf("%d requests proven; %d objects to apply, %d to remove; excess %d before, %d after", s.Proof.Requests, len(s.Apply),
+		len(s.Remove), s.Excess.Before, s.Excess.After)
 
 	// The change set, as it is printed.
 	l.objects.mustPut(t, raw(t, s.Apply))
@@ -165,8 +171,10 @@ func TestSuggestion(t *testing.T) {
 	if again := l.works(t, robot, cfg); !slices.Equal(first, again) {
 		t.Errorf("the same requests were answered\n%v, and after the change\n%v", first, again)
 	}
-	robot.mayNot(t, probing, "GET /api/v1/namespaces/shop/secrets", "DELETE /api/v1/namespaces/shop/pods/till", "GET /api/v1/namespaces/stock/pods",
-		"POST /apis/batch/v1/namespaces/shop/jobs {}", "GET /apis/apps/v1/deployments", "PATCH /api/v1/namespaces/shop/configmaps/other application/merge-patch+json {}")
+	robot.mayNot(t, probing, "GET /api/v1/namespaces/shop/secrets", "DELETE /api/v1/namespaces/shop/pods/till",
+		"GET /api/v1/namespaces/stock/pods",
+		"POST /apis/batch/v1/namespaces/shop/jobs {}", "GET /apis/apps/v1/deployments", "PATCH /api/v1/namespaces/shop/configmaps/other "+
+			"application/merge-patch+json {}")
 
 	// And back: the objects as they were, and nothing of what was made.
 	before := map[string]bool{}
@@ -251,7 +259,8 @@ func (l *live) sameAs(t *testing.T, want []*unstructured.Unstructured) {
 			}
 		}
 		if fmt.Sprint(got.GetLabels(), got.GetAnnotations()) != fmt.Sprint(o.GetLabels(), o.GetAnnotations()) {
-			t.Errorf("%s: labels %v and annotations %v, were %v and %v", key(o), got.GetLabels(), got.GetAnnotations(), o.GetLabels(), o.GetAnnotations())
+			t.Errorf("%s: labels %v and annotations %v, were %v and %v", key(o), got.GetLabels(), got.GetAnnotations(), o.GetLabels(),
+				o.GetAnnotations())
 		}
 	}
 }

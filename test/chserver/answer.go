@@ -88,7 +88,8 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, args url.Values
 		format = "TabSeparated"
 	}
 	var out io.ReadCloser
-	if revision, err := strconv.Atoi(args.Get("client_protocol_version")); err == nil && strings.TrimSpace(sql) == helloQuery && format == "Native" {
+	if revision, err := strconv.Atoi(args.Get("client_protocol_version")); err == nil && strings.TrimSpace(sql) == helloQuery &&
+		format == "Native" {
 		hello, err := s.engine.Hello(revision)
 		if err != nil {
 			return err

@@ -142,7 +142,8 @@ func (s *Server) login(r *http.Request, args url.Values) (account, error) {
 		ways++
 	}
 	if ways > 1 {
-		return account{}, failure{codeAuthentication, "Invalid authentication: it is not allowed to use different authentication methods simultaneously", "AUTHENTICATION_FAILED"}
+		return account{}, failure{codeAuthentication, "Invalid authentication: it is not allowed to use different authentication methods " +
+			"simultaneously", "AUTHENTICATION_FAILED"}
 	}
 	if name == "" {
 		name = "default"
@@ -150,7 +151,8 @@ func (s *Server) login(r *http.Request, args url.Values) (account, error) {
 	who, known := s.users[name]
 	given := sha256.Sum256([]byte(password))
 	if subtle.ConstantTimeCompare(given[:], who.secret[:]) != 1 || !known {
-		return account{}, failure{codeAuthentication, name + ": Authentication failed: password is incorrect, or there is no user with such name", "AUTHENTICATION_FAILED"}
+		return account{}, failure{codeAuthentication, name + ": Authentication failed: password is incorrect, or there is no user with " +
+			"such name", "AUTHENTICATION_FAILED"}
 	}
 	return who, nil
 }

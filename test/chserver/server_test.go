@@ -63,14 +63,17 @@ func TestLogin(t *testing.T) {
 		status  int
 		says    string
 	}{
-		"basic":              {basic(chservertest.Owner, chservertest.OwnerPassword), nil, 200, "1"},
-		"headers":            {base, keys(chservertest.Owner, chservertest.OwnerPassword), 200, "1"},
-		"address":            {base + "?" + url.Values{"user": {chservertest.Owner}, "password": {chservertest.OwnerPassword}}.Encode(), nil, 200, "1"},
-		"wrong password":     {basic(chservertest.Owner, "x"), nil, 403, "Code: 516. DB::Exception: retrial: " + failed},
-		"another's password": {base, keys(chservertest.Reader, chservertest.OwnerPassword), 403, "Code: 516. DB::Exception: reader: " + failed},
-		"unknown user":       {base, keys("nobody", ""), 403, "Code: 516. DB::Exception: nobody: " + failed},
-		"nobody":             {base, nil, 403, "Code: 516. DB::Exception: default: " + failed},
-		"two ways":           {basic(chservertest.Owner, chservertest.OwnerPassword), keys(chservertest.Owner, chservertest.OwnerPassword), 403, "Code: 516."},
+		"basic":   {basic(chservertest.Owner, chservertest.OwnerPassword), nil, 200, "1"},
+		"headers": {base, keys(chservertest.Owner, chservertest.OwnerPassword), 200, "1"},
+		"address": {base + "?" + url.Values{"user": {chservertest.Owner}, "password": {chservertest.OwnerPassword}}.Encode(),
+			nil, 200, "1"},
+		"wrong password": {basic(chservertest.Owner, "x"), nil, 403, "Code: 516. DB::Exception: retrial: " + failed},
+		"another's password": {base, keys(chservertest.Reader, chservertest.OwnerPassword), 403, "Code: 516. DB::Exception: reader: " +
+			failed},
+		"unknown user": {base, keys("nobody", ""), 403, "Code: 516. DB::Exception: nobody: " + failed},
+		"nobody":       {base, nil, 403, "Code: 516. DB::Exception: default: " + failed},
+		"two ways": {basic(chservertest.Owner, chservertest.OwnerPassword), keys(chservertest.Owner, chservertest.OwnerPassword),
+			403, "Code: 516."},
 		"ping needs no user": {base + "ping", nil, 200, "Ok."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,29 +110,33 @@ func TestRights(t *testing.T) {
 		status               int
 		says                 string
 	}{
-		"owner inserts":                  {"POST", as(chservertest.Owner, chservertest.OwnerPassword, "query", "INSERT INTO t FORMAT CSV"), "7", 200, ""},
-		"owner by GET":                   {"GET", as(chservertest.Owner, chservertest.OwnerPassword, "query", "DROP TABLE t"), "", 403, "Code: 164. "},
-		"reader reads":                   {"POST", reader(), "SELECT count() < 2 FROM t", 200, "1"},
-		"reader sets":                    {"POST", reader("max_threads", "1"), "SELECT getSetting('max_threads')", 200, "1"},
-		"reader inserts data":            {"POST", reader("query", "INSERT INTO t FORMAT CSV"), "7", 403, "Code: 164. "},
-		"reader inserts values":          {"POST", reader(), "INSERT INTO t VALUES (7)", 403, "Code: 164. "},
-		"reader creates":                 {"POST", reader(), "CREATE DATABASE d", 403, "Code: 164. "},
-		"reader raises himself":          {"POST", reader("readonly", "0"), "DROP TABLE t", 403, "Code: 164. "},
-		"reader raises himself in SQL":   {"POST", reader(), "SET readonly = 0", 403, "Code: 164. "},
-		"reader kills":                   {"POST", reader(), "SELECT 1 SETTINGS readonly = 0", 403, "Code: 164. "},
-		"strict reads":                   {"POST", strict(), "SELECT count() < 2 FROM t", 200, "1"},
-		"strict sets":                    {"POST", strict("max_threads", "1"), "SELECT 1", 403, "Code: 164. DB::Exception: Cannot modify 'max_threads' setting in readonly mode. (READONLY)"},
-		"strict inserts":                 {"POST", strict("query", "INSERT INTO t FORMAT CSV"), "7", 403, "Code: 164. "},
-		"a format of his own":            {"POST", reader("default_format", "JSONCompactEachRow"), "SELECT 1, 'a'", 200, `[1, "a"]`},
-		"a format in the statement":      {"POST", owner, "SELECT 1 AS n FORMAT JSONEachRow", 200, `{"n":1}`},
-		"a parameter":                    {"POST", reader("param_a", "x'y"), "SELECT {a:String}", 200, `x\'y`},
-		"no statement":                   {"POST", owner, "", 200, "Ok."},
-		"a statement in two":             {"POST", as(chservertest.Owner, chservertest.OwnerPassword, "query", "SELECT"), "2", 200, "2"},
-		"a statement that is none":       {"POST", owner, "SELEC 1", 400, "Code: 62. "},
-		"a table that is not there":      {"POST", reader(), "SELECT * FROM gone", 404, "Code: 60. "},
-		"a database that is not there":   {"POST", reader("database", "gone"), "SELECT 1", 404, "Code: 81. "},
-		"a setting that is not there":    {"POST", reader("gone", "1"), "SELECT 1", 404, "Code: 115. "},
-		"an error in the middle of data": {"POST", owner, "SELECT throwIf(number = 3000000, 'planted') FROM numbers(5000000) SETTINGS max_block_size = 1000, max_threads = 1 FORMAT Native", 500, "Code: 395"},
+		"owner inserts": {"POST", as(chservertest.Owner, chservertest.OwnerPassword, "query", "INSERT INTO t FORMAT CSV"),
+			"7", 200, ""},
+		"owner by GET": {"GET", as(chservertest.Owner, chservertest.OwnerPassword, "query", "DROP TABLE t"), "", 403,
+			"Code: 164. "},
+		"reader reads":                 {"POST", reader(), "SELECT count() < 2 FROM t", 200, "1"},
+		"reader sets":                  {"POST", reader("max_threads", "1"), "SELECT getSetting('max_threads')", 200, "1"},
+		"reader inserts data":          {"POST", reader("query", "INSERT INTO t FORMAT CSV"), "7", 403, "Code: 164. "},
+		"reader inserts values":        {"POST", reader(), "INSERT INTO t VALUES (7)", 403, "Code: 164. "},
+		"reader creates":               {"POST", reader(), "CREATE DATABASE d", 403, "Code: 164. "},
+		"reader raises himself":        {"POST", reader("readonly", "0"), "DROP TABLE t", 403, "Code: 164. "},
+		"reader raises himself in SQL": {"POST", reader(), "SET readonly = 0", 403, "Code: 164. "},
+		"reader kills":                 {"POST", reader(), "SELECT 1 SETTINGS readonly = 0", 403, "Code: 164. "},
+		"strict reads":                 {"POST", strict(), "SELECT count() < 2 FROM t", 200, "1"},
+		"strict sets": {"POST", strict("max_threads", "1"), "SELECT 1", 403,
+			"Code: 164. DB::Exception: Cannot modify 'max_threads' setting in readonly mode. (READONLY)"},
+		"strict inserts":               {"POST", strict("query", "INSERT INTO t FORMAT CSV"), "7", 403, "Code: 164. "},
+		"a format of his own":          {"POST", reader("default_format", "JSONCompactEachRow"), "SELECT 1, 'a'", 200, `[1, "a"]`},
+		"a format in the statement":    {"POST", owner, "SELECT 1 AS n FORMAT JSONEachRow", 200, `{"n":1}`},
+		"a parameter":                  {"POST", reader("param_a", "x'y"), "SELECT {a:String}", 200, `x\'y`},
+		"no statement":                 {"POST", owner, "", 200, "Ok."},
+		"a statement in two":           {"POST", as(chservertest.Owner, chservertest.OwnerPassword, "query", "SELECT"), "2", 200, "2"},
+		"a statement that is none":     {"POST", owner, "SELEC 1", 400, "Code: 62. "},
+		"a table that is not there":    {"POST", reader(), "SELECT * FROM gone", 404, "Code: 60. "},
+		"a database that is not there": {"POST", reader("database", "gone"), "SELECT 1", 404, "Code: 81. "},
+		"a setting that is not there":  {"POST", reader("gone", "1"), "SELECT 1", 404, "Code: 115. "},
+		"an error in the middle of data": {"POST", owner, "SELECT throwIf(number = 3000000, 'planted') FROM numbers(5000000) SETTINGS " +
+			"max_block_size = 1000, max_threads = 1 FORMAT Native", 500, "Code: 395"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, text := ask(t, tc.method, tc.address, tc.sql, nil)
@@ -173,12 +180,13 @@ func TestDriver(t *testing.T) {
 		change func(*clickhouse.Options)
 		reads  bool // may only read
 	}{
-		"plain":           {},
-		"TLS":             {tls: true},
-		"LZ4":             {change: pack(clickhouse.CompressionLZ4)},
-		"ZSTD under TLS":  {tls: true, change: pack(clickhouse.CompressionZSTD)},
-		"reader":          {change: as(chservertest.Reader, chservertest.ReaderPassword), reads: true},
-		"reader, packed":  {change: both(as(chservertest.Reader, chservertest.ReaderPassword), pack(clickhouse.CompressionLZ4)), reads: true},
+		"plain":          {},
+		"TLS":            {tls: true},
+		"LZ4":            {change: pack(clickhouse.CompressionLZ4)},
+		"ZSTD under TLS": {tls: true, change: pack(clickhouse.CompressionZSTD)},
+		"reader":         {change: as(chservertest.Reader, chservertest.ReaderPassword), reads: true},
+		"reader, packed": {change: both(as(chservertest.Reader, chservertest.ReaderPassword), pack(clickhouse.CompressionLZ4)),
+			reads: true},
 		"reader over TLS": {tls: true, change: as(chservertest.Reader, chservertest.ReaderPassword), reads: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -344,7 +352,8 @@ func TestAtOnce(t *testing.T) {
 // TestCancel ends a query whose client has gone: the server runs it no more.
 func TestCancel(t *testing.T) {
 	s := chservertest.Start(t)
-	for name, change := range map[string]func(*clickhouse.Options){"pooled": nil, "session": as(chservertest.Reader, chservertest.ReaderPassword)} {
+	for name, change := range map[string]func(*clickhouse.Options){"pooled": nil, "session": as(chservertest.Reader,
+		chservertest.ReaderPassword)} {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, s, change)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -355,7 +364,8 @@ func TestCancel(t *testing.T) {
 			}()
 			watch := connect(t, s, nil)
 			running := func() (n uint64) {
-				if err := watch.QueryRow(t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%FROM system.numbers%' AND query NOT LIKE '%processes%'").Scan(&n); err != nil {
+				if err := watch.QueryRow(t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%FROM system.numbers%' AND "+
+					"query NOT LIKE '%processes%'").Scan(&n); err != nil {
 					t.Fatal(err)
 				}
 				return n

@@ -35,7 +35,8 @@ func (h *host) prepare() error {
 				return err
 			}
 		}
-		tables, err := h.names("SELECT name FROM system.tables WHERE database = '" + db + "' AND engine LIKE '%MergeTree' AND name NOT IN ('schema_version', 'meta') FORMAT TSV")
+		tables, err := h.names("SELECT name FROM system.tables WHERE database = '" + db + "' AND engine LIKE '%MergeTree' AND name NOT " +
+			"IN ('schema_version', 'meta') FORMAT TSV")
 		if err != nil {
 			return err
 		}
@@ -51,7 +52,8 @@ func (h *host) prepare() error {
 
 // names runs a query with one column.
 func (h *host) names(sql string) ([]string, error) {
-	status, _, data, err := h.do(url.URL{Scheme: "http", Host: "engine", Path: "/", RawQuery: "default_format=TSV"}, http.Header{}, []byte(sql), -1)
+	status, _, data, err := h.do(url.URL{Scheme: "http", Host: "engine", Path: "/", RawQuery: "default_format=TSV"}, http.Header{},
+		[]byte(sql), -1)
 	if err == nil && status != http.StatusOK {
 		err = errors.New(string(data))
 	}
@@ -99,7 +101,8 @@ func (w *world) groups() map[string][]string {
 	transport := &kafka.Transport{Dial: b.Dial}
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(b.Addr()), Transport: transport, Timeout: 10 * time.Second}
-	resp, err := client.DescribeGroups(context.Background(), &kafka.DescribeGroupsRequest{GroupIDs: []string{stream.GroupReplay, stream.GroupDeadLetter}})
+	resp, err := client.DescribeGroups(context.Background(), &kafka.DescribeGroupsRequest{GroupIDs: []string{stream.GroupReplay,
+		stream.GroupDeadLetter}})
 	if err != nil {
 		return map[string][]string{"error": {err.Error()}}
 	}
@@ -135,7 +138,8 @@ func (w *world) books(p *process) {
 			sum[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	if in, out, dead, dup := sum["retrial_runner_in_total"], sum["retrial_runner_out_total"], sum["retrial_runner_deadletters_total"], sum["retrial_runner_duplicates_total"]; in != out+dead+dup {
+	if in, out, dead, dup := sum["retrial_runner_in_total"], sum["retrial_runner_out_total"], sum["retrial_runner_deadletters_total"],
+		sum["retrial_runner_duplicates_total"]; in != out+dead+dup {
 		w.report("%s: runner: in %v is not out %v + dead-lettered %v + duplicates %v", p.name, in, out, dead, dup)
 	}
 	if in, ack, bad, not := sum["retrial_webhook_events_received_total"], sum["retrial_webhook_events_acknowledged_total"],
@@ -163,7 +167,8 @@ func (w *world) check() {
 		return
 	}
 	defer store.Close()
-	for _, f := range []func(context.Context, driver.Conn, *storage.Store) error{w.checkEvents, w.checkCarriers, w.checkVerdicts, w.checkRollups, w.checkLetters} {
+	for _, f := range []func(context.Context, driver.Conn, *storage.Store) error{w.checkEvents, w.checkCarriers, w.checkVerdicts,
+		w.checkRollups, w.checkLetters} {
 		if err := f(ctx, conn, store); err != nil {
 			w.report("check: %v", err)
 		}
@@ -172,7 +177,9 @@ func (w *world) check() {
 
 // checkEvents: every acknowledged event stands once, and nothing nobody sent.
 func (w *world) checkEvents(ctx context.Context, conn driver.Conn, _ *storage.Store) error {
-	rows, err := conn.Query(ctx, `SELECT cluster, hex(request_key), stage, toUnixTimestamp64Micro(request_received) + stage_delay AS at, sum(toInt64(sign)) AS n, toString(groupArray((epoch, kpart, koffset, sign, row_revision)))
+	rows, err := conn.Query(ctx,
+		`SELECT cluster, hex(request_key), stage, toUnixTimestamp64Micro(request_received) + stage_delay AS at,
+	sum(toInt64(sign)) AS n, toString(groupArray((epoch, kpart, koffset, sign, row_revision)))
 FROM `+w.db+`.events GROUP BY cluster, request_key, stage, at`)
 	if err != nil {
 		return err
@@ -194,7 +201,8 @@ FROM `+w.db+`.events GROUP BY cluster, request_key, stage, at`)
 		if err != nil || len(raw) != 16 {
 			return fmt.Errorf("request key %q: %w", key, err)
 		}
-		id := identity{cluster, event.EventKey(event.HashFromBytes([16]byte(raw)), &event.Event{Stage: event.Stage(stage), StageTimestamp: time.UnixMicro(at).UTC()})}
+		id := identity{cluster, event.EventKey(event.HashFromBytes([16]byte(raw)), &event.Event{Stage: event.Stage(stage),
+			StageTimestamp: time.UnixMicro(at).UTC()})}
 		stored[id] = true
 		if n != 1 {
 			w.report("an event stands %d times: %s %s %s", n, cluster, key, places)
@@ -235,7 +243,9 @@ FROM `+w.db+`.events GROUP BY cluster, request_key, stage, at`)
 // checkCarriers: every request with a stage that carries a decision has one verdict.
 func (w *world) checkCarriers(ctx context.Context, conn driver.Conn, _ *storage.Store) error {
 	var bad uint64
-	if err := conn.QueryRow(ctx, `SELECT count() FROM (SELECT sum(if(outcome != '', toInt64(sign), 0)) AS judged, sum(if(stage != 'RequestReceived', toInt64(sign), 0)) AS stages
+	if err := conn.QueryRow(ctx,
+		`SELECT count() FROM (SELECT sum(if(outcome != '', toInt64(sign), 0)) AS judged,
+	sum(if(stage != 'RequestReceived', toInt64(sign), 0)) AS stages
 FROM `+w.db+`.events GROUP BY cluster, request_key HAVING judged != if(stages > 0, 1, 0))`).Scan(&bad); err != nil {
 		return err
 	}
@@ -289,7 +299,8 @@ func (w *world) checkVerdicts(ctx context.Context, _ driver.Conn, store *storage
 		if err := store.Affected(ctx, verdict.AffectedFilter{Cluster: cluster, Partitions: all}, func(row verdict.Row) error {
 			want := w.judge.Replay(row.Event, of(cluster))
 			if got, want := verdictText(row.Verdict), verdictText(want); got != want {
-				w.report("%s %s of %s at %v: verdict %s, from scratch %s", row.Event.Verb, row.Event.RequestURI, row.Event.User.Username, row.Position, got, want)
+				w.report("%s %s of %s at %v: verdict %s, from scratch %s", row.Event.Verb, row.Event.RequestURI, row.Event.User.Username,
+					row.Position, got, want)
 			}
 			return nil
 		}); err != nil {
@@ -311,10 +322,13 @@ func verdictText(v *verdict.Verdict) string {
 // checkRollups: the rollups are what the views make of the standing rows alone, put into an
 // empty store.
 func (w *world) checkRollups(ctx context.Context, conn driver.Conn, _ *storage.Store) error {
-	if err := w.host.exec("INSERT INTO " + scratchy + ".events SELECT * FROM " + w.db + ".events FINAL WHERE sign = 1 SETTINGS insert_deduplicate = 0, max_partitions_per_insert_block = 0, optimize_on_insert = 0"); err != nil {
+	if err := w.host.exec("INSERT INTO " + scratchy + ".events SELECT * FROM " + w.db +
+		".events FINAL WHERE sign = 1 SETTINGS insert_deduplicate = 0, " +
+		"max_partitions_per_insert_block = 0, optimize_on_insert = 0"); err != nil {
 		return err
 	}
-	rows, err := conn.Query(ctx, "SELECT table, name FROM system.columns WHERE database = '"+w.db+"' AND default_kind NOT IN ('ALIAS', 'MATERIALIZED') ORDER BY table, position")
+	rows, err := conn.Query(ctx, "SELECT table, name FROM system.columns WHERE database = '"+w.db+"' "+
+		"AND default_kind NOT IN ('ALIAS', 'MATERIALIZED') ORDER BY table, position")
 	if err != nil {
 		return err
 	}
@@ -357,7 +371,8 @@ func (w *world) checkRollups(ctx context.Context, conn driver.Conn, _ *storage.S
 	}
 	for table, key := range map[string]string{"accesses": "access", "group_sets": "group_set"} {
 		var lacking uint64
-		if err := conn.QueryRow(ctx, fmt.Sprintf("SELECT count() FROM %s.%[2]s WHERE %[3]s NOT IN (SELECT %[3]s FROM %[4]s.%[2]s)", scratchy, table, key, w.db)).Scan(&lacking); err != nil {
+		if err := conn.QueryRow(ctx, fmt.Sprintf("SELECT count() FROM %s.%[2]s "+
+			"WHERE %[3]s NOT IN (SELECT %[3]s FROM %[4]s.%[2]s)", scratchy, table, key, w.db)).Scan(&lacking); err != nil {
 			return err
 		}
 		if lacking > 0 {

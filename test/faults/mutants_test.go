@@ -25,7 +25,8 @@ type mutant struct {
 
 var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 	{name: "acknowledges before the produce", file: "ingest/webhook/intake.go",
-		old: "	return in.h.producer.Produce(in.ctx, records...)\n", new: "	_ = in.h.producer.Produce(in.ctx, records...)\n	return nil\n",
+		old: "	return in.h.producer.Produce(in.ctx, records...)\n", new: "	_ = in.h.producer.Produce(in.ctx, " +
+			"records...)\n	return nil\n",
 		first: "^nowhere-to-go$"},
 	{name: "sends no deduplication token", file: "storage/insert.go",
 		old:   `settings := merge(clickhouse.Settings{"insert_deduplication_token": token}, insertSettings)`,
@@ -41,19 +42,22 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 		old: "l.commit(ctx, b.first, stream.Pending{First: b.first, Last: b.last})", new: "l.commit(ctx, b.last+1, stream.NoPending(nil))",
 		first: "^kill$/^one$/^insert$", short: true},
 	{name: "acknowledges what is spooled before its sync", file: "ingest/spool/commit.go",
-		old: "	if err := w.file.Sync(); err != nil {\n		return err\n	}\n	if fresh { // its name must last, too\n", new: "	if fresh { // its name must last, too\n",
+		old:   "	if err := w.file.Sync(); err != nil {\n		return err\n	}\n	if fresh { // its name must last, too\n",
+		new:   "	if fresh { // its name must last, too\n",
 		first: "^spooled$"},
 	{name: "looks for no duplicates", file: "replay/runner/settle.go",
 		old: "		known, err = l.r.store.Known(ctx, rows)\n", new: "		known, err = nil, nil\n",
 		first: "^kill$/^apart$/^produce$"}, // where no insert fails: it would never be certain
 	{name: "repairs no rollup", file: "storage/recover.go",
-		old: "	if err != nil || n == 0 {\n		return n, err\n	}\n	_, days", new: "	if err != nil || n+1 > 0 {\n		return 0, err\n	}\n	_, days",
+		old:   "	if err != nil || n == 0 {\n		return n, err\n	}\n	_, days",
+		new:   "	if err != nil || n+1 > 0 {\n		return 0, err\n	}\n	_, days",
 		first: "^insert$/^partial$"},
 	{name: "has the broker answer before its sync", file: "ingest/embedded/guard.go",
 		old: "	if err := g.responded(q[0], q[1], frame); err != nil {\n", new: "	if err := error(nil); err != nil || q[0] < 0 {\n",
 		first: "^power$"},
 	{name: "keeps the epoch of a log that was lost", file: "ingest/stream/consumer.go",
-		old: "a.Epoch, a.Committed, a.Metadata = max(m.epoch+1, fresh), start, NoPending(nil)", new: "a.Epoch, a.Committed, a.Metadata = m.epoch, start, NoPending(nil)",
+		old:   "a.Epoch, a.Committed, a.Metadata = max(m.epoch+1, fresh), start, NoPending(nil)",
+		new:   "a.Epoch, a.Committed, a.Metadata = m.epoch, start, NoPending(nil)",
 		first: "^blocks-made-anew$/^apart$"},
 	{name: "takes a log that has grown again for the one it read", file: "ingest/stream/fingerprint.go",
 		old: "	return got == 0 || got == want, err\n", new: "	return got == 0 || got == want || err == nil, err\n",
@@ -161,7 +165,8 @@ func (m mutant) build(t *testing.T, root string) string {
 	return binary
 }
 
-var caughtBy = regexp.MustCompile(`(?m)--- FAIL: (TestSteered/\S+)|schedule of (seed \d+) fails:\n\s*(.*)`) //nolint:gochecknoglobals // compiled constant
+//nolint:gochecknoglobals // compiled constant
+var caughtBy = regexp.MustCompile(`(?m)--- FAIL: (TestSteered/\S+)|schedule of (seed \d+) fails:\n\s*(.*)`)
 
 // hunt runs tests of the mutant and returns what noticed it; empty: nothing did.
 func (m mutant) hunt(t *testing.T, binary string, args ...string) string {
@@ -169,7 +174,8 @@ func (m mutant) hunt(t *testing.T, binary string, args ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, append(args, "-test.failfast", "-test.timeout", "20m")...)
-	cmd.Env = append(os.Environ(), "RETRIAL_FAULTS_LONG=1", "RETRIAL_FAULTS_NOSHRINK=1", "RETRIAL_FAULTS_SEED=1", fmt.Sprint("RETRIAL_FAULTS_N=", mutantSeeds))
+	cmd.Env = append(os.Environ(), "RETRIAL_FAULTS_LONG=1", "RETRIAL_FAULTS_NOSHRINK=1", "RETRIAL_FAULTS_SEED=1",
+		fmt.Sprint("RETRIAL_FAULTS_N=", mutantSeeds))
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return ""

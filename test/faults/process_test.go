@@ -238,7 +238,8 @@ func (p *process) open() (*parts, error) {
 	var err error
 	if u.client, err = stream.NewClient(stream.Config{
 		Brokers: []string{"embedded:9092"}, Dial: p.dial, Partitions: eventPartitions, Replication: 1, FetchWait: 500 * time.Millisecond,
-		MaxRecordBytes: maxEvent + 2<<10, HeartbeatInterval: 3 * time.Second, SessionTimeout: sessionTimeout, RebalanceTimeout: 20 * time.Second,
+		MaxRecordBytes: maxEvent + 2<<10, HeartbeatInterval: 3 * time.Second, SessionTimeout: sessionTimeout, RebalanceTimeout: 20 *
+			time.Second,
 		InFlightBytes: 32 << 20, ProduceTimeout: 10 * time.Second, Log: log, Registerer: p.reg,
 	}); err != nil {
 		return u, err
@@ -252,7 +253,8 @@ func (p *process) open() (*parts, error) {
 	}
 	redactor := redact.New([]byte("a key of the harness, 32 bytes.."))
 	if p.replays {
-		if u.store, err = storage.Open(p.ctx, storage.Config{Transport: line{p}, Database: p.w.db, Log: log, Registerer: p.reg}); err != nil {
+		if u.store, err = storage.Open(p.ctx, storage.Config{Transport: line{p}, Database: p.w.db, Log: log, Registerer: p.reg}); err !=
+			nil {
 			return u, err
 		}
 		u.close = append(u.close, u.store.Close)
@@ -308,7 +310,8 @@ func (p *process) listen(u *parts, redactor *redact.Redactor, log *zap.Logger) (
 	if p.w.plan.One {
 		direct = 10 * time.Second
 	}
-	if u.spool, err = spool.Open(spool.Config{FS: mount{p.w.disk, p}, MaxBytes: spoolBytes, MinFree: -1, SegmentBytes: 64 << 10, Direct: direct,
+	if u.spool, err = spool.Open(spool.Config{FS: mount{p.w.disk, p}, MaxBytes: spoolBytes, MinFree: -1, SegmentBytes: 64 << 10,
+		Direct:         direct,
 		MaxRecordBytes: maxEvent + 2<<10, Log: log, Registerer: p.reg}, u.client.Producer()); err != nil {
 		return err
 	}

@@ -79,7 +79,8 @@ func TestReal(t *testing.T) {
 
 func playReal(t *testing.T, binary string, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x4ea1))
-	kinds := []string{lifeKilled, lifePower, lifePower, lifeAnyTime, lifePower, lifeKilled, lifeStopped, lifePower, lifeTerm, lifePower, lifeKilled, lifeFull}
+	kinds := []string{lifeKilled, lifePower, lifePower, lifeAnyTime, lifePower, lifeKilled, lifeStopped, lifePower, lifeTerm, lifePower,
+		lifeKilled, lifeFull}
 	plan := []string{kinds[seed%uint64(len(kinds))], pick(rng, lifePower, lifeKilled, lifeAnyTime)}
 	dir, err := os.MkdirTemp(scratch(), "retrial-faults-real-")
 	if err != nil {
@@ -87,7 +88,8 @@ func playReal(t *testing.T, binary string, seed uint64) {
 	}
 	defer os.RemoveAll(dir)
 	r := &realRun{t: t, dir: dir, binary: binary, rng: rng, w: &world{began: time.Now(), db: "retrial", judge: replay.New(replay.Config{}),
-		sent: map[identity]bool{}, acked: map[identity]time.Time{}, policy: map[identity]bool{}, letters: map[string]bool{}, fired: map[string]int{}}}
+		sent: map[identity]bool{}, acked: map[identity]time.Time{}, policy: map[identity]bool{}, letters: map[string]bool{},
+		fired: map[string]int{}}}
 	if plan[0] == lifeFull {
 		if err := os.MkdirAll(r.data(), 0o700); err != nil {
 			t.Fatal(err)
@@ -102,7 +104,8 @@ func playReal(t *testing.T, binary string, seed uint64) {
 	}
 	r.last()
 	if len(r.w.wrong) > 0 {
-		t.Errorf("real schedule of seed %d (%s) fails:\n  %s\nrepeat: RETRIAL_FAULTS_REAL=1 RETRIAL_FAULTS_REAL_SEED=%d RETRIAL_FAULTS_REAL_N=1 go test ./test/faults -run TestReal\nthe process's last words:\n%s",
+		t.Errorf("real schedule of seed %d (%s) fails:\n  %s\nrepeat: RETRIAL_FAULTS_REAL=1 RETRIAL_FAULTS_REAL_SEED=%d "+
+			"RETRIAL_FAULTS_REAL_N=1 go test ./test/faults -run TestReal\nthe process's last words:\n%s",
 			seed, strings.Join(plan, "; "), strings.Join(r.w.wrong, "\n  "), seed, tailOf(r.said.String()))
 		return
 	}
@@ -129,7 +132,8 @@ var upLine = regexp.MustCompile(`Retrial is up\.\s+Page: (\S+)`) //nolint:gochec
 // start starts the executable and waits until it is up or gone.
 func (r *realRun) start(endAt int) (*running, bool) {
 	r.t.Helper()
-	cmd := exec.Command(r.binary, "serve", "--data-dir", r.data(), "--key-file", filepath.Join(r.dir, "key"), "--webhook-listen", "127.0.0.1:0",
+	cmd := exec.Command(r.binary, "serve", "--data-dir", r.data(), "--key-file", filepath.Join(r.dir, "key"), "--webhook-listen",
+		"127.0.0.1:0",
 		"--ui-listen", "127.0.0.1:0", "--log-format", "json", "--replay-hold", "0s", "--replay-batch-rows", "300")
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+r.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -162,7 +166,8 @@ func (r *realRun) start(endAt int) (*running, bool) {
 	if err := attach(); err != nil {
 		_ = cmd.Process.Kill()
 		<-x.exited
-		r.t.Skipf("NOT RUN: system calls cannot be watched: %v %s; run on Linux 5.5 or later without a filter that forbids it: make faults", err, r.said.String())
+		r.t.Skipf("NOT RUN: system calls cannot be watched: %v %s; run on Linux 5.5 or later without a filter that forbids it: make faults",
+			err, r.said.String())
 	}
 	select {
 	case <-up:
@@ -255,10 +260,11 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 func (r *realRun) client() *http.Client {
-	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", filepath.Join(r.data(), "retrial.sock"))
-	}}}
+	return &http.Client{Timeout: time.Minute,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", filepath.Join(r.data(), "retrial.sock"))
+		}}}
 }
 
 // posts sends batches, among them some of what was sent before, until told to stop.
@@ -404,7 +410,8 @@ func (r *realRun) books(x *running) {
 			sum[name] += v
 		}
 	}
-	if in, out := sum["retrial_runner_in_total"], sum["retrial_runner_out_total"]+sum["retrial_runner_deadletters_total"]+sum["retrial_runner_duplicates_total"]; in != out || in == 0 {
+	if in, out := sum["retrial_runner_in_total"], sum["retrial_runner_out_total"]+sum["retrial_runner_deadletters_total"]+
+		sum["retrial_runner_duplicates_total"]; in != out || in == 0 {
 		r.w.report("runner: in %v, out + dead-lettered + duplicates %v", in, out)
 	}
 }

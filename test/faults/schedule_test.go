@@ -97,16 +97,19 @@ func (s *schedule) step(rng *rand.Rand) step {
 	case n < 67:
 		f := step{Kind: stepFault, Skip: rng.IntN(4), N: rng.IntN(16),
 			On: pick(rng, onInsert, onInsert, onInsert, onPolicy, onLetters, onRepair, onLookUp, onQuery)}
-		f.What = pick(rng, doRefuse, doCut, doLose, doLose, doCutAnswer, doSlow, doMemory, doDisk, doReadOnly, doPartial, doDie, doDieMid, doDieAfter, doStop)
+		f.What = pick(rng, doRefuse, doCut, doLose, doLose, doCutAnswer, doSlow, doMemory, doDisk, doReadOnly, doPartial, doDie, doDieMid,
+			doDieAfter, doStop)
 		f.For = seconds(30)
 		return f
 	case n < 78:
-		f := step{Kind: stepFault, Skip: rng.IntN(4), On: pick(rng, onProduce, onProduce, onCommit, onCommit, onCommit, onFetch, onOffsets, onGroup)}
+		f := step{Kind: stepFault, Skip: rng.IntN(4), On: pick(rng, onProduce, onProduce, onCommit, onCommit, onCommit, onFetch, onOffsets,
+			onGroup)}
 		f.What = pick(rng, doRefuse, doCut, doLose, doLose, doCutAnswer, doSlow, doMute, doDie, doDieMid, doDieAfter, doStop)
 		f.For = seconds(30)
 		return f
 	case n < 83:
-		return step{Kind: stepStore, On: pick(rng, "", onInsert, onQuery), What: pick(rng, doRefuse, doMemory, doDisk, doReadOnly, doSlow), For: seconds(40)}
+		return step{Kind: stepStore, On: pick(rng, "", onInsert, onQuery), What: pick(rng, doRefuse, doMemory, doDisk, doReadOnly, doSlow),
+			For: seconds(40)}
 	case n < 87:
 		return step{Kind: stepBroker, What: pick(rng, endClosed, endKilled, endPower, endPower), For: seconds(10)}
 	case n < 90:

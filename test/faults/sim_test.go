@@ -55,7 +55,8 @@ func TestSimulated(t *testing.T) {
 		t0 := time.Now()
 		r := play(t, s)
 		if testing.Verbose() && os.Getenv("RETRIAL_FAULTS_VERBOSE") != "" {
-			fmt.Printf("seed %d: %d steps, %d events, %v, %v\n", seed, len(s.Steps), r.events, time.Since(t0).Round(time.Millisecond), r.fired)
+			fmt.Printf("seed %d: %d steps, %d events, %v, %v\n", seed, len(s.Steps), r.events, time.Since(t0).Round(time.Millisecond),
+				r.fired)
 		}
 		if len(r.wrong) > 0 {
 			t.Error(explain(t, s, r, fmt.Sprintf("make faults SEED=%d N=1", seed)))

@@ -19,7 +19,8 @@ func steered() (out []named) {
 	steps := []struct {
 		on    string
 		short bool
-	}{{onInsert, true}, {onCommit, true}, {onLookUp, false}, {onPolicy, true}, {onLetters, false}, {onRepair, true}, {onQuery, false}, {onProduce, true}, {onFetch, false}, {onOffsets, false}}
+	}{{onInsert, true}, {onCommit, true}, {onLookUp, false}, {onPolicy, true}, {onLetters, false}, {onRepair, true}, {onQuery, false},
+		{onProduce, true}, {onFetch, false}, {onOffsets, false}}
 	for _, one := range []bool{true, false} {
 		where := "apart"
 		if one {
@@ -38,9 +39,11 @@ func steered() (out []named) {
 				}}
 				if at.on == onRepair { // there is something to repair
 					s.Steps[2].Seed = 30
-					s.Steps = append(s.Steps[:2:2], append([]step{{Kind: stepFault, On: onInsert, What: doPartial, Seed: 31}}, s.Steps[2:]...)...)
+					s.Steps = append(s.Steps[:2:2], append([]step{{Kind: stepFault, On: onInsert, What: doPartial, Seed: 31}},
+						s.Steps[2:]...)...)
 				}
-				out = append(out, named{fmt.Sprintf("kill/%s/%s/%s", where, at.on, what), s, at.short && (what == doDieMid || what == doDieAfter && !one)})
+				out = append(out, named{fmt.Sprintf("kill/%s/%s/%s", where, at.on, what), s,
+					at.short && (what == doDieMid || what == doDieAfter && !one)})
 			}
 		}
 	}
@@ -56,9 +59,11 @@ func steered() (out []named) {
 	// A runner is stopped with its block on the way; another one takes the partition over and
 	// stores the block; the first goes on and sends it as well.
 	add("stopped-owner-comes-back", true, false, append([]step{{Kind: stepJoin, Then: 30 * time.Second},
-		{Kind: stepFault, On: onInsert, What: doStop, For: 50 * time.Second, Seed: 1}}, append(wide(2), step{Kind: stepPost, N: 1, Seed: 9, Then: 2 * time.Minute})...)...)
+		{Kind: stepFault, On: onInsert, What: doStop, For: 50 * time.Second, Seed: 1}}, append(wide(2), step{Kind: stepPost, N: 1, Seed: 9,
+		Then: 2 * time.Minute})...)...)
 	add("stopped-owner-commits", false, false, append([]step{{Kind: stepJoin, Then: 30 * time.Second},
-		{Kind: stepFault, On: onCommit, What: doStop, For: 50 * time.Second, Seed: 1}}, append(wide(2), step{Kind: stepPost, N: 1, Seed: 9, Then: 2 * time.Minute})...)...)
+		{Kind: stepFault, On: onCommit, What: doStop, For: 50 * time.Second, Seed: 1}}, append(wide(2), step{Kind: stepPost, N: 1, Seed: 9,
+		Then: 2 * time.Minute})...)...)
 	// Policy comes after the requests it decides, and the process dies when it begins to
 	// correct them.
 	for _, one := range []bool{true, false} {
@@ -74,28 +79,39 @@ func steered() (out []named) {
 	for _, one := range []bool{true, false} {
 		add(fmt.Sprint("power/", map[bool]string{true: "one", false: "apart"}[one]), one, one, append(wide(3),
 			step{Kind: stepBroker, What: endPower, Seed: 1, Then: 20 * time.Second}, step{Kind: stepPost, N: 9, Seed: 2},
-			step{Kind: stepBroker, What: endPower, Seed: 3, Then: 20 * time.Second}, step{Kind: stepRepeat, N: 3, Seed: 4, Then: 5 * time.Second})...)
+			step{Kind: stepBroker, What: endPower, Seed: 3, Then: 20 * time.Second}, step{Kind: stepRepeat, N: 3, Seed: 4,
+				Then: 5 * time.Second})...)
 	}
 	// The broker is away, and then the receiver's lights go out, or the receiver is killed.
 	for _, end := range []string{endPower, endKilled} {
-		add("spooled/"+end, end == endPower, false, append([]step{{Kind: stepPost, N: 5, Seed: 1, Then: 2 * time.Second}, {Kind: stepGone, What: doRefuse, For: 50 * time.Second, Seed: 2, Then: time.Second}}, append(wide(4),
-			step{Kind: stepPost, N: 9, Seed: 5, Then: 3 * time.Second}, step{Kind: stepKill, On: "ingest", What: end, N: 1, Seed: 3, Then: 5 * time.Second}, step{Kind: stepPost, N: 9, Seed: 6, Then: 70 * time.Second})...)...)
+		add("spooled/"+end, end == endPower, false, append([]step{{Kind: stepPost, N: 5, Seed: 1, Then: 2 * time.Second},
+			{Kind: stepGone, What: doRefuse, For: 50 * time.Second, Seed: 2, Then: time.Second}}, append(wide(4),
+			step{Kind: stepPost, N: 9, Seed: 5, Then: 3 * time.Second}, step{Kind: stepKill, On: "ingest", What: end, N: 1, Seed: 3,
+				Then: 5 * time.Second}, step{Kind: stepPost, N: 9, Seed: 6, Then: 70 * time.Second})...)...)
 	}
 	// Neither the broker nor the spool's disk takes anything: nothing may be acknowledged.
 	for _, how := range []string{diskFull, diskBad} {
-		add("nowhere-to-go/"+how, how == diskFull, false, append([]step{{Kind: stepPost, N: 5, Seed: 1, Then: 2 * time.Second}, {Kind: stepGone, What: doRefuse, For: 80 * time.Second, Seed: 2},
-			{Kind: stepDisk, What: how, For: 80 * time.Second, Seed: 3}}, append(wide(3), step{Kind: stepPost, N: 9, Seed: 5, Then: 90 * time.Second}, step{Kind: stepRepeat, N: 2, Seed: 6, Then: 5 * time.Second})...)...)
+		add("nowhere-to-go/"+how, how == diskFull, false, append([]step{{Kind: stepPost, N: 5, Seed: 1, Then: 2 * time.Second},
+			{Kind: stepGone, What: doRefuse, For: 80 * time.Second, Seed: 2},
+			{Kind: stepDisk, What: how, For: 80 * time.Second, Seed: 3}}, append(wide(3), step{Kind: stepPost, N: 9, Seed: 5,
+			Then: 90 * time.Second}, step{Kind: stepRepeat, N: 2, Seed: 6, Then: 5 * time.Second})...)...)
 	}
 	add("broker-gone-for-a-quarter-of-an-hour", true, false, append(wide(1),
-		step{Kind: stepGone, What: doRefuse, For: 15 * time.Minute, Seed: 1, Then: time.Second}, step{Kind: stepRepeat, N: 2, Seed: 2, Then: time.Minute})...)
+		step{Kind: stepGone, What: doRefuse, For: 15 * time.Minute, Seed: 1, Then: time.Second}, step{Kind: stepRepeat, N: 2, Seed: 2,
+			Then: time.Minute})...)
 	add("broker-half-open-for-a-quarter-of-an-hour", false, false, append(wide(1),
-		step{Kind: stepGone, What: doMute, For: 15 * time.Minute, Seed: 1, Then: time.Second}, step{Kind: stepRepeat, N: 2, Seed: 2, Then: time.Minute})...)
+		step{Kind: stepGone, What: doMute, For: 15 * time.Minute, Seed: 1, Then: time.Second}, step{Kind: stepRepeat, N: 2, Seed: 2,
+			Then: time.Minute})...)
 	for _, one := range []bool{true, false} {
 		where := map[bool]string{true: "one", false: "apart"}[one]
-		add("log-truncated/"+where, false, one, append(wide(3), step{Kind: stepTruncate, N: 30, Seed: 1}, step{Kind: stepPost, N: 30, Seed: 2, Then: time.Second}, step{Kind: stepRepeat, N: 2, Seed: 3, Then: time.Second})...)
-		add("topic-made-anew/"+where, one, one, append(wide(3), step{Kind: stepRecreate, Seed: 1}, step{Kind: stepPost, N: 30, Seed: 2, Then: time.Second}, step{Kind: stepRepeat, N: 2, Seed: 3, Then: time.Second})...)
-		add("store-out-for-minutes/"+where, false, one, append([]step{{Kind: stepStore, What: doRefuse, For: 3 * time.Minute, Seed: 1}}, append(wide(4), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 4 * time.Minute})...)...)
-		add("disk-of-the-store-full/"+where, false, one, append([]step{{Kind: stepStore, What: doDisk, For: 3 * time.Minute, Seed: 1}}, append(wide(4), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 4 * time.Minute})...)...)
+		add("log-truncated/"+where, false, one, append(wide(3), step{Kind: stepTruncate, N: 30, Seed: 1}, step{Kind: stepPost, N: 30,
+			Seed: 2, Then: time.Second}, step{Kind: stepRepeat, N: 2, Seed: 3, Then: time.Second})...)
+		add("topic-made-anew/"+where, one, one, append(wide(3), step{Kind: stepRecreate, Seed: 1}, step{Kind: stepPost, N: 30, Seed: 2,
+			Then: time.Second}, step{Kind: stepRepeat, N: 2, Seed: 3, Then: time.Second})...)
+		add("store-out-for-minutes/"+where, false, one, append([]step{{Kind: stepStore, What: doRefuse, For: 3 * time.Minute, Seed: 1}},
+			append(wide(4), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 4 * time.Minute})...)...)
+		add("disk-of-the-store-full/"+where, false, one, append([]step{{Kind: stepStore, What: doDisk, For: 3 * time.Minute, Seed: 1}},
+			append(wide(4), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 4 * time.Minute})...)...)
 	}
 	// A topic made anew gets records at the offsets of others, block by block: long enough for
 	// the store to trust its memory of blocks again, and to take new ones for repetitions.
@@ -112,9 +128,12 @@ func steered() (out []named) {
 	for range 6 {
 		regrown = append(regrown, step{Kind: stepFault, On: onGroup, What: doSlow, For: 5 * time.Second, Seed: 2})
 	}
-	add("log-regrown/apart", true, false, append(regrown, step{Kind: stepPost, N: 60, Seed: 3, Then: 3 * time.Second}, step{Kind: stepPost, N: 9, Seed: 4, Then: 5 * time.Second})...)
+	add("log-regrown/apart", true, false, append(regrown, step{Kind: stepPost, N: 60, Seed: 3, Then: 3 * time.Second},
+		step{Kind: stepPost, N: 9, Seed: 4, Then: 5 * time.Second})...)
 	for _, what := range []string{doRefuse, doCut, doLose, doCutAnswer, doSlow, doMute, doMemory, doDisk, doReadOnly, doPartial} {
-		add("insert/"+what, what == doLose || what == doPartial, true, append([]step{{Kind: stepFault, On: onInsert, What: what, For: 20 * time.Second, Seed: 1}}, append(wide(2), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 30 * time.Second})...)...)
+		add("insert/"+what, what == doLose || what == doPartial, true,
+			append([]step{{Kind: stepFault, On: onInsert, What: what, For: 20 * time.Second, Seed: 1}},
+				append(wide(2), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 30 * time.Second})...)...)
 	}
 	return out
 }

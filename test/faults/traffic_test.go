@@ -31,7 +31,8 @@ type item struct {
 }
 
 func itemOf(cluster string, e *event.Event) item {
-	return item{raw: event.AppendJSON(nil, e), id: identity{cluster, event.EventKey(event.RequestKey(cluster, e), e)}, policy: event.KeepsPolicy(e)}
+	return item{raw: event.AppendJSON(nil, e), id: identity{cluster, event.EventKey(event.RequestKey(cluster, e), e)},
+		policy: event.KeepsPolicy(e)}
 }
 
 // list is the body of a post.
@@ -56,7 +57,8 @@ func requests(rng *rand.Rand, cluster, name string, n int, skew time.Duration) (
 		user, ns, allow := rng.IntN(4), rng.IntN(3), rng.IntN(2) == 0
 		for k, stage := range stages {
 			id := fmt.Sprint(name, "-", i)
-			out = append(out, itemOf(cluster, workload.GetPod(id, "p-"+id, user, ns, stage, at, time.Duration(k+1)*time.Millisecond, allow)))
+			out = append(out, itemOf(cluster, workload.GetPod(id, "p-"+id, user, ns, stage, at, time.Duration(k+1)*time.Millisecond,
+				allow)))
 		}
 	}
 	return out

@@ -343,7 +343,8 @@ func play(t *testing.T, s schedule) (out result) {
 	if err := h.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	views, err := h.names("SELECT name FROM system.tables WHERE database = '" + database + "' AND engine = 'MaterializedView' ORDER BY name FORMAT TSV")
+	views, err := h.names("SELECT name FROM system.tables WHERE database = '" + database +
+		"' AND engine = 'MaterializedView' ORDER BY name FORMAT TSV")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +357,8 @@ func play(t *testing.T, s schedule) (out result) {
 		told := &tail{}
 		w := &world{plan: s, host: h, db: database, views: views, dir: dir, disk: newDisk(), durable: map[inode]int64{},
 			judge: replay.New(replay.Config{}), told: told, log: zap.New(told.core(zapcore.WarnLevel)),
-			sent: map[identity]bool{}, acked: map[identity]time.Time{}, policy: map[identity]bool{}, letters: map[string]bool{}, fired: map[string]int{}}
+			sent: map[identity]bool{}, acked: map[identity]time.Time{}, policy: map[identity]bool{}, letters: map[string]bool{},
+			fired: map[string]int{}}
 		// Epochs are times: schedules must not share them, or their tokens would be the same.
 		time.Sleep(time.Duration(h.played) * time.Hour)
 		h.played++
@@ -495,7 +497,8 @@ type tail struct {
 }
 
 func (l *tail) core(level zapcore.Level) zapcore.Core {
-	enc := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m", TimeKey: "t", NameKey: "n", EncodeTime: zapcore.TimeEncoderOfLayout("02 15:04:05.000"), LineEnding: "\n"})
+	enc := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m", TimeKey: "t", NameKey: "n",
+		EncodeTime: zapcore.TimeEncoderOfLayout("02 15:04:05.000"), LineEnding: "\n"})
 	return zapcore.NewCore(enc, zapcore.AddSync(l), level)
 }
 

@@ -49,7 +49,8 @@ func (a Access) Flags() []string {
 		flags = append(flags, "--kafka-tls", "--kafka-ca-file", a.CAFile)
 	}
 	if a.Mechanism != "" {
-		flags = append(flags, "--kafka-sasl-mechanism", a.Mechanism, "--kafka-sasl-user", a.User, "--kafka-sasl-password-file", a.PasswordFile)
+		flags = append(flags, "--kafka-sasl-mechanism", a.Mechanism, "--kafka-sasl-user", a.User, "--kafka-sasl-password-file",
+			a.PasswordFile)
 	}
 	return flags
 }
@@ -120,8 +121,9 @@ func (c *Cluster) Grant(ctx context.Context, rights ...Right) error {
 	defer client.Transport.(*kafka.Transport).CloseIdleConnections()
 	req := &kafka.CreateACLsRequest{}
 	for _, r := range rights {
-		req.ACLs = append(req.ACLs, kafka.ACLEntry{ResourceType: r.Resource, ResourceName: r.Prefix, ResourcePatternType: kafka.PatternTypePrefixed,
-			Principal: "User:" + User, Host: "*", Operation: r.Operation, PermissionType: kafka.ACLPermissionTypeAllow})
+		req.ACLs = append(req.ACLs, kafka.ACLEntry{ResourceType: r.Resource, ResourceName: r.Prefix,
+			ResourcePatternType: kafka.PatternTypePrefixed,
+			Principal:           "User:" + User, Host: "*", Operation: r.Operation, PermissionType: kafka.ACLPermissionTypeAllow})
 	}
 	res, err := client.CreateACLs(ctx, req)
 	if err == nil {

@@ -20,14 +20,16 @@ func TestDataOutliveTheProcess(t *testing.T) {
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: addr, Transport: transport}
-	res, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: "t", NumPartitions: 1, ReplicationFactor: 1}}})
+	res, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: "t", NumPartitions: 1,
+		ReplicationFactor: 1}}})
 	if err == nil {
 		err = res.Errors["t"]
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &kafka.Writer{Addr: addr, Topic: "t", RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, MaxAttempts: 1000, Transport: transport}
+	w := &kafka.Writer{Addr: addr, Topic: "t", RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond, MaxAttempts: 1000,
+		Transport: transport}
 	defer w.Close()
 	n := c.Nodes[0]
 	for i, end := range []func(){n.Kill, func() { n.Restart(t) }} {
@@ -51,7 +53,8 @@ func TestDataOutliveTheProcess(t *testing.T) {
 
 func TestWithoutJars(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	if _, err := New(Config{Dir: t.TempDir()}); !errors.Is(err, errLacking) || !strings.Contains(err.Error(), "scripts/fetch-kafka.sh "+DefaultVersion) {
+	if _, err := New(Config{Dir: t.TempDir()}); !errors.Is(err, errLacking) || !strings.Contains(err.Error(), "scripts/fetch-kafka.sh "+
+		DefaultVersion) {
 		t.Errorf("error %v", err)
 	}
 }

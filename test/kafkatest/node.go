@@ -76,7 +76,8 @@ func (n *Node) launch() (*process, error) {
 	if n.heapMB <= 256 {
 		args = append(args, "-XX:TieredStopAtLevel=1") // short runs never pay for the second compiler
 	}
-	p := &process{cmd: exec.Command(n.c.install.java, append(args, "-cp", n.c.install.classPath, "kafka.Kafka", n.file("server.properties"))...),
+	p := &process{cmd: exec.Command(n.c.install.java, append(args, "-cp", n.c.install.classPath, "kafka.Kafka",
+		n.file("server.properties"))...),
 		started: make(chan struct{}), ended: make(chan struct{})}
 	p.cmd.Dir = n.dir
 	out, in, err := os.Pipe()

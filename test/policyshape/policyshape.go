@@ -39,7 +39,8 @@ type measures struct {
 func Generate(seed uint64, most int) *Policy {
 	p := &Policy{rng: rand.New(rand.NewPCG(seed, 0x5348415045))}
 	m := measures{
-		roles: p.upTo(4000), rules: p.upTo(2000), groups: p.upTo(300), resources: p.upTo(3000), verbs: p.upTo(60), names: p.upTo(3000), paths: p.upTo(300),
+		roles: p.upTo(4000), rules: p.upTo(2000), groups: p.upTo(300), resources: p.upTo(3000), verbs: p.upTo(60), names: p.upTo(3000),
+		paths:    p.upTo(300),
 		bindings: p.upTo(20_000), subjects: p.upTo(2000), users: p.upTo(2000), namespaces: p.upTo(200),
 		nameLength: p.upTo(10_000), alphabet: p.upTo(100_000),
 		wildcards: p.share(), named: p.share(), namespaced: p.share(), aggregated: p.share(), copied: p.share(),
@@ -153,7 +154,8 @@ func (p *Policy) role(m *measures, i, size int) {
 	}
 	r := &rbacv1.ClusterRole{TypeMeta: typeMeta("ClusterRole"), ObjectMeta: meta("", name), Rules: rules}
 	if p.happens(m.aggregated) {
-		r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
+		r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+			{MatchLabels: map[string]string{"a": "b"}}}}
 	}
 	p.add(r)
 }
@@ -226,10 +228,12 @@ func (p *Policy) binding(m *measures, i, size int) {
 		if p.rng.IntN(2) == 0 {
 			ref.Kind = "Role"
 		}
-		p.add(&rbacv1.RoleBinding{TypeMeta: typeMeta("RoleBinding"), ObjectMeta: meta(fmt.Sprint("ns-", role%m.namespaces), name), Subjects: subjects, RoleRef: ref})
+		p.add(&rbacv1.RoleBinding{TypeMeta: typeMeta("RoleBinding"), ObjectMeta: meta(fmt.Sprint("ns-", role%m.namespaces), name),
+			Subjects: subjects, RoleRef: ref})
 		return
 	}
-	p.add(&rbacv1.ClusterRoleBinding{TypeMeta: typeMeta("ClusterRoleBinding"), ObjectMeta: meta("", name), Subjects: subjects, RoleRef: ref})
+	p.add(&rbacv1.ClusterRoleBinding{TypeMeta: typeMeta("ClusterRoleBinding"), ObjectMeta: meta("", name), Subjects: subjects,
+		RoleRef: ref})
 }
 
 // Pick returns one of the values, or another one now and then.

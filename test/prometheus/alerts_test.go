@@ -113,8 +113,10 @@ func firing(t *testing.T, values ...string) map[string]int {
 }
 
 func TestQuiet(t *testing.T) {
-	for name, n := range firing(t, "QUIETBODY", "0+60x120", "QUIETCLUSTER", "0+60x120", "ZERO", "0x120", "INDET", "0+1x120", "LAG", "500x120",
-		"GAUGE", "0x120", "CERT", "40000000x120", "LOG", "10x120", "DISK", "100000000000x120", "SYNC", "1x120", "MANY", "0+1x120", "DLAG", "300x120", "ACK", "0+10x120", "HALVES", "3x120", "SILENT", "0x120", "READ", "0+60x120") {
+	for name, n := range firing(t, "QUIETBODY", "0+60x120", "QUIETCLUSTER", "0+60x120", "ZERO", "0x120", "INDET", "0+1x120", "LAG",
+		"500x120",
+		"GAUGE", "0x120", "CERT", "40000000x120", "LOG", "10x120", "DISK", "100000000000x120", "SYNC", "1x120", "MANY", "0+1x120", "DLAG",
+		"300x120", "ACK", "0+10x120", "HALVES", "3x120", "SILENT", "0x120", "READ", "0+60x120") {
 		if n != 0 {
 			t.Errorf("%s fires", name)
 		}
@@ -122,8 +124,10 @@ func TestQuiet(t *testing.T) {
 }
 
 func TestFiring(t *testing.T) {
-	broken := []string{"QUIETBODY", "60x120", "ZERO", "0+1x120", "INDET", "0+50x120", "LAG", "500000x120", "GAUGE", "1x120", "CERT", "100000x120",
-		"LOG", "90x120", "DISK", "1000x120", "SYNC", "0x120", "MANY", "0+100x120", "DLAG", "301x120", "ACK", "0x120", "HALVES", "30x120", "SILENT", "2000x120", "READ", "60x120"}
+	broken := []string{"QUIETBODY", "60x120", "ZERO", "0+1x120", "INDET", "0+50x120", "LAG", "500000x120", "GAUGE", "1x120", "CERT",
+		"100000x120",
+		"LOG", "90x120", "DISK", "1000x120", "SYNC", "0x120", "MANY", "0+100x120", "DLAG", "301x120", "ACK", "0x120", "HALVES", "30x120",
+		"SILENT", "2000x120", "READ", "60x120"}
 	// What cannot be at once with the others has a test of its own.
 	apart := map[string]bool{"RetrialAbsent": true, "RetrialStandsStill": true, "RetrialClusterNeverCame": true}
 	for name, n := range firing(t, append(broken, "QUIETCLUSTER", "60x120")...) {
@@ -136,7 +140,8 @@ func TestFiring(t *testing.T) {
 	if got["RetrialClusterNeverCame"] != 1 || got["RetrialStandsStill"] != 1 || got["RetrialClusterSilent"] != 0 {
 		t.Error(got)
 	}
-	if got := firing(t, append(broken, "QUIETCLUSTER", "60x120", "retrial_runner_in_total", "another_total")...); got["RetrialAbsent"] != 1 {
+	if got := firing(t, append(broken, "QUIETCLUSTER", "60x120", "retrial_runner_in_total", "another_total")...); got["RetrialAbsent"] !=
+		1 {
 		t.Error(got)
 	}
 }

@@ -105,7 +105,7 @@ func Judge(ctx context.Context, dir string) (*Result, error) {
 		return nil, err
 	}
 	if sum.Malformed > 0 {
-		c.Problems = append(c.Problems, fmt.Sprintf("%d lines are no events", sum.Malformed))
+		c.Problems = append(c.Problems, fmt.Sprintf("%d lines are not events", sum.Malformed))
 	}
 	for _, what := range slices.Sorted(maps.Keys(c.expected)) {
 		if !c.found[what] {
@@ -115,12 +115,12 @@ func Judge(ctx context.Context, dir string) (*Result, error) {
 	return &c.Result, nil
 }
 
-// Verdicts hands what becomes of each request of a recording to a sink, in the order of the
-// logs. Lines that are no events are an error.
+// Verdicts passes each request of a recording with its verdict to a sink, in the order of the
+// logs. A line that is not an event is an error.
 func Verdicts(ctx context.Context, dir string, sink func(*event.Event, *verdict.Verdict) error) error {
 	sum, err := run(ctx, dir, func(line []byte) []byte { return line }, sink)
 	if err == nil && sum.Malformed > 0 {
-		err = fmt.Errorf("%d lines of %s are no events", sum.Malformed, dir)
+		err = fmt.Errorf("%d lines of %s are not events", sum.Malformed, dir)
 	}
 	return err
 }
@@ -135,7 +135,8 @@ func Decisions(ctx context.Context, dir string, blind bool) ([]string, error) {
 	}
 	var all []string
 	_, err := run(ctx, dir, edit, func(e *event.Event, v *verdict.Verdict) error {
-		all = append(all, fmt.Sprintf("%s %s %s: %s by %q %v %v", e.AuditID, e.Verb, e.RequestURI, v.Replayed, v.Authorizer, v.Grants, v.Errors))
+		all = append(all, fmt.Sprintf("%s %s %s: %s by %q %v %v", e.AuditID, e.Verb, e.RequestURI, v.Replayed, v.Authorizer, v.Grants,
+			v.Errors))
 		return nil
 	})
 	return all, err
@@ -166,7 +167,8 @@ func unrecorded(line []byte) []byte {
 }
 
 // run evaluates a recording. edit is given every line of its logs.
-func run(ctx context.Context, dir string, edit func([]byte) []byte, sink func(*event.Event, *verdict.Verdict) error) (*evaluate.Summary, error) {
+func run(ctx context.Context, dir string, edit func([]byte) []byte,
+	sink func(*event.Event, *verdict.Verdict) error) (*evaluate.Summary, error) {
 	history, _, err := config.ReadHistory(os.DirFS(filepath.Join(dir, "config")))
 	if err != nil {
 		return nil, fmt.Errorf("configuration of %s: %w", dir, err)
@@ -187,8 +189,10 @@ func run(ctx context.Context, dir string, edit func([]byte) []byte, sink func(*e
 	o := evaluate.Options{
 		States: []evaluate.Input{input("state.json", "")},
 		Events: []evaluate.Input{input(kubeAPIServer, "")},
-		Engine: replay.New(replay.Config{Version: "test", Apiserver: func(_, server string) *config.History { return history.Server(server) }}),
-		Sink:   sink,
+		Engine: replay.New(replay.Config{Version: "test", Apiserver: func(_, server string) *config.History {
+			return history.Server(server)
+		}}),
+		Sink: sink,
 	}
 	if _, err := Read(dir, "state.json"); errors.Is(err, fs.ErrNotExist) {
 		o.States, o.FromEmpty = nil, true
@@ -225,14 +229,16 @@ func (c *court) judge(e *event.Event, v *verdict.Verdict) error {
 	}
 	c.Outcomes[key]++
 	say := func(format string, args ...any) {
-		c.Problems = append(c.Problems, fmt.Sprintf("%s: %s %s %q %s %s: %s", m.Scenario, e.AuditID, m.ID, e.EffectiveUser().Username, e.Verb, e.RequestURI, fmt.Sprintf(format, args...)))
+		c.Problems = append(c.Problems, fmt.Sprintf("%s: %s %s %q %s %s: %s", m.Scenario, e.AuditID, m.ID, e.EffectiveUser().Username,
+			e.Verb, e.RequestURI, fmt.Sprintf(format, args...)))
 	}
 	switch {
 	case v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeNotJudged:
 	case v.Outcome == verdict.OutcomeIndeterminate && v.Class == verdict.ClassWebhook && !strings.HasPrefix(v.RecordedReason, "RBAC: "):
 		// A webhook's answer is nobody's to repeat.
 	default:
-		say("%s %s: recorded %s %q, replayed %s by %q: %s", v.Outcome, v.Class, v.Recorded, v.RecordedReason, v.Replayed, v.Authorizer, v.Cause)
+		say("%s %s: recorded %s %q, replayed %s by %q: %s", v.Outcome, v.Class, v.Recorded, v.RecordedReason, v.Replayed, v.Authorizer,
+			v.Cause)
 	}
 	proxied := e.Server != "" && m.Server == "" // the same request, as the server behind saw it
 	if proxied {

@@ -17,14 +17,20 @@ func TestJudgeTells(t *testing.T) {
 		problem              string // "" for none
 	}{
 		{name: "as it is"},
-		{name: "another authorizer", file: "scenarios.jsonl", old: `"authorizer":"abac"`, new: `"authorizer":"rbac"`, problem: `decided by "abac", meant to be "rbac"`},
-		{name: "another authenticator", file: "scenarios.jsonl", old: `"authenticator":"x509"`, new: `"authenticator":"token-file"`, problem: "came by token-file, explained by [x509]"},
-		{name: "another decision", file: "scenarios.jsonl", old: `"expect":"forbid"`, new: `"expect":"allow"`, problem: "recorded forbid, meant to be allow"},
-		{name: "a contradiction that is none", file: "scenarios.jsonl", old: `"id":"erin"`, new: `"id":"erin","findings":["sa-unknown"]`, problem: "not found: erin: sa-unknown"},
-		{name: "a contradiction that was not meant", file: "scenarios.jsonl", old: `"findings":["node-unknown"]`, new: `"findings":[]`, problem: "found node-unknown"},
+		{name: "another authorizer", file: "scenarios.jsonl", old: `"authorizer":"abac"`, new: `"authorizer":"rbac"`,
+			problem: `decided by "abac", meant to be "rbac"`},
+		{name: "another authenticator", file: "scenarios.jsonl", old: `"authenticator":"x509"`, new: `"authenticator":"token-file"`,
+			problem: "came by token-file, explained by [x509]"},
+		{name: "another decision", file: "scenarios.jsonl", old: `"expect":"forbid"`, new: `"expect":"allow"`,
+			problem: "recorded forbid, meant to be allow"},
+		{name: "a contradiction that is none", file: "scenarios.jsonl", old: `"id":"erin"`, new: `"id":"erin","findings":["sa-unknown"]`,
+			problem: "not found: erin: sa-unknown"},
+		{name: "a contradiction that was not meant", file: "scenarios.jsonl", old: `"findings":["node-unknown"]`, new: `"findings":[]`,
+			problem: "found node-unknown"},
 		{name: "a policy for somebody else", file: "config/abac.jsonl", old: `{"user":"alice"`, new: `{"user":"nobody"`, problem: "drift"},
-		{name: "an answer that was another", file: "audit.jsonl", old: `"authorization.k8s.io/decision":"forbid"`, new: `"authorization.k8s.io/decision":"allow"`, problem: "drift"},
-		{name: "a log that is cut", file: "audit.jsonl", old: `{"kind":"Event"`, new: `"kind":"Event"`, problem: "lines are no events"},
+		{name: "an answer that was another", file: "audit.jsonl", old: `"authorization.k8s.io/decision":"forbid"`,
+			new: `"authorization.k8s.io/decision":"allow"`, problem: "drift"},
+		{name: "a log that is cut", file: "audit.jsonl", old: `{"kind":"Event"`, new: `"kind":"Event"`, problem: "lines are not events"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -54,11 +54,17 @@ const (
 	credentialID        = "authentication.kubernetes.io/credential-id"
 )
 
-var areas = []string{"payments", "catalog", "search", "identity", "billing", "media", "orders", "risk", "mail", "geo", "ads", "ml", "data", "web", "edge"} //nolint:gochecknoglobals // constant table
+//nolint:gochecknoglobals // constant table
+var areas = []string{"payments", "catalog", "search", "identity", "billing", "media", "orders", "risk", "mail", "geo", "ads", "ml", "data",
+	"web", "edge"}
 
-var trades = []string{"api", "worker", "gateway", "operator", "sync", "scheduler", "indexer", "exporter", "cache", "proxy", "cleaner", "events"} //nolint:gochecknoglobals // constant table
+//nolint:gochecknoglobals // constant table
+var trades = []string{"api", "worker", "gateway", "operator", "sync", "scheduler", "indexer", "exporter", "cache", "proxy", "cleaner",
+	"events"}
 
-var givenNames = []string{"anna", "bert", "carla", "dario", "elif", "femi", "greta", "hugo", "ines", "jonas", "kaito", "lena", "marek", "nadia", "omar", "paula", "rafael", "sofia", "tomas", "yara"} //nolint:gochecknoglobals // constant table
+//nolint:gochecknoglobals // constant table
+var givenNames = []string{"anna", "bert", "carla", "dario", "elif", "femi", "greta", "hugo", "ines", "jonas", "kaito", "lena", "marek",
+	"nadia", "omar", "paula", "rafael", "sofia", "tomas", "yara"}
 
 var surnames = []string{"almeida", "berg", "costa", "dubois"} //nolint:gochecknoglobals // constant table
 
@@ -66,7 +72,8 @@ var controlLoops = []string{ //nolint:gochecknoglobals // constant table
 	"deployment-controller", "replicaset-controller", "endpointslice-controller", "endpoint-controller", "generic-garbage-collector",
 	"job-controller", "cronjob-controller", "namespace-controller", "resourcequota-controller", "statefulset-controller",
 	"daemon-set-controller", "disruption-controller", "horizontal-pod-autoscaler", "node-controller", "persistent-volume-binder",
-	"pod-garbage-collector", "root-ca-cert-publisher", "service-account-controller", "ttl-after-finished-controller", "attachdetach-controller",
+	"pod-garbage-collector", "root-ca-cert-publisher", "service-account-controller", "ttl-after-finished-controller",
+	"attachdetach-controller",
 }
 
 func (g *Generator) populate() {
@@ -80,21 +87,25 @@ func (g *Generator) populate() {
 		g.nodes = append(g.nodes, &actor{
 			user: event.User{Username: "system:node:" + name, Groups: []string{"system:nodes", "system:authenticated"},
 				Extra: event.Extra{{Key: credentialID, Values: []string{"X509SHA256=" + g.hex(64)}}}},
-			agent: "kubelet/v1.36.3 (linux/amd64) kubernetes/0c1f9ab", ips: []string{fmt.Sprintf("10.%d.%d.%d", 20+i%3, g.rng.IntN(250), 10+i)},
+			agent: "kubelet/v1.36.3 (linux/amd64) kubernetes/0c1f9ab", ips: []string{fmt.Sprintf("10.%d.%d.%d", 20+i%3, g.rng.IntN(250),
+				10+i)},
 			name: name, uid: g.uuid(), node: g.uuid(),
 		})
 	}
 	for _, c := range controlLoops {
 		binding := "system:controller:" + c
-		a := g.serviceAccount("kube-system", c, "", grantReason("ClusterRoleBinding", binding, "ClusterRole", binding, "ServiceAccount", c+"/kube-system"))
+		a := g.serviceAccount("kube-system", c, "", grantReason("ClusterRoleBinding", binding, "ClusterRole", binding, "ServiceAccount",
+			c+"/kube-system"))
 		a.agent = "kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/0c1f9ab/system:serviceaccount:kube-system:" + c
 		a.ips = []string{"10.20.0.10"}
 		g.controllers = append(g.controllers, a)
 	}
 	for _, c := range []string{"kube-controller-manager", "kube-scheduler"} {
 		g.controllers = append(g.controllers, &actor{
-			user:  event.User{Username: "system:" + c, Groups: []string{"system:authenticated"}, Extra: event.Extra{{Key: credentialID, Values: []string{"X509SHA256=" + g.hex(64)}}}},
-			agent: c + "/v1.36.3 (linux/amd64) kubernetes/0c1f9ab/leader-election", ips: []string{"10.20.0.10"}, name: c, namespace: "kube-system", uid: g.uuid(),
+			user: event.User{Username: "system:" + c, Groups: []string{"system:authenticated"},
+				Extra: event.Extra{{Key: credentialID, Values: []string{"X509SHA256=" + g.hex(64)}}}},
+			agent: c + "/v1.36.3 (linux/amd64) kubernetes/0c1f9ab/leader-election", ips: []string{"10.20.0.10"}, name: c,
+			namespace: "kube-system", uid: g.uuid(),
 			reason: grantReason("ClusterRoleBinding", "system:"+c, "ClusterRole", "system:"+c, "User", "system:"+c),
 		})
 	}
@@ -109,13 +120,17 @@ func (g *Generator) populate() {
 	}
 	for i := range 12 {
 		name := "deployer-" + areas[i]
-		a := g.serviceAccount("ci", name, "", grantReason("ClusterRoleBinding", "ci:deployers", "ClusterRole", "ci:deployer", "Group", "system:serviceaccounts:ci"))
-		a.agent = []string{"helm/v3.18.4 (linux/amd64)", "argocd-application-controller/v3.1.0", "kubectl/v1.36.1 (linux/amd64) kubernetes/0c1f9ab"}[i%3]
+		a := g.serviceAccount("ci", name, "", grantReason("ClusterRoleBinding", "ci:deployers", "ClusterRole", "ci:deployer", "Group",
+			"system:serviceaccounts:ci"))
+		a.agent = []string{"helm/v3.18.4 (linux/amd64)", "argocd-application-controller/v3.1.0",
+			"kubectl/v1.36.1 (linux/amd64) kubernetes/0c1f9ab"}[i%3]
 		a.home = []string{areas[i] + "-prod", areas[i] + "-staging", areas[i] + "-dev"}
 		g.deployers = append(g.deployers, a)
 	}
-	g.prober = &actor{user: event.User{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, agent: "kube-probe/1.36", ips: []string{"10.20.0.10"},
-		reason: grantReason("ClusterRoleBinding", "system:public-info-viewer", "ClusterRole", "system:public-info-viewer", "Group", "system:unauthenticated")}
+	g.prober = &actor{user: event.User{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, agent: "kube-probe/1.36",
+		ips: []string{"10.20.0.10"},
+		reason: grantReason("ClusterRoleBinding", "system:public-info-viewer", "ClusterRole", "system:public-info-viewer", "Group",
+			"system:unauthenticated")}
 	g.stranger = &actor{user: g.prober.user, agent: "python-requests/2.32.3", ips: []string{"185.220.101.34"}}
 }
 
@@ -124,7 +139,8 @@ func (g *Generator) serviceAccount(namespace, name, pod, reason string) *actor {
 	a := &actor{
 		user: event.User{Username: "system:serviceaccount:" + namespace + ":" + name, UID: g.uuid(),
 			Groups: []string{serviceAccountGroup, serviceAccountGroup + ":" + namespace, "system:authenticated"}},
-		reason: reason, name: name, namespace: namespace, uid: g.uuid(), ips: []string{fmt.Sprintf("10.%d.%d.%d", 64+g.rng.IntN(16), g.rng.IntN(256), 1+g.rng.IntN(254))},
+		reason: reason, name: name, namespace: namespace, uid: g.uuid(), ips: []string{fmt.Sprintf("10.%d.%d.%d", 64+g.rng.IntN(16),
+			g.rng.IntN(256), 1+g.rng.IntN(254))},
 	}
 	if pod != "" {
 		node := g.nodes[g.rng.IntN(len(g.nodes))]
@@ -164,7 +180,8 @@ func (g *Generator) newWorkload(i int) *workload {
 	w.image = fmt.Sprintf("registry.example.com/%s/%s:v1.%d.%d", w.namespace, w.name, g.rng.IntN(40), g.rng.IntN(10))
 	reason := grantReason("RoleBinding", w.name+"/"+w.namespace, "Role", w.name, "ServiceAccount", w.name+"/"+w.namespace)
 	if w.kind == 3 {
-		reason = grantReason("ClusterRoleBinding", w.namespace+":"+w.name, "ClusterRole", "operator:"+w.name, "ServiceAccount", w.name+"/"+w.namespace)
+		reason = grantReason("ClusterRoleBinding", w.namespace+":"+w.name, "ClusterRole", "operator:"+w.name, "ServiceAccount",
+			w.name+"/"+w.namespace)
 	}
 	var uid string
 	for range 1 + g.zipf(1.5, 12) {
@@ -195,7 +212,8 @@ func (g *Generator) person(i int) *actor {
 	a := &actor{
 		user: event.User{Username: name + "@example.com", Groups: []string{"oidc:team-" + team, "oidc:engineers", "system:authenticated"}},
 		name: name, ips: []string{fmt.Sprintf("10.128.%d.%d", i, 2+g.rng.IntN(200))},
-		agent:  fmt.Sprintf("kubectl/v1.%d.%d (%s) kubernetes/%s", 33+i%4, g.rng.IntN(6), []string{"darwin/arm64", "linux/amd64", "windows/amd64"}[i%3], g.hex(7)),
+		agent: fmt.Sprintf("kubectl/v1.%d.%d (%s) kubernetes/%s", 33+i%4, g.rng.IntN(6),
+			[]string{"darwin/arm64", "linux/amd64", "windows/amd64"}[i%3], g.hex(7)),
 		reason: grantReason("ClusterRoleBinding", "oidc:engineers:view", "ClusterRole", "engineer", "Group", "oidc:engineers"),
 	}
 	for _, env := range []string{"dev", "staging", "prod", "load"} {

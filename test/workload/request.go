@@ -36,7 +36,8 @@ var plainStatus = map[int32][]byte{ //nolint:gochecknoglobals // constant table
 func (g *Generator) do(a *actor, c *call) {
 	g.fresh(a)
 	if c.refused && g.rng.IntN(100) == 0 { // let through by what is in no policy
-		c.refused, c.reason = false, grantReason("ClusterRoleBinding", "temporary", "ClusterRole", "cluster-admin", "Group", "system:authenticated")
+		c.refused, c.reason = false, grantReason("ClusterRoleBinding", "temporary", "ClusterRole", "cluster-admin", "Group",
+			"system:authenticated")
 	}
 	e := &event.Event{
 		Level: event.LevelMetadata, AuditID: g.uuid(), Stage: event.StageResponseComplete, Verb: c.verb, User: a.user,
@@ -47,7 +48,8 @@ func (g *Generator) do(a *actor, c *call) {
 	}
 	e.RequestURI = c.uri()
 	if c.resource != "" {
-		e.ObjectRef = &event.ObjectRef{Resource: c.resource, Namespace: c.namespace, Name: c.name, APIGroup: c.group, APIVersion: c.version, Subresource: c.sub, UID: c.uid}
+		e.ObjectRef = &event.ObjectRef{Resource: c.resource, Namespace: c.namespace, Name: c.name, APIGroup: c.group, APIVersion: c.version,
+			Subresource: c.sub, UID: c.uid}
 		if c.created != "" && !c.refused {
 			e.ObjectRef.Name = c.created
 		}
@@ -67,7 +69,8 @@ func (g *Generator) do(a *actor, c *call) {
 	case c.code == 404:
 		e.ResponseStatus = c.failure(fmt.Sprintf("%s %q not found", c.groupResource(), c.name), "NotFound")
 	case c.code == 409:
-		e.ResponseStatus = c.failure(fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified; please apply your changes to the latest version and try again", c.groupResource(), c.name), "Conflict")
+		e.ResponseStatus = c.failure(fmt.Sprintf("Operation cannot be fulfilled on %s %q: the object has been modified; please apply "+
+			"your changes to the latest version and try again", c.groupResource(), c.name), "Conflict")
 	default:
 		if c.code == 0 {
 			c.code = 200

@@ -55,7 +55,8 @@ func answer(e *event.Event, decision string, code int32) {
 // in ns1.
 func BindRole(name string, rv, role, user int, at time.Time, gone bool) *event.Event {
 	uid := fmt.Sprintf("uid-%s-%d", name, rv)
-	scope, resource, kind, namespace := "/apis/rbac.authorization.k8s.io/v1/namespaces/ns1", "rolebindings", "RoleBinding", `"namespace":"ns1",`
+	scope, resource, kind, namespace := "/apis/rbac.authorization.k8s.io/v1/namespaces/ns1", "rolebindings", "RoleBinding",
+		`"namespace":"ns1",`
 	if rv%3 == 0 {
 		scope, resource, kind, namespace = "/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", "ClusterRoleBinding", ""
 	}
@@ -66,12 +67,15 @@ func BindRole(name string, rv, role, user int, at time.Time, gone bool) *event.E
 	}
 	if gone {
 		e.Verb, e.RequestURI = "delete", scope+"/"+resource+"/"+name
-		e.ResponseObject = fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":%q,"group":%q,"kind":%q,"uid":%q}}`, name, rbacGroup, resource, uid)
+		e.ResponseObject = fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":%q,`+
+			`"group":%q,"kind":%q,"uid":%q}}`, name, rbacGroup, resource, uid)
 		answer(e, "allow", 200)
 		return e
 	}
 	e.Verb, e.RequestURI = "create", scope+"/"+resource
-	e.ResponseObject = fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,%s"uid":%q,"resourceVersion":"%d","creationTimestamp":%q},"roleRef":{"apiGroup":%q,"kind":"ClusterRole","name":"role%d"},"subjects":[{"apiGroup":%q,"kind":"User","name":"user%d"}]}`,
+	e.ResponseObject = fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,%s"uid":%q,`+
+		`"resourceVersion":"%d","creationTimestamp":%q},"roleRef":{"apiGroup":%q,"kind":"ClusterRole","name":"role%d"},`+
+		`"subjects":[{"apiGroup":%q,"kind":"User","name":"user%d"}]}`,
 		kind, name, namespace, uid, rv, at.Format(time.RFC3339), rbacGroup, role, rbacGroup, user)
 	answer(e, "allow", 201)
 	return e
@@ -86,7 +90,9 @@ func PodRole(name string, rv int, pods ...string) observe.Observation {
 	if names != "" {
 		names += "]"
 	}
-	object := fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":%q,"uid":"uid-%d","resourceVersion":"%d","creationTimestamp":"2026-02-01T00:00:00Z"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]%s}]}`, name, rv, rv, names)
+	object := fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":%q,"uid":"uid-%d",`+
+		`"resourceVersion":"%d","creationTimestamp":"2026-02-01T00:00:00Z"},"rules":[{"apiGroups":[""],"resources":["pods"],`+
+		`"verbs":["get"]%s}]}`, name, rv, rv, names)
 	return observe.Observation{Source: observe.SourceSnapshot, Resource: kept.ClusterRoles, Name: name, UID: fmt.Sprintf("uid-%d", rv),
 		ResourceVersion: strconv.Itoa(rv), Object: object}
 }

@@ -68,7 +68,8 @@ func New(cfg Config) *Generator {
 	if cfg.Rate <= 0 {
 		cfg.Rate = 250
 	}
-	g := &Generator{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x9E3779B97F4A7C15)), now: cfg.Start.UTC().Truncate(time.Microsecond), revision: 81_204_377}
+	g := &Generator{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x9E3779B97F4A7C15)), now: cfg.Start.UTC().Truncate(time.Microsecond),
+		revision: 81_204_377}
 	g.populate()
 	g.advance()
 	return g

@@ -114,7 +114,8 @@ func TestPolicyFits(t *testing.T) {
 		if len(v.Identity) > 0 {
 			t.Fatalf("%s: %v %v", e.AuditID, v.Identity, v.Evidence)
 		}
-		if reason, _ := e.Annotations.Get(event.AnnotationReason); v.Outcome == verdict.OutcomeDrift && v.Class != "unexplained" && !bytes.Contains([]byte(reason), []byte("temporary")) {
+		if reason, _ := e.Annotations.Get(event.AnnotationReason); v.Outcome == verdict.OutcomeDrift && v.Class != "unexplained" &&
+			!bytes.Contains([]byte(reason), []byte("temporary")) {
 			t.Errorf("%s by %s: %s, %s", e.RequestURI, e.User.Username, v.Class, v.Cause)
 		}
 	}

@@ -47,7 +47,8 @@ type line struct {
 func (l *line) text() string {
 	spec := map[string]any{}
 	for key, value := range map[string]string{
-		"user": l.user, "group": l.group, "apiGroup": l.apiGroup, "resource": l.resource, "namespace": l.namespace, "nonResourcePath": l.path,
+		"user": l.user, "group": l.group, "apiGroup": l.apiGroup, "resource": l.resource, "namespace": l.namespace,
+		"nonResourcePath": l.path,
 	} {
 		if value != "" {
 			spec[key] = value
@@ -121,7 +122,8 @@ func (g generator) attributes() verdict.Attributes {
 		return a
 	}
 	a.ResourceRequest, a.APIVersion = true, "v1"
-	a.APIGroup, a.Resource, a.Subresource = g.pick("", "apps", "batch"), g.pick("pods", "secrets", "nodes", "jobs"), g.pick("", "", "log", "status")
+	a.APIGroup, a.Resource, a.Subresource = g.pick("", "apps", "batch"), g.pick("pods", "secrets", "nodes", "jobs"),
+		g.pick("", "", "log", "status")
 	a.Namespace, a.Name = g.pick("", "shop", "kube-system", "other"), g.pick("", "x")
 	return a
 }
@@ -162,8 +164,9 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 			u, a := g.user(), g.attributes()
 			c.requests++
 			decision, reason, _ := theirs.Authorize(context.Background(), &authorizer.AttributesRecord{
-				User: &user.DefaultInfo{Name: u.Username, Groups: u.Groups}, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, APIVersion: a.APIVersion,
-				Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
+				User: &user.DefaultInfo{Name: u.Username, Groups: u.Groups}, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup,
+				APIVersion: a.APIVersion,
+				Resource:   a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
 			})
 			want := verdict.DecisionForbid
 			if decision == authorizer.DecisionAllow {
@@ -172,10 +175,12 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 			}
 			ans := chain.Authorize(&u, &a, &authz.Moment{}, nil)
 			if ans.Decision != want || !ans.Gives(reason, nil) {
-				return c, fmt.Errorf("lot %d: %+v %+v\nours %s by line %d, Kubernetes %s %q, with\n%s", lot, u, a, ans.Decision, ans.Line, want, reason, text)
+				return c, fmt.Errorf("lot %d: %+v %+v\nours %s by line %d, Kubernetes %s %q, with\n%s", lot, u, a, ans.Decision, ans.Line,
+					want, reason, text)
 			}
 			if first := firstLine(theirs, &u, &a); wrong == nil && first != ordinal(text, ans.Line) {
-				return c, fmt.Errorf("lot %d: %+v %+v\nline %d of the file is named, the first that allows it is policy %d, with\n%s", lot, u, a, ans.Line, first, text)
+				return c, fmt.Errorf("lot %d: %+v %+v\nline %d of the file is named, the first that allows it is policy %d, with\n%s", lot,
+					u, a, ans.Line, first, text)
 			}
 		}
 	}
@@ -275,7 +280,9 @@ func TestABACFindsMistakes(t *testing.T) {
 			}
 		}),
 		"a star in a path is a letter": each(func(l *config.PolicyLine) { l.NonResourcePath = strings.TrimSuffix(l.NonResourcePath, "*") }),
-		"a path is a prefix":           each(func(l *config.PolicyLine) { l.NonResourcePath += strings.TrimPrefix("*", l.NonResourcePath) }),
+		"a path is a prefix": each(func(l *config.PolicyLine) {
+			l.NonResourcePath += strings.TrimPrefix("*", l.NonResourcePath)
+		}),
 		"everybody was once everybody": func(c *config.APIServer) { c.Minor = 5; each(func(l *config.PolicyLine) { star(l) })(c) },
 		"the last line has been forgotten": func(c *config.APIServer) {
 			p := c.Authorization.Authorizers[0].Policy

@@ -116,7 +116,8 @@ func newLarge(b *testing.B, n int) *large {
 	}
 	in := informers{
 		clusterRoles: run(roles, &rbacv1.ClusterRole{}), clusterRoleBindings: run(l.bindings, &rbacv1.ClusterRoleBinding{}),
-		roles: run(framework.NewFakeControllerSource(), &rbacv1.Role{}), roleBindings: run(framework.NewFakeControllerSource(), &rbacv1.RoleBinding{}),
+		roles: run(framework.NewFakeControllerSource(), &rbacv1.Role{}), roleBindings: run(framework.NewFakeControllerSource(),
+			&rbacv1.RoleBinding{}),
 	}
 	b.Cleanup(func() {
 		close(stop)
@@ -124,8 +125,10 @@ func newLarge(b *testing.B, n int) *large {
 			<-done
 		}
 	})
-	l.real = realrbac.New(&realrbac.RoleGetter{Lister: in.Roles().Lister()}, &realrbac.RoleBindingLister{Lister: in.RoleBindings().Lister()},
-		&realrbac.ClusterRoleGetter{Lister: in.ClusterRoles().Lister()}, &realrbac.ClusterRoleBindingLister{Lister: in.ClusterRoleBindings().Lister()})
+	l.real = realrbac.New(&realrbac.RoleGetter{Lister: in.Roles().Lister()},
+		&realrbac.RoleBindingLister{Lister: in.RoleBindings().Lister()},
+		&realrbac.ClusterRoleGetter{Lister: in.ClusterRoles().Lister()},
+		&realrbac.ClusterRoleBindingLister{Lister: in.ClusterRoleBindings().Lister()})
 	var err error
 	if l.ours, err = authorizer.New(authorizer.Config{Informers: in}); err != nil {
 		b.Fatal(err)
@@ -155,8 +158,10 @@ func (l *large) binding(i int) *rbacv1.ClusterRoleBinding {
 func (l *large) requests(kind string) []kubeauthorizer.Attributes {
 	out := make([]kubeauthorizer.Attributes, 1<<14)
 	for i := range out {
-		r := &kubeauthorizer.AttributesRecord{User: &user.DefaultInfo{Name: fmt.Sprint("user-", i*7919%min(1000, l.n)), Groups: []string{"system:authenticated"}},
-			Verb: "get", Namespace: fmt.Sprint("ns-", i%50), Resource: []string{"pods", "services", "configmaps"}[i%3], Name: fmt.Sprint("name-", i), APIVersion: "v1", ResourceRequest: true}
+		r := &kubeauthorizer.AttributesRecord{User: &user.DefaultInfo{Name: fmt.Sprint("user-", i*7919%min(1000, l.n)),
+			Groups: []string{"system:authenticated"}},
+			Verb: "get", Namespace: fmt.Sprint("ns-", i%50), Resource: []string{"pods", "services", "configmaps"}[i%3],
+			Name: fmt.Sprint("name-", i), APIVersion: "v1", ResourceRequest: true}
 		if kind == "deny" {
 			r.Resource = "secrets"
 		}

@@ -43,7 +43,8 @@ func (w *world) ask(c *call, n *tally) string {
 	if c.uri == rulesReview && real.code == http.StatusOK {
 		n.rules++
 	}
-	if status, ok := real.document().(map[string]any); real.code == http.StatusForbidden && c.method != "HEAD" && (!ok || status["message"] == nil) {
+	if status, ok := real.document().(map[string]any); real.code == http.StatusForbidden && c.method != "HEAD" &&
+		(!ok || status["message"] == nil) {
 		return fmt.Sprintf("a refusal without a message: %s", real.body)
 	}
 	if a, b := real.normal(real.document()), ours.normal(ours.document()); !reflect.DeepEqual(a, b) {
@@ -66,7 +67,8 @@ func (w *world) decisionsAgree(real, ours *decision, n *tally) string {
 		return fmt.Sprintf("asked about %+v, ours %+v", real.attributes, ours.attributes)
 	}
 	if real.decision != ours.decision || real.err != nil || ours.err != nil {
-		return fmt.Sprintf("%v %q (error %v), ours %v %q (error %v)", real.decision, real.reason, real.err, ours.decision, ours.reason, ours.err)
+		return fmt.Sprintf("%v %q (error %v), ours %v %q (error %v)", real.decision, real.reason, real.err, ours.decision, ours.reason,
+			ours.err)
 	}
 	if real.decision != authorizer.DecisionAllow {
 		n.refused++
@@ -108,7 +110,8 @@ func (w *world) reasons(a authorizer.Attributes) []string {
 	return namespaced
 }
 
-var oneError = regexp.MustCompile(`(cluster)?role\.rbac\.authorization\.k8s\.io "(\\.|[^"\\])*" not found|unsupported role reference kind: "(\\.|[^"\\])*"`)
+var oneError = regexp.MustCompile(`(cluster)?role\.rbac\.authorization\.k8s\.io "(\\.|[^"\\])*" not found|unsupported role reference ` +
+	`kind: "(\\.|[^"\\])*"`)
 
 // sameErrors tells whether two refusals are equal but for the order the errors were met in.
 func sameErrors(a, b string) bool {

@@ -30,26 +30,31 @@ func (g generator) some(most int, from []string) []string {
 }
 
 var (
-	verbs      = []string{"get", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "impersonate"}
-	apiGroups  = []string{"", "", "apps", "apps", "*", "authentication.k8s.io"}
-	resources  = []string{"pods", "pods", "secrets", "deployments", "nodes", "users", "groups", "serviceaccounts", "pods/log", "deployments/scale", "*/scale", "*", "*/*"}
+	verbs     = []string{"get", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*", "impersonate"}
+	apiGroups = []string{"", "", "apps", "apps", "*", "authentication.k8s.io"}
+	resources = []string{"pods", "pods", "secrets", "deployments", "nodes", "users", "groups", "serviceaccounts", "pods/log",
+		"deployments/scale", "*/scale", "*", "*/*"}
 	names      = []string{"a", "a", "b", "web", "ä", "x y", "*", "alice", "ops"}
 	namespaces = []string{"shop", "shop", "bank", "default"}
 	paths      = []string{"/healthz", "/healthz/ready", "/metrics", "/version", "/api", "/apis/apps", "/openapi/v3", "/"}
 	urls       = []string{"/healthz", "/healthz/*", "/healthz*", "/metrics", "*", "/api", "/apis/*", "/version"}
-	users      = []string{"alice", "alice", "bob", "carl", "system:serviceaccount:shop:ci", "system:serviceaccount:default:ci", "system:anonymous", "äöü"}
-	groups     = []string{"ops", "ops", "devs", "system:authenticated", "system:serviceaccounts", "system:serviceaccounts:shop"}
-	roleNames  = []string{"view", "view", "edit", "edit", "admin", "admin", "ops", "ops", "system:x", "system:x", "lost", "lost2"}
-	bindings   = []string{"b1", "b2", "b3", "b4", "b5", "b6", "system:b"}
-	kinds      = []string{"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "Role", "Role", "Role", "Role", "Role", "Rolle"}
+	users      = []string{"alice", "alice", "bob", "carl", "system:serviceaccount:shop:ci", "system:serviceaccount:default:ci",
+		"system:anonymous", "äöü"}
+	groups    = []string{"ops", "ops", "devs", "system:authenticated", "system:serviceaccounts", "system:serviceaccounts:shop"}
+	roleNames = []string{"view", "view", "edit", "edit", "admin", "admin", "ops", "ops", "system:x", "system:x", "lost", "lost2"}
+	bindings  = []string{"b1", "b2", "b3", "b4", "b5", "b6", "system:b"}
+	kinds     = []string{"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "Role", "Role", "Role",
+		"Role", "Role", "Rolle"}
 )
 
 // reviewers lets everybody ask about themselves, so that such requests come through.
 func reviewers() (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reviewer"},
-			Rules: []rbacv1.PolicyRule{{Verbs: []string{"create"}, APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"selfsubjectrulesreviews", "selfsubjectaccessreviews"}}}},
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"create"}, APIGroups: []string{"authorization.k8s.io"},
+				Resources: []string{"selfsubjectrulesreviews", "selfsubjectaccessreviews"}}}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "reviewers"},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reviewer"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}}
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reviewer"},
+			Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}}
 }
 
 func (g generator) rules() []rbacv1.PolicyRule {
@@ -101,7 +106,8 @@ func (g generator) write() rbacindex.Change {
 		c.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: c.Key.Name}, Subjects: g.subjects(), RoleRef: ref}
 	default:
 		c.Key = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: g.pick(namespaces), Name: g.pick(bindings)}
-		c.Object = &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: c.Key.Namespace, Name: c.Key.Name}, Subjects: g.subjects(), RoleRef: ref}
+		c.Object = &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: c.Key.Namespace, Name: c.Key.Name}, Subjects: g.subjects(),
+			RoleRef: ref}
 	}
 	if g.IntN(6) == 0 {
 		c.Object = nil
@@ -136,12 +142,16 @@ func (g generator) call(w *world) *call {
 	switch g.IntN(12) {
 	case 0:
 		c.method, c.uri = "POST", rulesReview
-		c.body = encode(authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: g.pick(namespaces)}})
+		c.body = encode(authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{
+			Namespace: g.pick(namespaces)}})
 	case 1:
-		about := authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: g.pick(paths), Verb: g.pick(verbs)}}
+		about := authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{
+			Path: g.pick(paths), Verb: g.pick(verbs)}}
 		if g.IntN(3) > 0 { // verbs, resources and names no URL could carry
-			about = authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: g.pick(verbs),
-				Group: g.pick(apiGroups), Resource: g.pick(resources), Subresource: g.pick([]string{"", "", "log", "scale"}), Name: g.pick(append(names, ""))}}
+			about = authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: g.pick(verbs),
+				Group: g.pick(apiGroups), Resource: g.pick(resources), Subresource: g.pick([]string{"", "", "log", "scale"}),
+				Name: g.pick(append(names, ""))}}
 		}
 		c.method, c.uri = "POST", accessReview
 		c.body = encode(authorizationv1.SelfSubjectAccessReview{Spec: about})

@@ -98,12 +98,14 @@ func reviewRules(storage rest.Creater) http.HandlerFunc {
 			if err := json.Unmarshal(body, &in); err != nil {
 				return nil, err
 			}
-			made, err := storage.Create(ctx, &internal.SelfSubjectRulesReview{Spec: internal.SelfSubjectRulesReviewSpec{Namespace: in.Spec.Namespace}}, nil, &metav1.CreateOptions{})
+			made, err := storage.Create(ctx, &internal.SelfSubjectRulesReview{Spec: internal.SelfSubjectRulesReviewSpec{
+				Namespace: in.Spec.Namespace}}, nil, &metav1.CreateOptions{})
 			if err != nil {
 				return nil, err
 			}
 			var out authorizationv1.SelfSubjectRulesReview
-			return &out, convert.Convert_authorization_SelfSubjectRulesReview_To_v1_SelfSubjectRulesReview(made.(*internal.SelfSubjectRulesReview), &out, nil)
+			return &out, convert.Convert_authorization_SelfSubjectRulesReview_To_v1_SelfSubjectRulesReview(
+				made.(*internal.SelfSubjectRulesReview), &out, nil)
 		})
 	}
 }
@@ -124,7 +126,8 @@ func reviewAccess(storage rest.Creater) http.HandlerFunc {
 				return nil, err
 			}
 			var out authorizationv1.SelfSubjectAccessReview
-			return &out, convert.Convert_authorization_SelfSubjectAccessReview_To_v1_SelfSubjectAccessReview(made.(*internal.SelfSubjectAccessReview), &out, nil)
+			return &out, convert.Convert_authorization_SelfSubjectAccessReview_To_v1_SelfSubjectAccessReview(
+				made.(*internal.SelfSubjectAccessReview), &out, nil)
 		})
 	}
 }

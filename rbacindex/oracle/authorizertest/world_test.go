@@ -54,8 +54,10 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 		rbacindex.KindRole: in.Roles().Informer(), rbacindex.KindClusterRole: in.ClusterRoles().Informer(),
 		rbacindex.KindRoleBinding: in.RoleBindings().Informer(), rbacindex.KindClusterRoleBinding: in.ClusterRoleBindings().Informer(),
 	}
-	roles, roleBindings := &realrbac.RoleGetter{Lister: in.Roles().Lister()}, &realrbac.RoleBindingLister{Lister: in.RoleBindings().Lister()}
-	clusterRoles, clusterRoleBindings := &realrbac.ClusterRoleGetter{Lister: in.ClusterRoles().Lister()}, &realrbac.ClusterRoleBindingLister{Lister: in.ClusterRoleBindings().Lister()}
+	roles, roleBindings := &realrbac.RoleGetter{Lister: in.Roles().Lister()},
+		&realrbac.RoleBindingLister{Lister: in.RoleBindings().Lister()}
+	clusterRoles, clusterRoleBindings := &realrbac.ClusterRoleGetter{Lister: in.ClusterRoles().Lister()},
+		&realrbac.ClusterRoleBindingLister{Lister: in.ClusterRoleBindings().Lister()}
 	w.resolver = validation.NewDefaultRuleResolver(roles, roleBindings, clusterRoles, clusterRoleBindings)
 	var err error
 	if w.rbac, err = authorizer.New(authorizer.Config{Informers: in}); err != nil {
@@ -71,7 +73,8 @@ func newWorld(t testing.TB, objects ...runtime.Object) *world {
 	w.stores = map[rbacindex.Kind]cache.Store{}
 	for kind, informer := range informers {
 		w.stores[kind] = informer.GetStore()
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, _ any) { tell(nil) }, DeleteFunc: tell}); err != nil {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, _ any) { tell(nil) },
+			DeleteFunc: tell}); err != nil {
 			t.Fatal(err)
 		}
 	}

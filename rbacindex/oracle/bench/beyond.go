@@ -14,7 +14,8 @@ import (
 
 // beyond prints what is measured beside decisions.
 func beyond(base []any) error {
-	fmt.Println("\n| bindings (and as many RoleBindings) | rebuild ms | one RoleBinding µs | a binding to everybody µs | the role most name µs | ÷ rebuild | bytes a binding | who can, one namespace µs | results | who can approve CSRs µs | results |")
+	fmt.Println("\n| bindings (and as many RoleBindings) | rebuild ms | one RoleBinding µs | a binding to everybody µs | the role most " +
+		"name µs | ÷ rebuild | bytes a binding | who can, one namespace µs | results | who can approve CSRs µs | results |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, n := range []int{1_000, 10_000, 50_000} {
 		p := newPolicy(fmt.Sprint(n), n, base)
@@ -55,8 +56,10 @@ func changes(p *policy) error {
 	var costs []float64
 	worst := 0.0
 	for _, c := range []struct{ there, then any }{
-		{&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-1", Name: "one"}, RoleRef: view, Subjects: []rbacv1.Subject{{Kind: "User", Name: "user-7"}}}, nil},
-		{&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "everybody"}, RoleRef: view, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}}, nil},
+		{&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns-1", Name: "one"}, RoleRef: view,
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "user-7"}}}, nil},
+		{&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "everybody"}, RoleRef: view,
+			Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:authenticated"}}}, nil},
 		{other, edit},
 	} {
 		const count = 2_000
@@ -87,7 +90,8 @@ func changes(p *policy) error {
 	}
 	const questions = 300
 	many := rbacindex.Attributes{ResourceRequest: true, Verb: "create", Resource: "persistentvolumeclaims", Namespace: "ns-0"}
-	few := rbacindex.Attributes{ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io", Resource: "certificatesigningrequests"}
+	few := rbacindex.Attributes{ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io",
+		Resource: "certificatesigningrequests"}
 	manyResults, fewResults := len(s.WhoCan(&many, false)), len(s.WhoCan(&few, false)) // the first question turns the roles round
 	whoMany := measure(rounds, questions, nil, func() {
 		for i := range questions {
@@ -147,7 +151,8 @@ func scaling(s *rbacindex.Snapshot, p *policy) {
 // subjects among them.
 func flood(p *policy) error {
 	const million, chunk = 1_000_000, 50_000
-	fmt.Println("\n| a million distinct | ns each, median | ns each, slowest 50,000 | heap after the first 250,000, MB | after a million, MB | regulars meanwhile, ns |")
+	fmt.Println("\n| a million distinct | ns each, median | ns each, slowest 50,000 | heap after the first 250,000, MB | after a " +
+		"million, MB | regulars meanwhile, ns |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- |")
 	regulars := p.requests("namespaced", 0, 16)
 	for _, of := range []string{"users", "users in a namespace", "names", "paths"} {
@@ -193,7 +198,8 @@ func flood(p *policy) error {
 		for _, v := range each {
 			slowest = max(slowest, v)
 		}
-		fmt.Printf("| %s | %.0f | %.0f | %.1f | %.1f | %.0f |\n", of, median(each), slowest, float64(early)/1e6, float64(late)/1e6, median(regular))
+		fmt.Printf("| %s | %.0f | %.0f | %.1f | %.1f | %.0f |\n", of, median(each), slowest, float64(early)/1e6, float64(late)/1e6,
+			median(regular))
 		runtime.KeepAlive(s)
 		runtime.KeepAlive(made)
 	}

@@ -41,8 +41,10 @@ func run(file string, only int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("CPU of the process per decision, GOMAXPROCS=1, medians of %d rounds of %d requests never seen before, strings of their own\n\n", rounds, shapes)
-	fmt.Println("| bindings | request | Kubernetes ns | allocs | bytes | internal/linearscan ns | ours, first seen ns | grants | warm ns | cold subject ns | allocs | ratio |")
+	fmt.Printf("CPU of the process per decision, GOMAXPROCS=1, medians of %d rounds of %d requests never seen before, strings of their "+
+		"own\n\n", rounds, shapes)
+	fmt.Println("| bindings | request | Kubernetes ns | allocs | bytes | internal/linearscan ns | ours, first seen ns | grants | warm ns " +
+		"| cold subject ns | allocs | ratio |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	var lines []string
 	for _, size := range []struct {

@@ -127,7 +127,8 @@ func (p *policy) roleBinding(i int) *rbacv1.RoleBinding {
 	case 1:
 		b.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Name: "runner", Namespace: ns}}
 	default:
-		b.Subjects = []rbacv1.Subject{{Kind: "Group", Name: fmt.Sprintf("tenant-%d", i%97)}, {Kind: "User", Name: fmt.Sprintf("lead-%d", i)}}
+		b.Subjects = []rbacv1.Subject{{Kind: "Group", Name: fmt.Sprintf("tenant-%d", i%97)},
+			{Kind: "User", Name: fmt.Sprintf("lead-%d", i)}}
 	}
 	return b
 }

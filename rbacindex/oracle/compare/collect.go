@@ -121,7 +121,8 @@ func decisionLabels(p *Policy, a *rbacindex.Attributes) []string {
 					}
 				}
 			case lacks != "" && lacks != "anything" && here && matches && !strings.Contains(lacks, "+"):
-				add("decision deny for %s, rule %s", lacks, strings.NewReplacer("verb=star ", "", "verb=same ", "", "group=star ", "", "group=same ", "").Replace(how))
+				add("decision deny for %s, rule %s", lacks, strings.NewReplacer("verb=star ", "", "verb=same ", "", "group=star ", "",
+					"group=same ", "").Replace(how))
 			}
 		}
 	}
@@ -310,7 +311,8 @@ func rulesLabels(p *Policy, a *rbacindex.Attributes) []string {
 	for _, s := range answer.Rules {
 		from = appendNew(from, s.From)
 	}
-	return []string{fmt.Sprintf("rules of %d bindings, more=%t, errors=%d, namespace=%t", min(3, len(from)), len(answer.Rules) > len(from), min(2, len(answer.Errors)), a.Namespace != "")}
+	return []string{fmt.Sprintf("rules of %d bindings, more=%t, errors=%d, namespace=%t", min(3, len(from)), len(answer.Rules) > len(from),
+		min(2, len(answer.Errors)), a.Namespace != "")}
 }
 
 func coversLabels(q *Question) []string {
@@ -330,16 +332,19 @@ func coversLabels(q *Question) []string {
 		for _, o := range q.Owner {
 			for _, res := range w.Resources {
 				_, sub, ok := strings.Cut(res, "/")
-				if covered && ok && len(q.Owner) == 1 && !slices.Contains(o.Resources, res) && !slices.Contains(o.Resources, "*") && slices.Contains(o.Resources, "*/"+sub) {
+				if covered && ok && len(q.Owner) == 1 && !slices.Contains(o.Resources, res) && !slices.Contains(o.Resources, "*") &&
+					slices.Contains(o.Resources, "*/"+sub) {
 					out = appendNew(out, "covers a subresource of every resource")
 				}
 			}
 			if len(o.Resources) > 0 && len(o.NonResourceURLs) > 0 && len(w.ResourceNames) == 0 {
 				continue // a rule of both kinds counts as two
 			}
-			word := fmt.Sprintf("verb%s path%s name%s", among(o.Verbs, w.Verbs), among(o.NonResourceURLs, w.NonResourceURLs), among(o.ResourceNames, w.ResourceNames))
+			word := fmt.Sprintf("verb%s path%s name%s", among(o.Verbs, w.Verbs), among(o.NonResourceURLs, w.NonResourceURLs),
+				among(o.ResourceNames, w.ResourceNames))
 			if len(w.Resources) > 0 {
-				word = fmt.Sprintf("verb%s group%s resource%s name%s", among(o.Verbs, w.Verbs), among(o.APIGroups, w.APIGroups), among(o.Resources, w.Resources), among(o.ResourceNames, w.ResourceNames))
+				word = fmt.Sprintf("verb%s group%s resource%s name%s", among(o.Verbs, w.Verbs), among(o.APIGroups, w.APIGroups),
+					among(o.Resources, w.Resources), among(o.ResourceNames, w.ResourceNames))
 			}
 			if best == "" || strings.Count(word, "!") < strings.Count(best, "!") {
 				best = word
@@ -376,7 +381,8 @@ func escalationLabels(p *Policy, q *Question) []string {
 	answer := r.answer(q)
 	a := &q.Request
 	what := fmt.Sprintf("%s %s", q.Asked, kindWord(q.Ref.Kind))
-	verb := rbacindex.Attributes{User: a.User, Groups: a.Groups, Verb: "bind", Namespace: a.Namespace, APIGroup: q.Ref.APIGroup, Resource: strings.ToLower(q.Ref.Kind) + "s", Name: q.Ref.Name, ResourceRequest: true}
+	verb := rbacindex.Attributes{User: a.User, Groups: a.Groups, Verb: "bind", Namespace: a.Namespace, APIGroup: q.Ref.APIGroup,
+		Resource: strings.ToLower(q.Ref.Kind) + "s", Name: q.Ref.Name, ResourceRequest: true}
 	aggregated := false
 	if q.Asked == AskWrite {
 		k, err := rbacindex.KeyOf(q.Object)
@@ -384,17 +390,21 @@ func escalationLabels(p *Policy, q *Question) []string {
 			return nil
 		}
 		what = fmt.Sprintf("%s %s update=%t", q.Asked, k.Kind, q.Update)
-		verb.Verb, verb.APIGroup, verb.Resource, verb.Namespace, verb.Name = "escalate", rbacv1.GroupName, strings.ToLower(k.Kind.String())+"s", k.Namespace, ""
+		verb.Verb, verb.APIGroup, verb.Resource, verb.Namespace, verb.Name = "escalate", rbacv1.GroupName, strings.ToLower(k.Kind.String())+
+			"s", k.Namespace, ""
 		if q.Update {
 			verb.Name = k.Name
 		}
 		aggregated = strings.HasPrefix(answer.Reason, "must have cluster-admin")
-		if old, ok := p.objects[k].(*rbacv1.ClusterRole); ok && old.AggregationRule != nil && len(old.AggregationRule.ClusterRoleSelectors) > 0 && q.Object.(*rbacv1.ClusterRole).AggregationRule == nil {
+		if old, ok := p.objects[k].(*rbacv1.ClusterRole); ok && old.AggregationRule != nil &&
+			len(old.AggregationRule.ClusterRoleSelectors) > 0 && q.Object.(*rbacv1.ClusterRole).AggregationRule == nil {
 			what += " was aggregated"
 		}
 	}
 	how := "refused"
-	_, errs := r.visit(&user.DefaultInfo{Name: a.User, Groups: a.Groups}, verb.Namespace, nil, func(*rbacv1.PolicyRule) bool { return false })
+	_, errs := r.visit(&user.DefaultInfo{Name: a.User, Groups: a.Groups}, verb.Namespace, nil, func(*rbacv1.PolicyRule) bool {
+		return false
+	})
 	switch {
 	case answer.Allowed && slices.Contains(a.Groups, masters):
 		how = "superuser"

@@ -38,22 +38,30 @@ func (g generator) some(n int, from []string) []string {
 
 // Few names, so that they meet; odd ones, near ones and ones of other cases among them.
 var (
-	verbs = []string{"get", "get", "get", "list", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "post", "put", "head", "options",
+	verbs = []string{"get", "get", "get", "list", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "post", "put",
+		"head", "options",
 		"use", "GET", "Get", "", "*", "**", "ge", "get ", "bind", "escalate", "impersonate", "approve", "sign"}
 	apiGroups = []string{"", "", "", "apps", "apps", rbacv1.GroupName, "batch", "*", "*", "App", "apps ", "*.io", "日本"}
-	resources = []string{"pods", "pods", "pods", "deployments", "secrets", "Pods", "nodes", "pods/log", "pods/exec", "deployments/scale", "*", "*", "*/log", "*/scale", "*/exec", "*/*",
+	resources = []string{"pods", "pods", "pods", "deployments", "secrets", "Pods", "nodes", "pods/log", "pods/exec", "deployments/scale",
+		"*", "*", "*/log", "*/scale", "*/exec", "*/*",
 		"*/", "", "/", "/log", "pods/", "pods/*", "pods/log/x", "*/log/x", "roles", "clusterroles", "ünï/ço", "pod", "podss"}
-	resourceNames = []string{"pods", "pods", "pods", "deployments", "secrets", "Pods", "nodes", "roles", "clusterroles", "*", "", "ünï", "pod", "podss", "pods/log"}
-	subresources  = []string{"", "", "", "", "log", "exec", "scale", "status", "*", "log/x", "/", "ço", "Log"}
-	names         = []string{"", "", "a", "a", "b", "c", "A", "*", "ä", "a/b", "x y", "r1", "mine"}
-	namespaces    = []string{"default", "default", "kube-system", "n", "ns:x", "é"}
-	paths         = []string{"", "/", "/healthz", "/healthz/", "/healthz/ready", "/healthzz", "/Healthz", "/api", "/api/v1", "/apis/apps/v1", "*", "/*", "/healthz*", "/api/é/x", "healthz", "//"}
-	urls          = []string{"", "/", "/healthz", "/healthz", "/healthz/*", "/healthz*", "*", "/*", "**", "/api", "/api/*", "/api/**", "/api/*/x", "/api/é*", "*/ready", "/healthz/ready"}
-	users         = []string{"alice", "alice", "bob", "Alice", "", "*", "system:anonymous", "system:masters", "system:admin", "ops",
-		"system:serviceaccount:default:sa", "system:serviceaccount:default:sa", "system:serviceaccount:n:sa", "system:serviceaccount:ns:x:sa", "system:serviceaccount::sa",
-		"system:serviceaccount:ns:x", "system:serviceaccount:default:", "system:serviceaccount:", "System:serviceaccount:default:sa", "system:serviceaccount:default:SA",
+	resourceNames = []string{"pods", "pods", "pods", "deployments", "secrets", "Pods", "nodes", "roles", "clusterroles", "*", "", "ünï",
+		"pod", "podss", "pods/log"}
+	subresources = []string{"", "", "", "", "log", "exec", "scale", "status", "*", "log/x", "/", "ço", "Log"}
+	names        = []string{"", "", "a", "a", "b", "c", "A", "*", "ä", "a/b", "x y", "r1", "mine"}
+	namespaces   = []string{"default", "default", "kube-system", "n", "ns:x", "é"}
+	paths        = []string{"", "/", "/healthz", "/healthz/", "/healthz/ready", "/healthzz", "/Healthz", "/api", "/api/v1", "/apis/apps/v1",
+		"*", "/*", "/healthz*", "/api/é/x", "healthz", "//"}
+	urls = []string{"", "/", "/healthz", "/healthz", "/healthz/*", "/healthz*", "*", "/*", "**", "/api", "/api/*", "/api/**", "/api/*/x",
+		"/api/é*", "*/ready", "/healthz/ready"}
+	users = []string{"alice", "alice", "bob", "Alice", "", "*", "system:anonymous", "system:masters", "system:admin", "ops",
+		"system:serviceaccount:default:sa", "system:serviceaccount:default:sa", "system:serviceaccount:n:sa",
+		"system:serviceaccount:ns:x:sa", "system:serviceaccount::sa",
+		"system:serviceaccount:ns:x", "system:serviceaccount:default:", "system:serviceaccount:", "System:serviceaccount:default:sa",
+		"system:serviceaccount:default:SA",
 		"äöü", "a\"b\\c", "a\nb", "a b", "日本語", "\xff\xfe"}
-	groups = []string{"ops", "ops", "devs", "devs", "", "*", "Ops", "system:authenticated", "system:unauthenticated", "system:serviceaccounts", "system:serviceaccounts:default",
+	groups = []string{"ops", "ops", "devs", "devs", "", "*", "Ops", "system:authenticated", "system:unauthenticated",
+		"system:serviceaccounts", "system:serviceaccounts:default",
 		"system:masters ", "System:masters", "system:master", "alice", "gr\tp", "グループ"}
 	masters      = "system:masters"
 	roleNames    = []string{"r1", "r1", "r1", "r2", "r2", "r2", "r3", "r3", "r4", "R1", "cluster-admin", "r\"q", "ж", "", "system:r:x", "*"}
@@ -62,7 +70,8 @@ var (
 	accountSpace = []string{"", "", "", "default", "default", "n", "ns", "ns:x", "Default"}
 	subjectKinds = []string{"User", "User", "User", "User", "User", "Group", "Group", "Group", "Group", "Group",
 		"ServiceAccount", "ServiceAccount", "ServiceAccount", "ServiceAccount", "ServiceAccount", "user", "Robot", ""}
-	roleKinds = []string{"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "Role", "Role", "Role", "Role", "Foo", "", "role"}
+	roleKinds = []string{"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "Role", "Role", "Role",
+		"Role", "Foo", "", "role"}
 	refGroups = []string{rbacv1.GroupName, rbacv1.GroupName, rbacv1.GroupName, "", "x"}
 )
 
@@ -191,7 +200,8 @@ func bootstrap() []rbacindex.Change {
 	}
 	binding := func(list []rbacv1.ClusterRoleBinding) {
 		for i := range list {
-			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: list[i].Name}, Object: &list[i]})
+			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: list[i].Name},
+				Object: &list[i]})
 		}
 	}
 	role(bootstrappolicy.ClusterRoles())
@@ -201,13 +211,15 @@ func bootstrap() []rbacindex.Change {
 	for _, ns := range slices.Sorted(maps.Keys(bootstrappolicy.NamespaceRoles())) {
 		list := bootstrappolicy.NamespaceRoles()[ns]
 		for i := range list {
-			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: ns, Name: list[i].Name}, Object: &list[i]})
+			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: ns, Name: list[i].Name},
+				Object: &list[i]})
 		}
 	}
 	for _, ns := range slices.Sorted(maps.Keys(bootstrappolicy.NamespaceRoleBindings())) {
 		list := bootstrappolicy.NamespaceRoleBindings()[ns]
 		for i := range list {
-			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: ns, Name: list[i].Name}, Object: &list[i]})
+			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: ns, Name: list[i].Name},
+				Object: &list[i]})
 		}
 	}
 	return out
@@ -231,7 +243,8 @@ func (g generator) policy() []rbacindex.Change {
 			subjects := []rbacv1.Subject{{Kind: "User", Name: g.pick(users[:4])}, {Kind: "Group", Name: "ops"}}
 			if g.one(3) {
 				k = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: g.pick(namespaces), Name: binding}
-				put(k, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, Subjects: subjects, RoleRef: ref})
+				put(k, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, Subjects: subjects,
+					RoleRef: ref})
 			} else {
 				k = rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: binding}
 				put(k, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: k.Name}, Subjects: subjects, RoleRef: ref})
@@ -270,9 +283,11 @@ func (g generator) writes(p *Policy) []rbacindex.Change {
 				k.Name = g.pick(bindingNames)
 				meta := metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}
 				if k.Kind == rbacindex.KindRoleBinding {
-					out = append(out, rbacindex.Change{Key: k, Object: &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}})
+					out = append(out, rbacindex.Change{Key: k, Object: &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects,
+						RoleRef: ref}})
 				} else {
-					out = append(out, rbacindex.Change{Key: k, Object: &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}})
+					out = append(out, rbacindex.Change{Key: k, Object: &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects,
+						RoleRef: ref}})
 				}
 				continue
 			}

@@ -89,7 +89,8 @@ func (c *Case) line(about string) ([]byte, error) {
 		l.Objects = append(l.Objects, raw)
 	}
 	if a := q.Request; q.Asked != AskCovers {
-		l.Request = &requestLine{a.User, a.Groups, a.Verb, a.Namespace, a.APIGroup, a.Resource, a.Subresource, a.Name, a.Path, a.ResourceRequest}
+		l.Request = &requestLine{a.User, a.Groups, a.Verb, a.Namespace, a.APIGroup, a.Resource, a.Subresource, a.Name, a.Path,
+			a.ResourceRequest}
 	}
 	if q.Asked == AskBind {
 		l.Ref = &q.Ref
@@ -171,7 +172,9 @@ func (r *Real) answer(q *Question) Answer {
 		}
 		out.Errors = errs
 	case AskRules:
-		real, errs := r.visit(&user.DefaultInfo{Name: a.User, Groups: a.Groups}, a.Namespace, nil, func(*rbacv1.PolicyRule) bool { return true })
+		real, errs := r.visit(&user.DefaultInfo{Name: a.User, Groups: a.Groups}, a.Namespace, nil, func(*rbacv1.PolicyRule) bool {
+			return true
+		})
 		slices.SortStableFunc(real, func(x, y source) int { return strings.Compare(x.from, y.from) })
 		for i, s := range real {
 			out.Rules = append(out.Rules, SourcedRule{From: s.from})

@@ -36,7 +36,8 @@ func informed(t *testing.T, p *Policy) *rbac.RBACAuthorizer {
 		}
 	}
 	return rbac.New(&rbac.RoleGetter{Lister: in.Roles().Lister()}, &rbac.RoleBindingLister{Lister: in.RoleBindings().Lister()},
-		&rbac.ClusterRoleGetter{Lister: in.ClusterRoles().Lister()}, &rbac.ClusterRoleBindingLister{Lister: in.ClusterRoleBindings().Lister()})
+		&rbac.ClusterRoleGetter{Lister: in.ClusterRoles().Lister()},
+		&rbac.ClusterRoleBindingLister{Lister: in.ClusterRoleBindings().Lister()})
 }
 
 // TestPolicyServesAsListersDo: what the real code is given in this package is what it is given
@@ -55,7 +56,8 @@ func TestPolicyServesAsListersDo(t *testing.T) {
 				t.Fatalf("%+v: listers %v %v, policy %t", a, decision, err, answer.Allowed)
 			}
 			// Listers list in any order, and the first grant is the reason.
-			if reason != answer.Reason && (answer.Allowed && !slices.Contains(answer.Grants, reason[len(allowedBy):]) || !answer.Allowed && len(reason) != len(answer.Reason)) {
+			if reason != answer.Reason && (answer.Allowed && !slices.Contains(answer.Grants, reason[len(allowedBy):]) ||
+				!answer.Allowed && len(reason) != len(answer.Reason)) {
 				t.Fatalf("%+v: listers %q, policy %q", a, reason, answer.Reason)
 			}
 			switch {
@@ -86,7 +88,8 @@ func FuzzDecision(f *testing.F) {
 			t.Fatal(err)
 		}
 		c, r := &checker{ours: Index()}, NewReal(p)
-		a := rbacindex.Attributes{User: user, Groups: []string{group, "ops"}, Verb: verb, Namespace: ns, APIGroup: apiGroup, Resource: resource, Subresource: sub, Name: name, ResourceRequest: true}
+		a := rbacindex.Attributes{User: user, Groups: []string{group, "ops"}, Verb: verb, Namespace: ns, APIGroup: apiGroup,
+			Resource: resource, Subresource: sub, Name: name, ResourceRequest: true}
 		url := rbacindex.Attributes{User: user, Groups: []string{group}, Verb: verb, Path: path}
 		aimed := a
 		g.aim(p, &aimed)
@@ -94,7 +97,8 @@ func FuzzDecision(f *testing.F) {
 			for _, asked := range []Asked{AskDecision, AskRules} {
 				q := Question{Asked: asked, Request: a}
 				if text := c.check(s, r, &q); text != "" {
-					t.Fatal(fmt.Sprint(text, "\n", (&Disagreement{Case: Case{Writes: writes, Question: q}, Text: text, Repeats: true}).Error()))
+					t.Fatal(fmt.Sprint(text, "\n", (&Disagreement{Case: Case{Writes: writes, Question: q}, Text: text,
+						Repeats: true}).Error()))
 				}
 			}
 		}

@@ -155,7 +155,8 @@ func whoCan(g generator, p *Policy, s *rbacindex.Snapshot, r *Real, f *Figures) 
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			return fmt.Errorf("who can %+v everywhere=%t:\n%s\neverybody asked:\n%s", a, everywhere, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			return fmt.Errorf("who can %+v everywhere=%t:\n%s\neverybody asked:\n%s", a, everywhere, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
 		}
 		if !everywhere {
 			if err := located(s, r, &a); err != nil {
@@ -337,13 +338,16 @@ func supply(p *Policy, s *rbacindex.Snapshot, a *rbacindex.Attributes, f *Figure
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind.String(), Name: role.Name}
 		if a.Namespace == "" {
 			k := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: "\x00new"}
-			return rbacindex.Change{Key: k, Object: &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: k.Name}, RoleRef: ref, Subjects: []rbacv1.Subject{who}}}
+			return rbacindex.Change{Key: k, Object: &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: k.Name}, RoleRef: ref,
+				Subjects: []rbacv1.Subject{who}}}
 		}
 		k := rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: a.Namespace, Name: "\x00new"}
-		return rbacindex.Change{Key: k, Object: &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, RoleRef: ref, Subjects: []rbacv1.Subject{who}}}
+		return rbacindex.Change{Key: k, Object: &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
+			RoleRef: ref, Subjects: []rbacv1.Subject{who}}}
 	}
 	least := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "\x00least"}
-	if err := helps(m.Rule, rbacindex.Change{Key: least, Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: least.Name}, Rules: []rbacv1.PolicyRule{m.Rule}}}, bind(least)); err != nil {
+	if err := helps(m.Rule, rbacindex.Change{Key: least, Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: least.Name},
+		Rules: []rbacv1.PolicyRule{m.Rule}}}, bind(least)); err != nil {
 		return err
 	}
 	for _, o := range m.Roles {

@@ -29,7 +29,8 @@ func TestPolicies(t *testing.T) {
 	}
 	t.Logf("%+v", f)
 	// Each policy has to exercise each check.
-	if f.Policies != n || f.WhoCan != 2*n || f.Rows < f.WhoCan || f.Removals < 2*n || f.Decided < 30*n || f.Denials < n || f.Offers < f.Denials {
+	if f.Policies != n || f.WhoCan != 2*n || f.Rows < f.WhoCan || f.Removals < 2*n || f.Decided < 30*n || f.Denials < n ||
+		f.Offers < f.Denials {
 		t.Errorf("%+v", f)
 	}
 }
@@ -39,15 +40,19 @@ func TestPolicies(t *testing.T) {
 func TestPoliciesFindWrongAnswers(t *testing.T) {
 	all := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "\x00all"}
 	binding := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: "\x00all"}
-	for name, check := range map[string]func(generator, *Policy, *rbacindex.Snapshot, *Real, *Figures) error{"who can": whoCan, "hygiene": hygiene, "nearest miss": nearestMiss} {
+	for name, check := range map[string]func(generator, *Policy, *rbacindex.Snapshot, *Real, *Figures) error{"who can": whoCan,
+		"hygiene": hygiene, "nearest miss": nearestMiss} {
 		found := 0
 		for i := range uint64(200) {
 			g := newGenerator(13, i)
 			p := NewPolicy(g.policy()...)
 			more := p.Clone()
 			more.Apply(
-				rbacindex.Change{Key: all, Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: all.Name}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, NonResourceURLs: []string{"*"}}}}},
-				rbacindex.Change{Key: binding, Object: &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: binding.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name},
+				rbacindex.Change{Key: all, Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: all.Name},
+					Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"},
+						NonResourceURLs: []string{"*"}}}}},
+				rbacindex.Change{Key: binding, Object: &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: binding.Name},
+					RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name},
 					Subjects: []rbacv1.Subject{{Kind: "User", Name: "alice"}, {Kind: "User", Name: "bob"}, {Kind: "Group", Name: "ops"}}}},
 			)
 			s, err := rbacindex.New(more.Objects()...)

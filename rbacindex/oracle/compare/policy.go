@@ -67,7 +67,9 @@ func (p *Policy) set(k rbacindex.Key, object any) {
 		p.bindings[k.Namespace] = list
 	case rbacindex.KindClusterRoleBinding:
 		if had {
-			p.clusterBindings = slices.DeleteFunc(slices.Clone(p.clusterBindings), func(b *rbacv1.ClusterRoleBinding) bool { return b.Name == k.Name })
+			p.clusterBindings = slices.DeleteFunc(slices.Clone(p.clusterBindings), func(b *rbacv1.ClusterRoleBinding) bool {
+				return b.Name == k.Name
+			})
 		}
 		if object != nil {
 			p.clusterBindings = append(p.clusterBindings, object.(*rbacv1.ClusterRoleBinding))

@@ -54,7 +54,8 @@ func NewReal(p *Policy) *Real {
 
 // attributes are a request as the real authorizer takes it.
 func attributes(a *rbacindex.Attributes) *authorizer.AttributesRecord {
-	return &authorizer.AttributesRecord{User: &user.DefaultInfo{Name: a.User, Groups: a.Groups}, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, APIVersion: "v1",
+	return &authorizer.AttributesRecord{User: &user.DefaultInfo{Name: a.User, Groups: a.Groups}, Verb: a.Verb, Namespace: a.Namespace,
+		APIGroup: a.APIGroup, APIVersion: "v1",
 		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path}
 }
 
@@ -111,10 +112,12 @@ func (r *Real) refusal(q *Question) error {
 	if q.Asked == AskBind {
 		ref := internal.RoleRef{APIGroup: q.Ref.APIGroup, Kind: q.Ref.Kind, Name: q.Ref.Name}
 		if ns == "" {
-			_, err := r.clusterRoleBindings.Create(in("clusterrolebindings", "", ""), &internal.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "new"}, RoleRef: ref}, nil, nil)
+			_, err := r.clusterRoleBindings.Create(in("clusterrolebindings", "", ""),
+				&internal.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "new"}, RoleRef: ref}, nil, nil)
 			return err
 		}
-		_, err := r.roleBindings.Create(in("rolebindings", ns, ""), &internal.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "new"}, RoleRef: ref}, nil, nil)
+		_, err := r.roleBindings.Create(in("rolebindings", ns, ""), &internal.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns,
+			Name: "new"}, RoleRef: ref}, nil, nil)
 		return err
 	}
 	var err error
@@ -183,11 +186,13 @@ type accepting struct {
 	old runtime.Object
 }
 
-func (s *accepting) Create(_ context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (s *accepting) Create(_ context.Context, obj runtime.Object, _ rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	return obj, nil
 }
 
-func (s *accepting) Update(ctx context.Context, _ string, obj rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc, _ rest.ValidateObjectUpdateFunc, _ bool, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (s *accepting) Update(ctx context.Context, _ string, obj rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc,
+	_ rest.ValidateObjectUpdateFunc, _ bool, _ *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	next, err := obj.UpdatedObject(ctx, s.old)
 	return next, false, err
 }

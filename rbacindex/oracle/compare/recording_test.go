@@ -39,7 +39,8 @@ func recording(t *testing.T, o evaluate.Options) ([]asked, *state.State) {
 			return nil
 		}
 		who, at := e.EffectiveUser(), &v.Attributes
-		q := asked{from: e.RequestReceivedTimestamp, to: e.StageTimestamp, a: rbacindex.Attributes{User: strings.Clone(who.Username), Groups: slices.Clone(who.Groups), Verb: at.Verb, Namespace: at.Namespace, APIGroup: at.APIGroup,
+		q := asked{from: e.RequestReceivedTimestamp, to: e.StageTimestamp, a: rbacindex.Attributes{User: strings.Clone(who.Username),
+			Groups: slices.Clone(who.Groups), Verb: at.Verb, Namespace: at.Namespace, APIGroup: at.APIGroup,
 			Resource: at.Resource, Subresource: at.Subresource, Name: at.Name, ResourceRequest: at.ResourceRequest, Path: at.Path}}
 		if v.Outcome == verdict.OutcomeMatch && v.Replayed == verdict.DecisionAllow {
 			q.reason = strings.Clone(v.RecordedReason)
@@ -91,7 +92,9 @@ func compareRecording(t *testing.T, list []asked, st *state.State) (versions, un
 		}
 		if q.reason != "" && !explained(real, q) {
 			// The policy changed while the request was on its way.
-			if !slices.ContainsFunc(st.RBACWindow(q.from.Add(-time.Second), q.to.Add(time.Second)), func(v state.View) bool { return explained(onView(v.RBAC), q) }) {
+			if !slices.ContainsFunc(st.RBACWindow(q.from.Add(-time.Second), q.to.Add(time.Second)), func(v state.View) bool {
+				return explained(onView(v.RBAC), q)
+			}) {
 				unexplained++
 				t.Logf("%+v: recorded %q", q.a, q.reason)
 			}
@@ -129,7 +132,8 @@ func TestRecordingAgrees(t *testing.T) {
 func TestFurtherRecordingAgrees(t *testing.T) {
 	dir := os.Getenv("RETRIAL_CORPUS")
 	if dir == "" {
-		t.Skip("RETRIAL_CORPUS is not set: it names a directory with further recordings (audit.jsonl with state-start.json, full-requestresponse.jsonl)")
+		t.Skip("RETRIAL_CORPUS is not set: it names a directory with further recordings (audit.jsonl with state-start.json, " +
+			"full-requestresponse.jsonl)")
 	}
 	file := func(name string) []evaluate.Input {
 		path := filepath.Join(dir, name)

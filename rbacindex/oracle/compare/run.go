@@ -75,7 +75,8 @@ func (r *runner) work() {
 		if n*lotSize >= r.cfg.Comparisons {
 			return
 		}
-		l := &lot{generator: newGenerator(r.cfg.Seed, n), checker: c, observe: r.cfg.Observe, asked: map[Asked]uint64{}, answered: map[Asked]uint64{}}
+		l := &lot{generator: newGenerator(r.cfg.Seed, n), checker: c, observe: r.cfg.Observe, asked: map[Asked]uint64{},
+			answered: map[Asked]uint64{}}
 		found, text := l.run(int(min(lotSize, r.cfg.Comparisons-n*lotSize)))
 		total := uint64(0)
 		r.mu.Lock()

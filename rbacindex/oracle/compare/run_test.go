@@ -49,7 +49,8 @@ func TestRunDependsOnSeedOnly(t *testing.T) {
 
 // allowIf is the index, wrong: what it refuses it grants by the first rule of the subject
 // that looks good to it.
-func allowIf(good func(*rbacindex.Attributes, *rbacv1.PolicyRule, rbacindex.Grant) bool) func(*rbacindex.Snapshot, *rbacindex.Attributes, []rbacindex.Grant) rbacindex.Result {
+func allowIf(good func(*rbacindex.Attributes, *rbacv1.PolicyRule, rbacindex.Grant) bool) func(*rbacindex.Snapshot, *rbacindex.Attributes,
+	[]rbacindex.Grant) rbacindex.Result {
 	return func(s *rbacindex.Snapshot, a *rbacindex.Attributes, buf []rbacindex.Grant) rbacindex.Result {
 		res := s.Authorize(a, buf)
 		if res.Allowed {
@@ -145,7 +146,8 @@ func TestWrongTwinsAreFound(t *testing.T) {
 			}
 		}, 0, 2, `"owner":[`},
 		{"forgets aggregation", func(o *Ours) {
-			o.MayWriteRole = func(s *rbacindex.Snapshot, user string, groups []string, object any, name string) (rbacindex.Escalation, error) {
+			o.MayWriteRole = func(s *rbacindex.Snapshot, user string, groups []string, object any,
+				name string) (rbacindex.Escalation, error) {
 				if r, ok := object.(*rbacv1.ClusterRole); ok {
 					c := *r
 					c.AggregationRule = nil
@@ -155,7 +157,8 @@ func TestWrongTwinsAreFound(t *testing.T) {
 			}
 		}, 0, 0, `"aggregationRule":`},
 		{"binds whatever is there", func(o *Ours) {
-			o.MayBind = func(s *rbacindex.Snapshot, user string, groups []string, namespace string, ref rbacv1.RoleRef) rbacindex.Escalation {
+			o.MayBind = func(s *rbacindex.Snapshot, user string, groups []string, namespace string,
+				ref rbacv1.RoleRef) rbacindex.Escalation {
 				e := s.MayBind(user, groups, namespace, ref)
 				if e.RoleAbsent {
 					return e
@@ -182,7 +185,8 @@ func TestWrongTwinsAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(d.Case.Writes) > c.objects || rules > c.rules || !strings.Contains(string(raw), c.sign) {
-				t.Errorf("after %d comparisons, %d objects and %d rules are left: %v", res.Comparisons, len(d.Case.Writes), rules, d.Error())
+				t.Errorf("after %d comparisons, %d objects and %d rules are left: %v", res.Comparisons, len(d.Case.Writes), rules,
+					d.Error())
 			}
 		})
 	}

@@ -74,5 +74,5 @@ func internalOf(o any) (object, error) {
 		out := new(internal.ClusterRoleBinding)
 		return out, convert.Convert_v1_ClusterRoleBinding_To_rbac_ClusterRoleBinding(in.DeepCopy(), out, nil)
 	}
-	return nil, fmt.Errorf("%T is no RBAC object", o)
+	return nil, fmt.Errorf("unknown type %T: want an RBAC object", o)
 }

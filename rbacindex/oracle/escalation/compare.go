@@ -139,7 +139,8 @@ func (w *write) event(refusal error) *event.Event {
 	e := &event.Event{Level: event.LevelRequestResponse, AuditID: "a", Stage: event.StageResponseComplete, RequestURI: uri, Verb: w.verb,
 		User: event.User{Username: w.user, Groups: w.groups}, ObjectRef: &event.ObjectRef{Name: k.Name}, RequestObject: w.body,
 		RequestReceivedTimestamp: received, StageTimestamp: received.Add(time.Millisecond),
-		Annotations:    event.Pairs{{Key: event.AnnotationDecision, Value: "allow"}, {Key: event.AnnotationReason, Value: `RBAC: allowed by ClusterRoleBinding "writers" of ClusterRole "writer" to Group "system:authenticated"`}},
+		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"}, {Key: event.AnnotationReason,
+			Value: `RBAC: allowed by ClusterRoleBinding "writers" of ClusterRole "writer" to Group "system:authenticated"`}},
 		ResponseStatus: &event.Status{Code: 200}}
 	if w.verb == "create" {
 		e.ResponseStatus.Code = 201
@@ -225,7 +226,8 @@ func stateOf(objects []any, since []*event.Event) (*state.State, error) {
 		m["apiVersion"], m["kind"] = "rbac.authorization.k8s.io/v1", k.Kind.String()
 		items = append(items, m)
 	}
-	snap, _, err := observe.ReadSnapshot(strings.NewReader(string(encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}))))
+	snap, _, err := observe.ReadSnapshot(strings.NewReader(string(encode(map[string]any{"apiVersion": "v1", "kind": "List",
+		"items": items}))))
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,10 @@ import (
 func (g generator) doubts(objects []any) (before []any, lost []*event.Event) {
 	at := received.Add(-time.Minute)
 	send := func(verb string, k rbacindex.Key, body any) {
-		e := &event.Event{Level: event.LevelRequest, AuditID: fmt.Sprint("l", len(lost)), Stage: event.StageResponseComplete, Verb: verb, RequestURI: uriOf(k),
-			ObjectRef: &event.ObjectRef{Name: k.Name}, RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond), ResponseStatus: &event.Status{Code: 504}}
+		e := &event.Event{Level: event.LevelRequest, AuditID: fmt.Sprint("l", len(lost)), Stage: event.StageResponseComplete, Verb: verb,
+			RequestURI: uriOf(k),
+			ObjectRef:  &event.ObjectRef{Name: k.Name}, RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond),
+			ResponseStatus: &event.Status{Code: 504}}
 		if verb != "create" {
 			e.RequestURI += "/" + k.Name
 		}

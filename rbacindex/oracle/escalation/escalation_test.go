@@ -50,7 +50,8 @@ func TestDoubts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, share := range map[string]uint64{
-		"refused": f.Refused, "absent": f.Absent, "by verb": f.ByVerb, "covered": f.Covered, "unchecked": f.Unchecked, "exempt": f.Exempt, "open": f.Open,
+		"refused": f.Refused, "absent": f.Absent, "by verb": f.ByVerb, "covered": f.Covered, "unchecked": f.Unchecked, "exempt": f.Exempt,
+		"open": f.Open,
 	} {
 		if share*300 < f.Writes {
 			t.Errorf("%s: %d of %d writes; the generator has lost its aim", what, share, f.Writes)

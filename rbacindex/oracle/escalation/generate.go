@@ -37,7 +37,8 @@ func (g generator) some(n int, from ...string) []string {
 
 func (g generator) rule() rbacv1.PolicyRule {
 	if g.one(5) {
-		return rbacv1.PolicyRule{Verbs: g.some(2, "get", "post", "*"), NonResourceURLs: g.some(2, "/healthz", "/healthz/*", "/metrics", "*")}
+		return rbacv1.PolicyRule{Verbs: g.some(2, "get", "post", "*"), NonResourceURLs: g.some(2, "/healthz", "/healthz/*",
+			"/metrics", "*")}
 	}
 	if g.one(8) {
 		return g.right()
@@ -52,7 +53,8 @@ func (g generator) rule() rbacv1.PolicyRule {
 
 // right is a rule that gives escalate or bind.
 func (g generator) right() rbacv1.PolicyRule {
-	r := rbacv1.PolicyRule{Verbs: g.some(2, "escalate", "bind", "escalate", "bind", "*"), APIGroups: []string{g.pick(rbacv1.GroupName, rbacv1.GroupName, "*", "")},
+	r := rbacv1.PolicyRule{Verbs: g.some(2, "escalate", "bind", "escalate", "bind", "*"), APIGroups: []string{g.pick(rbacv1.GroupName,
+		rbacv1.GroupName, "*", "")},
 		Resources: g.some(2, "roles", "clusterroles", "clusterroles", "*")}
 	if g.one(2) {
 		r.ResourceNames = g.some(3, roleNames...)
@@ -89,7 +91,8 @@ func (g generator) role(namespace, name string) any {
 	}
 	r := &rbacv1.ClusterRole{ObjectMeta: g.meta("", name), Rules: g.rules(3)}
 	if g.one(8) {
-		r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"a": "b"}}}}
+		r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+			{MatchLabels: map[string]string{"a": "b"}}}}
 		if g.one(6) {
 			r.AggregationRule.ClusterRoleSelectors = nil
 		}
@@ -135,9 +138,11 @@ func (g generator) policy() (writes []rbacindex.Change, objects []any) {
 	add := func(o any) {
 		writes, objects = append(writes, put(o)), append(objects, o)
 	}
-	add(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "writer"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"create", "update", "patch"},
-		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}}}})
-	add(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "writers"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "writer"},
+	add(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "writer"},
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{"create", "update", "patch"},
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}}}})
+	add(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "writers"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+		Kind: "ClusterRole", Name: "writer"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"}}})
 	for _, name := range roleNames {
 		if g.IntN(5) > 0 {

@@ -226,11 +226,12 @@ func recorded(v *verdict.Verdict, e *event.Event, f *Figures) string {
 		}
 	case e.Code() == 403 && len(e.Annotations) == 0:
 		f.Refused++
-		if v.Class != verdict.ClassImpersonationDenied || c == nil || c.Replayed != verdict.DecisionForbid || c.Recorded != verdict.DecisionForbid {
+		if v.Class != verdict.ClassImpersonationDenied || c == nil || c.Replayed != verdict.DecisionForbid ||
+			c.Recorded != verdict.DecisionForbid {
 			return fmt.Sprintf("refused, ours %s %+v", v.Class, c)
 		}
 		if mode := strings.TrimPrefix(c.Mode, "impersonate:"); c.Mode != "legacy" && !slices.Contains(Modes, mode) {
-			return "refused by a mode that there is not: " + c.Mode
+			return "refused by an unknown mode: " + c.Mode
 		}
 	default:
 		if c != nil {
@@ -255,7 +256,8 @@ func inMode(judge Judge, eng *replay.Engine, s *state.State, e *event.Event, a *
 		if constraint != strings.TrimSuffix("impersonate:"+mode, ":") && !(mode == "" && constraint == "") {
 			return "permitted as " + constraint
 		}
-		if u := acting(&a.as, mode); !slices.Equal(u.Groups, e.ImpersonatedUser.Groups) || u.Username != e.ImpersonatedUser.Username || u.UID != e.ImpersonatedUser.UID {
+		if u := acting(&a.as, mode); !slices.Equal(u.Groups, e.ImpersonatedUser.Groups) || u.Username != e.ImpersonatedUser.Username ||
+			u.UID != e.ImpersonatedUser.UID {
 			return fmt.Sprintf("becomes %+v, supposed %+v", e.ImpersonatedUser, u)
 		}
 		if c := judge(eng, e, s).Impersonation; c == nil || c.Replayed != verdict.DecisionAllow {

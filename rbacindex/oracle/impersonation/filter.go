@@ -65,7 +65,8 @@ func newServer(chain, impersonates authorizer.Authorizer, constrained bool) *ser
 		authenticated.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), who)))
 	})
 	h = filters.WithAuditInit(h)
-	h = filters.WithRequestInfo(h, &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")})
+	h = filters.WithRequestInfo(h, &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")})
 	s.handler = filters.WithRequestReceivedTimestamp(h)
 	return s
 }

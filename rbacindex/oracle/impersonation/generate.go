@@ -47,7 +47,8 @@ func (g *generator) requestor() person {
 		if g.one(8) {
 			node = append(node, "n1")
 		}
-		return person{name: "system:serviceaccount:ns:agent", uid: "u", groups: []string{"system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"},
+		return person{name: "system:serviceaccount:ns:agent", uid: "u", groups: []string{"system:serviceaccounts",
+			"system:serviceaccounts:ns", "system:authenticated"},
 			extra: map[string][]string{"authentication.kubernetes.io/node-name": node}}
 	case 1:
 		return person{name: "sue", groups: []string{"support", "system:authenticated"}}
@@ -60,12 +61,15 @@ func (g *generator) requestor() person {
 		}
 		return p
 	}
-	return person{name: "node-agent", groups: []string{"system:authenticated"}, extra: map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}}
+	return person{name: "node-agent", groups: []string{"system:authenticated"},
+		extra: map[string][]string{"authentication.kubernetes.io/node-name": {"n1"}}}
 }
 
 func (g *generator) wanted() person {
-	p := person{name: g.pick("alice", "alice", "bob", "system:anonymous", "system:serviceaccount:ns:app", "system:serviceaccount:ns:app", "system:serviceaccount:other:app",
-		"system:serviceaccount:NS:app", "system:serviceaccount:ns", "system:node:n1", "system:node:n1", "system:node:n2", "system:node:N_1", "system:node:", "system:apiserver", "a<b>&c", "")}
+	p := person{name: g.pick("alice", "alice", "bob", "system:anonymous", "system:serviceaccount:ns:app", "system:serviceaccount:ns:app",
+		"system:serviceaccount:other:app",
+		"system:serviceaccount:NS:app", "system:serviceaccount:ns", "system:node:n1", "system:node:n1", "system:node:n2", "system:node:N_1",
+		"system:node:", "system:apiserver", "a<b>&c", "")}
 	if g.one(2) {
 		return p
 	}
@@ -73,7 +77,8 @@ func (g *generator) wanted() person {
 		p.uid = g.pick("uid-1", "uid-2")
 	}
 	for range g.IntN(6) {
-		p.groups = append(p.groups, g.pick("devs", "ops", "qa", "team:a", "team:b", "system:authenticated", "system:unauthenticated", "system:masters", "system:nodes",
+		p.groups = append(p.groups, g.pick("devs", "ops", "qa", "team:a", "team:b", "system:authenticated", "system:unauthenticated",
+			"system:masters", "system:nodes",
 			"system:serviceaccounts", "system:serviceaccounts:ns", "*", ""))
 	}
 	if g.one(12) {
@@ -93,7 +98,8 @@ func (g *generator) wanted() person {
 }
 
 func (g *generator) request() (method, path string) {
-	return g.pick("GET", "GET", "POST", "DELETE"), g.pick("/api/v1/namespaces/d/pods", "/api/v1/namespaces/d/pods/p", "/api/v1/namespaces/d/pods/p/log", "/api/v1/secrets",
+	return g.pick("GET", "GET", "POST", "DELETE"), g.pick("/api/v1/namespaces/d/pods", "/api/v1/namespaces/d/pods/p",
+		"/api/v1/namespaces/d/pods/p/log", "/api/v1/secrets",
 		"/apis/apps/v1/namespaces/d/deployments/w/scale", "/healthz", "/api/v1/nodes/n1", "/a<b>")
 }
 
@@ -146,7 +152,8 @@ func (g *generator) grants(t *ask, mode string) []rbacv1.PolicyRule {
 		if t.path == "/healthz" || t.path == "/a<b>" {
 			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{on}, NonResourceURLs: []string{g.pick(t.path, "*", "/heal*")}})
 		} else {
-			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{on}, APIGroups: []string{"*"}, Resources: []string{g.pick("*", "*", "pods", "pods/log")}})
+			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{on}, APIGroups: []string{"*"},
+				Resources: []string{g.pick("*", "*", "pods", "pods/log")}})
 		}
 	}
 	piece := func(group, resource string, names ...string) {
@@ -203,10 +210,12 @@ func (g *generator) policy() []rbacindex.Change {
 		}
 		out = append(out, put(role))
 		if g.one(8) {
-			out = append(out, put(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: g.pick("d", "ns")}, RoleRef: ref, Subjects: []rbacv1.Subject{subject}}))
+			out = append(out, put(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: g.pick("d", "ns")}, RoleRef: ref,
+				Subjects: []rbacv1.Subject{subject}}))
 			return
 		}
-		out = append(out, put(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref, Subjects: []rbacv1.Subject{subject}}))
+		out = append(out, put(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref,
+			Subjects: []rbacv1.Subject{subject}}))
 	}
 	g.targets = nil
 	for i := range 2 + g.IntN(6) {

@@ -73,7 +73,8 @@ func TestMutants(t *testing.T) {
 		"forgets the requestor's groups": changed(func(e *event.Event) { e.User.Groups = nil }),
 		"does not read the message": changed(func(e *event.Event) {
 			if e.Code() == 403 && len(e.Annotations) == 0 {
-				e.ResponseStatus = &event.Status{Code: 403, Message: `users "alice" is forbidden: User "sue" cannot impersonate resource "users" in API group "" at the cluster scope`}
+				e.ResponseStatus = &event.Status{Code: 403, Message: `users "alice" is forbidden: User "sue" cannot impersonate resource ` +
+					`"users" in API group "" at the cluster scope`}
 			}
 		}),
 		"knows no policy": func(eng *replay.Engine, e *event.Event, _ *state.State) *verdict.Verdict { return eng.Replay(e, nil) },

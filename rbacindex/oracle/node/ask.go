@@ -31,19 +31,23 @@ var targets = []target{
 	{"storage.k8s.io", "volumeattachments", true, func(g *generator) string { return "va" + strconv.Itoa(g.IntN(7)) }, []string{"status"}},
 	{"storage.k8s.io", "csinodes", true, func(g *generator) string { return pick(g, g.nodes) }, []string{"status"}},
 	{"coordination.k8s.io", "leases", false, func(g *generator) string { return pick(g, g.nodes) }, []string{"x"}},
-	{"certificates.k8s.io", "podcertificaterequests", false, func(g *generator) string { return "pcr" + strconv.Itoa(g.IntN(5)) }, []string{"status"}},
+	{"certificates.k8s.io", "podcertificaterequests", false, func(g *generator) string { return "pcr" + strconv.Itoa(g.IntN(5)) },
+		[]string{"status"}},
 }
 
 // fixed are the resources of which every node may do the same, and some none may touch.
 var fixed = []struct{ group, resource string }{
 	{"", "services"}, {"", "endpoints"}, {"", "events"}, {"", "namespaces"}, {"events.k8s.io", "events"}, {"", "tokenreviews"},
-	{"authentication.k8s.io", "tokenreviews"}, {"authorization.k8s.io", "subjectaccessreviews"}, {"authorization.k8s.io", "localsubjectaccessreviews"},
-	{"authorization.k8s.io", "selfsubjectaccessreviews"}, {"certificates.k8s.io", "certificatesigningrequests"}, {"certificates.k8s.io", "clustertrustbundles"},
+	{"authentication.k8s.io", "tokenreviews"}, {"authorization.k8s.io", "subjectaccessreviews"}, {"authorization.k8s.io",
+		"localsubjectaccessreviews"},
+	{"authorization.k8s.io", "selfsubjectaccessreviews"}, {"certificates.k8s.io", "certificatesigningrequests"}, {"certificates.k8s.io",
+		"clustertrustbundles"},
 	{"storage.k8s.io", "csidrivers"}, {"storage.k8s.io", "storageclasses"}, {"node.k8s.io", "runtimeclasses"}, {"apps", "deployments"},
 	{"apps", "pods"}, {"v1", "secrets"}, {"*", "*"}, {"", "*"}, {"resource.k8s.io", "deviceclasses"},
 }
 
-var allVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "", "*", "GET", "impersonate"}
+var allVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "", "*", "GET",
+	"impersonate"}
 
 func (g *generator) claimName() string {
 	if g.one(4) {
@@ -181,9 +185,12 @@ func (g *generator) attributes(node string) verdict.Attributes {
 // selector is a field selector: that of a kubelet, one that is nearly it, or none.
 func (g *generator) selector(node string) string {
 	return pick(g, []string{
-		"spec.nodeName=" + node, "spec.nodeName==" + node, "spec.nodeName=" + node + ",status.phase!=Failed", "metadata.namespace=x,spec.nodeName=" + node,
-		"spec.nodeName!=" + node, "spec.nodename=" + node, "spec.nodeName=" + node + "x", "spec.nodeName", "spec.nodeName=", "", "nodeName=" + node,
-		"spec.nodeName=" + node + ",", "spec.nodeName=other,spec.nodeName=" + node, " spec.nodeName=" + node, `spec.nodeName=\` + node, "spec.nodeName = " + node,
+		"spec.nodeName=" + node, "spec.nodeName==" + node, "spec.nodeName=" + node + ",status.phase!=Failed",
+		"metadata.namespace=x,spec.nodeName=" + node,
+		"spec.nodeName!=" + node, "spec.nodename=" + node, "spec.nodeName=" + node + "x", "spec.nodeName", "spec.nodeName=", "",
+		"nodeName=" + node,
+		"spec.nodeName=" + node + ",", "spec.nodeName=other,spec.nodeName=" + node, " spec.nodeName=" + node, `spec.nodeName=\` + node,
+		"spec.nodeName = " + node,
 		"metadata.name=" + node, "spec.nodeName>" + node,
 	})
 }

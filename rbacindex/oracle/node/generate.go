@@ -80,7 +80,8 @@ func live[T any](g *generator, m map[string]*T) *T {
 func (g *generator) meta(namespace, name string) metav1.ObjectMeta {
 	g.uids++
 	return metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: types.UID("u" + strconv.Itoa(g.uids)), CreationTimestamp: metav1.NewTime(momentOf(g.now + 1)),
+		Namespace: namespace, Name: name, UID: types.UID("u" + strconv.Itoa(g.uids)),
+		CreationTimestamp: metav1.NewTime(momentOf(g.now + 1)),
 	}
 }
 

@@ -57,15 +57,19 @@ func TestNode(t *testing.T) {
 	for _, reason := range slices.Sorted(maps.Keys(res.Reasons)) {
 		t.Logf("%9d %s", res.Reasons[reason], reason)
 	}
-	t.Logf("oracle node requests=%d allowed=%d writes=%d disagreements=%d seed=%d", res.Requests, res.Allowed, res.Writes, disagreements, seed)
+	t.Logf("oracle node requests=%d allowed=%d writes=%d disagreements=%d seed=%d", res.Requests, res.Allowed, res.Writes,
+		disagreements, seed)
 	if res.Disagreement == "" && (res.Allowed*10 < res.Requests || res.Allowed*10 > res.Requests*9) {
 		t.Errorf("%d of %d requests are allowed: the requests ask nothing", res.Allowed, res.Requests)
 	}
 	// Every refusal the default gates can produce must have come up.
 	for _, text := range []string{
-		"(none)", "can only read resources of this type", "cannot read subresource", "can only read namespaced object of this type", "No Object name found",
-		"no relationship found between node '<n>' and this object", "can only get individual resources of this type", "cannot get subresource",
-		"can only get/update/patch this type", "can only create tokens for individual service accounts", "can only create token subresource of serviceaccount",
+		"(none)", "can only read resources of this type", "cannot read subresource", "can only read namespaced object of this type",
+		"No Object name found",
+		"no relationship found between node '<n>' and this object", "can only get individual resources of this type",
+		"cannot get subresource",
+		"can only get/update/patch this type", "can only create tokens for individual service accounts",
+		"can only create token subresource of serviceaccount",
 		"can only get, create, update, patch, or delete a node lease", `can only access leases in the "kube-node-lease" system namespace`,
 		"can only access node lease with the same name as the requesting node", "can only get, create, update, patch, or delete a CSINode",
 		"cannot authorize CSINode subresources", "can only access CSINode with the same name as the requesting node",
@@ -87,7 +91,8 @@ func TestState(t *testing.T) {
 	if res.Disagreement != "" {
 		t.Fatal(res.Disagreement)
 	}
-	t.Logf("oracle node through state: requests=%d allowed=%d writes=%d disagreements=0 seed=%d", res.Requests, res.Allowed, res.Writes, seed)
+	t.Logf("oracle node through state: requests=%d allowed=%d writes=%d disagreements=0 seed=%d", res.Requests, res.Allowed,
+		res.Writes, seed)
 	if res.Allowed*10 < res.Requests {
 		t.Errorf("%d of %d requests are allowed", res.Allowed, res.Requests)
 	}
@@ -101,9 +106,12 @@ func TestGates(t *testing.T) {
 		gates  map[string]bool
 		reason string // must come up
 	}{
-		{"pod certificates", map[string]bool{"PodCertificateRequest": true, "ClusterTrustBundle": true}, "can only list/watch podcertificaterequests with nodeName field selector"},
-		{"no service accounts", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false}, "not allowed to get service accounts"},
-		{"service accounts by the other gate", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false, "PodCertificateRequest": true}, "nodes may not access the status subresource of PodCertificateRequests"},
+		{"pod certificates", map[string]bool{"PodCertificateRequest": true, "ClusterTrustBundle": true},
+			"can only list/watch podcertificaterequests with nodeName field selector"},
+		{"no service accounts", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false},
+			"not allowed to get service accounts"},
+		{"service accounts by the other gate", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false,
+			"PodCertificateRequest": true}, "nodes may not access the status subresource of PodCertificateRequests"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := &config.APIServer{Minor: 36, Gates: tc.gates}
@@ -160,7 +168,10 @@ func TestFaultsAreCaught(t *testing.T) {
 		return s
 	}
 	for name, ours := range map[string]Ours{
-		"mirror pods lead on":               {Content: edit(func(o map[string]any) { delete(o["metadata"].(map[string]any), "annotations") })},
+		"mirror pods lead on": {Content: edit(func(o map[string]any) {
+			delete(o["metadata"].(map[string]any),
+				"annotations")
+		})},
 		"ephemeral containers are left out": {Content: edit(func(o map[string]any) { delete(spec(o), "ephemeralContainers") })},
 		"init containers are left out":      {Content: edit(func(o map[string]any) { delete(spec(o), "initContainers") })},
 		"pull secrets are left out":         {Content: edit(func(o map[string]any) { delete(spec(o), "imagePullSecrets") })},
@@ -183,7 +194,8 @@ func TestFaultsAreCaught(t *testing.T) {
 			return life
 		}},
 		"no update refreshes": {Life: func(_ graph.Object, life []graph.Step) []graph.Step {
-			if n := len(life); n > 1 && life[n-1].Content != nil && life[n-2].Content != nil && life[n-2].Content.Node != "" && life[n-1].UID == life[n-2].UID {
+			if n := len(life); n > 1 && life[n-1].Content != nil && life[n-2].Content != nil && life[n-2].Content.Node != "" &&
+				life[n-1].UID == life[n-2].UID {
 				*life[n-1].Content = *life[n-2].Content
 			}
 			return life
@@ -200,9 +212,11 @@ func TestFaultsAreCaught(t *testing.T) {
 			}
 			return life
 		}},
-		"namespaces are mixed up":   asking(func(a *verdict.Attributes) { a.Namespace = strings.Replace(a.Namespace, "ns1", "ns0", 1) }),
-		"selectors are not read":    asking(func(a *verdict.Attributes) { a.FieldSelector = "" }),
-		"a selector is read freely": asking(func(a *verdict.Attributes) { a.FieldSelector = strings.Replace(a.FieldSelector, "!=", "=", 1) }),
+		"namespaces are mixed up": asking(func(a *verdict.Attributes) { a.Namespace = strings.Replace(a.Namespace, "ns1", "ns0", 1) }),
+		"selectors are not read":  asking(func(a *verdict.Attributes) { a.FieldSelector = "" }),
+		"a selector is read freely": asking(func(a *verdict.Attributes) {
+			a.FieldSelector = strings.Replace(a.FieldSelector, "!=", "=", 1)
+		}),
 		"subresources are not read": asking(func(a *verdict.Attributes) { a.Subresource = "" }),
 		"HEAD counts as a get":      asking(func(a *verdict.Attributes) { a.Verb = strings.ToLower(a.Verb) }),
 		"groups are not told apart": asking(func(a *verdict.Attributes) { a.APIGroup = strings.TrimPrefix(a.APIGroup, "v1") }),

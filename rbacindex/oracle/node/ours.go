@@ -160,7 +160,8 @@ func newState() *state.State {
 // observe tells the state what became of an object.
 func (r *replica) observe(at int64, o graph.Object, uid string, after any) error {
 	obs := observe.Observation{
-		Source: observe.SourceAudit, Namespace: o.Namespace, Name: o.Name, UID: uid, Deleted: after == nil, NotBefore: momentOf(at), NotAfter: momentOf(at),
+		Source: observe.SourceAudit, Namespace: o.Namespace, Name: o.Name, UID: uid, Deleted: after == nil, NotBefore: momentOf(at),
+		NotAfter: momentOf(at),
 	}
 	switch o.Kind {
 	case graph.Pod:

@@ -129,7 +129,8 @@ func (r *Real) Write(before, after any) {
 func (r *Real) Authorize(username string, groups []string, a *verdict.Attributes) (allowed bool, reason string, err error) {
 	attrs := authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: username, Groups: groups}, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup,
-		APIVersion: a.APIVersion, Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
+		APIVersion: a.APIVersion, Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest,
+		Path: a.Path,
 	}
 	if a.FieldSelector != "" {
 		if sel, err := fields.ParseSelector(a.FieldSelector); err != nil {

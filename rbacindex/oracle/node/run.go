@@ -181,7 +181,8 @@ func (c *cluster) compare(q *asked, r *replica, at int64, when string) string {
 	if err == nil && allowed == q.allowed && reason == q.reason {
 		return ""
 	}
-	return fmt.Sprintf("%v: %s\nreal: allowed=%v reason=%q\nours: allowed=%v reason=%q err=%v\n%s", q, when, q.allowed, q.reason, allowed, reason, err,
+	return fmt.Sprintf("%v: %s\nreal: allowed=%v reason=%q\nours: allowed=%v reason=%q err=%v\n%s", q, when, q.allowed, q.reason, allowed,
+		reason, err,
 		strings.Join(c.log, "\n"))
 }
 

@@ -64,7 +64,8 @@ func Script(seed uint64, clusters, requests int) iter.Seq2[Line, error] {
 					}
 					asked++
 					if !yield(Line{Request: &Request{
-						q.username, q.groups, q.a.Verb, q.a.APIGroup, q.a.Resource, q.a.Subresource, q.a.Namespace, q.a.Name, q.a.Path, q.a.FieldSelector,
+						q.username, q.groups, q.a.Verb, q.a.APIGroup, q.a.Resource, q.a.Subresource, q.a.Namespace, q.a.Name, q.a.Path,
+						q.a.FieldSelector,
 					}}, nil) {
 						return
 					}
@@ -154,13 +155,18 @@ var strangers = []struct {
 	{"system:kube-scheduler", nil}, {"system:kube-controller-manager", nil}, {"system:kube-proxy", nil}, {"system:volume-scheduler", nil},
 	{"system:bootstrap:abcdef", []string{"system:bootstrappers"}}, {"monitor", []string{"system:monitoring"}}, {"alice", nil},
 	{"node", []string{"system:nodes"}},
-	account("attachdetach-controller"), account("certificate-controller"), account("clusterrole-aggregation-controller"), account("cronjob-controller"),
-	account("daemon-set-controller"), account("deployment-controller"), account("disruption-controller"), account("endpointslice-controller"),
+	account("attachdetach-controller"), account("certificate-controller"), account("clusterrole-aggregation-controller"),
+	account("cronjob-controller"),
+	account("daemon-set-controller"), account("deployment-controller"), account("disruption-controller"),
+	account("endpointslice-controller"),
 	account("expand-controller"), account("generic-garbage-collector"), account("horizontal-pod-autoscaler"), account("job-controller"),
 	account("namespace-controller"), account("node-controller"), account("persistent-volume-binder"), account("pod-garbage-collector"),
-	account("pvc-protection-controller"), account("replicaset-controller"), account("resource-claim-controller"), account("resourcequota-controller"),
-	account("root-ca-cert-publisher"), account("service-account-controller"), account("statefulset-controller"), account("ttl-after-finished-controller"),
-	account("validatingadmissionpolicy-status-controller"), account("storage-version-migrator-controller"), account("kube-dns"), account("default"),
+	account("pvc-protection-controller"), account("replicaset-controller"), account("resource-claim-controller"),
+	account("resourcequota-controller"),
+	account("root-ca-cert-publisher"), account("service-account-controller"), account("statefulset-controller"),
+	account("ttl-after-finished-controller"),
+	account("validatingadmissionpolicy-status-controller"), account("storage-version-migrator-controller"), account("kube-dns"),
+	account("default"),
 }
 
 func account(name string) (s struct {
@@ -173,27 +179,39 @@ func account(name string) (s struct {
 
 // strange are what strangers ask for besides what nodes do.
 var strange = []struct{ group, resource string }{
-	{"", "pods"}, {"", "pods/binding"}, {"", "pods/status"}, {"", "pods/eviction"}, {"", "nodes"}, {"", "nodes/proxy"}, {"", "nodes/metrics"}, {"", "services"}, {"", "endpoints"},
-	{"", "events"}, {"", "namespaces"}, {"", "secrets"}, {"", "configmaps"}, {"", "serviceaccounts"}, {"", "serviceaccounts/token"}, {"", "replicationcontrollers"},
-	{"", "persistentvolumes"}, {"", "persistentvolumeclaims"}, {"", "resourcequotas"}, {"apps", "deployments"}, {"apps", "replicasets"}, {"apps", "replicasets/status"},
-	{"apps", "statefulsets"}, {"apps", "daemonsets"}, {"batch", "jobs"}, {"batch", "jobs/finalizers"}, {"batch", "cronjobs/status"}, {"autoscaling", "horizontalpodautoscalers"},
-	{"policy", "poddisruptionbudgets"}, {"policy", "poddisruptionbudgets/status"}, {"discovery.k8s.io", "endpointslices"}, {"events.k8s.io", "events"},
-	{"coordination.k8s.io", "leases"}, {"coordination.k8s.io", "leasecandidates"}, {"storage.k8s.io", "csinodes"}, {"storage.k8s.io", "csistoragecapacities"},
-	{"storage.k8s.io", "volumeattributesclasses"}, {"resource.k8s.io", "resourceclaims"}, {"resource.k8s.io", "resourceclaims/binding"}, {"resource.k8s.io", "resourceclaims/status"},
-	{"resource.k8s.io", "resourceslices"}, {"resource.k8s.io", "deviceclasses"}, {"resource.k8s.io", "devicetaintrules"}, {"scheduling.k8s.io", "priorityclasses"},
+	{"", "pods"}, {"", "pods/binding"}, {"", "pods/status"}, {"", "pods/eviction"}, {"", "nodes"}, {"", "nodes/proxy"},
+	{"", "nodes/metrics"}, {"", "services"}, {"", "endpoints"},
+	{"", "events"}, {"", "namespaces"}, {"", "secrets"}, {"", "configmaps"}, {"", "serviceaccounts"}, {"", "serviceaccounts/token"},
+	{"", "replicationcontrollers"},
+	{"", "persistentvolumes"}, {"", "persistentvolumeclaims"}, {"", "resourcequotas"}, {"apps", "deployments"}, {"apps", "replicasets"},
+	{"apps", "replicasets/status"},
+	{"apps", "statefulsets"}, {"apps", "daemonsets"}, {"batch", "jobs"}, {"batch", "jobs/finalizers"}, {"batch", "cronjobs/status"},
+	{"autoscaling", "horizontalpodautoscalers"},
+	{"policy", "poddisruptionbudgets"}, {"policy", "poddisruptionbudgets/status"}, {"discovery.k8s.io", "endpointslices"},
+	{"events.k8s.io", "events"},
+	{"coordination.k8s.io", "leases"}, {"coordination.k8s.io", "leasecandidates"}, {"storage.k8s.io", "csinodes"},
+	{"storage.k8s.io", "csistoragecapacities"},
+	{"storage.k8s.io", "volumeattributesclasses"}, {"resource.k8s.io", "resourceclaims"}, {"resource.k8s.io", "resourceclaims/binding"},
+	{"resource.k8s.io", "resourceclaims/status"},
+	{"resource.k8s.io", "resourceslices"}, {"resource.k8s.io", "deviceclasses"}, {"resource.k8s.io", "devicetaintrules"},
+	{"scheduling.k8s.io", "priorityclasses"},
 	{"scheduling.k8s.io", "workloads"}, {"scheduling.k8s.io", "podgroups"}, {"certificates.k8s.io", "certificatesigningrequests"},
 	{"certificates.k8s.io", "certificatesigningrequests/nodeclient"}, {"certificates.k8s.io", "certificatesigningrequests/selfnodeclient"},
 	{"certificates.k8s.io", "clustertrustbundles"}, {"certificates.k8s.io", "podcertificaterequests"}, {"certificates.k8s.io", "signers"},
-	{"authentication.k8s.io", "tokenreviews"}, {"authentication.k8s.io", "selfsubjectreviews"}, {"authorization.k8s.io", "subjectaccessreviews"},
+	{"authentication.k8s.io", "tokenreviews"}, {"authentication.k8s.io", "selfsubjectreviews"}, {"authorization.k8s.io",
+		"subjectaccessreviews"},
 	{"authorization.k8s.io", "selfsubjectaccessreviews"}, {"rbac.authorization.k8s.io", "clusterroles"}, {"networking.k8s.io", "ingresses"},
-	{"networking.k8s.io", "servicecidrs"}, {"networking.k8s.io", "ipaddresses"}, {"admissionregistration.k8s.io", "validatingadmissionpolicies"},
+	{"networking.k8s.io", "servicecidrs"}, {"networking.k8s.io", "ipaddresses"}, {"admissionregistration.k8s.io",
+		"validatingadmissionpolicies"},
 	{"admissionregistration.k8s.io", "validatingadmissionpolicies/status"}, {"admissionregistration.k8s.io", "mutatingadmissionpolicies"},
-	{"flowcontrol.apiserver.k8s.io", "flowschemas"}, {"internal.apiserver.k8s.io", "storageversions"}, {"storagemigration.k8s.io", "storageversionmigrations"},
+	{"flowcontrol.apiserver.k8s.io", "flowschemas"}, {"internal.apiserver.k8s.io", "storageversions"}, {"storagemigration.k8s.io",
+		"storageversionmigrations"},
 }
 
 // paths that the bootstrap policy speaks of, and some it does not.
 var paths = []string{
-	"/healthz", "/livez", "/livez/ping", "/readyz", "/metrics", "/metrics/slis", "/version", "/version/", "/api", "/api/v1", "/apis", "/apis/apps", "/openapi/v3",
+	"/healthz", "/livez", "/livez/ping", "/readyz", "/metrics", "/metrics/slis", "/version", "/version/", "/api", "/api/v1", "/apis",
+	"/apis/apps", "/openapi/v3",
 	"/openid/v1/jwks", "/.well-known/openid-configuration", "/statusz", "/flagz", "/configz", "/logs", "/", "/secret",
 }
 
@@ -215,7 +233,8 @@ func (g *generator) stranger() asked {
 		q.a.Namespace = pick(g, []string{"kube-system", "kube-public", "default", "kube-node-lease"})
 	}
 	if g.one(2) {
-		q.a.Name = pick(g, []string{"x", "kube-scheduler", "kube-controller-manager", "extension-apiserver-authentication", "cluster-info", "kubernetes.io/kubelet-serving"})
+		q.a.Name = pick(g, []string{"x", "kube-scheduler", "kube-controller-manager", "extension-apiserver-authentication", "cluster-info",
+			"kubernetes.io/kubelet-serving"})
 	}
 	return q
 }

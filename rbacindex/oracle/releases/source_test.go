@@ -99,8 +99,10 @@ var seconds = flag.Int64("global-flag", 300, "")
 	got := map[string]flag{}
 	s.flags(got)
 	want := map[string]flag{
-		"a-switch": {kind: "bool"}, "a-list": {kind: "stringslice", deprecated: true}, "numbers": {kind: "int32slice"}, "named-flag": {kind: "value"},
-		"audit-log-wait": {kind: "duration"}, "audit-webhook-wait": {kind: "duration"}, "registered": {kind: "value"}, "global-flag": {kind: "int64"},
+		"a-switch": {kind: "bool"}, "a-list": {kind: "stringslice", deprecated: true}, "numbers": {kind: "int32slice"},
+		"named-flag":     {kind: "value"},
+		"audit-log-wait": {kind: "duration"}, "audit-webhook-wait": {kind: "duration"}, "registered": {kind: "value"},
+		"global-flag": {kind: "int64"},
 	}
 	for name, f := range want {
 		f.source = "example.com/m@v1.2.3/pkg/a.go"
@@ -123,11 +125,14 @@ func TestReleases(t *testing.T) {
 		}
 	}
 	table := &table{
-		release: list[0], modules: []module{{path: "k8s.io/kubernetes", version: "v1"}}, plugins: []plugin{{"First", true}, {"Second", false}},
-		gates: map[string]gate{"G": {"ga", true, true}}, flags: map[string]flag{"f": {"bool", true, "m@v1/a.go"}}, configs: []configVersion{{"C", []string{"v1", "v2"}}},
+		release: list[0], modules: []module{{path: "k8s.io/kubernetes", version: "v1"}}, plugins: []plugin{{"First", true},
+			{"Second", false}},
+		gates: map[string]gate{"G": {"ga", true, true}}, flags: map[string]flag{"f": {"bool", true, "m@v1/a.go"}},
+		configs: []configVersion{{"C", []string{"v1", "v2"}}},
 	}
 	_, text, _ := strings.Cut(string(table.text()), "\n")
-	if want := "module k8s.io/kubernetes v1\ngate G ga on locked\nadmission First on\nadmission Second off\nconfig C v1 v2\nsource m@v1/a.go\nflag f bool deprecated\n"; text != want {
+	if want := "module k8s.io/kubernetes v1\ngate G ga on locked\nadmission First on\nadmission Second off\nconfig C v1 v2\nsource " +
+		"m@v1/a.go\nflag f bool deprecated\n"; text != want {
 		t.Errorf("%s, want %s", text, want)
 	}
 }
@@ -139,7 +144,8 @@ func TestSettings(t *testing.T) {
 		gates    map[string]bool
 		possible bool
 	}{
-		{nil, true}, {map[string]bool{"On": false}, true}, {map[string]bool{"On": true}, false}, {map[string]bool{"On": true, "Off": true}, true},
+		{nil, true}, {map[string]bool{"On": false}, true}, {map[string]bool{"On": true}, false},
+		{map[string]bool{"On": true, "Off": true}, true},
 		{map[string]bool{"Fixed": true}, false}, {map[string]bool{"None": true}, false},
 	} {
 		if _, possible := settings(table, tc.gates); possible != tc.possible {

@@ -87,7 +87,8 @@ func (t *table) text() []byte {
 	}
 	for _, g := range slices.Sorted(maps.Keys(t.gates)) {
 		v := t.gates[g]
-		fmt.Fprintf(&b, "gate %s %s %s%s\n", g, v.stage, map[bool]string{true: "on", false: "off"}[v.on], map[bool]string{true: " locked"}[v.locked])
+		fmt.Fprintf(&b, "gate %s %s %s%s\n", g, v.stage, map[bool]string{true: "on", false: "off"}[v.on],
+			map[bool]string{true: " locked"}[v.locked])
 	}
 	for _, p := range t.plugins {
 		fmt.Fprintf(&b, "admission %s %s\n", p.name, map[bool]string{true: "on", false: "off"}[p.on])

@@ -25,7 +25,8 @@ func (g *generator) segment() string {
 	if g.one(12) {
 		return g.of("", "namespaces", "watch", "proxy", "status", "finalize", "api", "apis", "v1")
 	}
-	s := g.of("pods", "nodes", "secrets", "x", "web-0", "kube-system", "system:node", "deployments", "a.b", "exec", "log", "scale", "é", "a b", "*", "..", ".")
+	s := g.of("pods", "nodes", "secrets", "x", "web-0", "kube-system", "system:node", "deployments", "a.b", "exec", "log", "scale", "é",
+		"a b", "*", "..", ".")
 	switch {
 	case g.one(15):
 		s += g.of("%2F", "%2f", "/", "%25", "%00", "%3F", "%20", "%7e", "+", ";", "=") + g.of("b", "", "log")
@@ -70,7 +71,8 @@ func (g *generator) value(key string) string {
 		return g.of("", "0", "1", "true", "false", "FALSE", "yes", "no", "t", "F", "2")
 	case "fieldSelector":
 		field := g.of("metadata.name", "metadata.name", "metadata.name", "spec.nodeName", "metadata.namespace", "x", "")
-		s := field + g.of("=", "==", "!=", "=", "") + g.of("x", "web-0", "", "..", ".", "a/b", "a%b", " x", "x ", `a\,b`, `a\=b`, `a\b`, "é")
+		s := field + g.of("=", "==", "!=", "=", "") + g.of("x", "web-0", "", "..", ".", "a/b", "a%b", " x", "x ", `a\,b`, `a\=b`,
+			`a\b`, "é")
 		if g.one(3) {
 			s += "," + g.of("metadata.name=y", "spec.nodeName=n", "", "status.phase!=Running", "metadata.name!=y")
 		}
@@ -89,7 +91,8 @@ func (g *generator) query() string {
 	}
 	var pairs []string
 	for range 1 + g.IntN(4) {
-		key := g.of("watch", "watch", "fieldSelector", "fieldSelector", "fieldSelector", "labelSelector", "limit", "timeoutSeconds", "resourceVersion",
+		key := g.of("watch", "watch", "fieldSelector", "fieldSelector", "fieldSelector", "labelSelector", "limit", "timeoutSeconds",
+			"resourceVersion",
 			"resourceVersionMatch", "continue", "allowWatchBookmarks", "sendInitialEvents", "dryRun", "pretty", "Watch", "shardSelector")
 		v := url.QueryEscape(g.value(key))
 		switch {

@@ -123,7 +123,8 @@ func TestRequestInfo(t *testing.T) {
 	if c.resources < c.requests/3 || c.named < c.requests/200 || c.selected < c.requests/50 || c.refused == 0 {
 		t.Fatalf("the generator has become tame: %+v", c)
 	}
-	t.Logf("requestinfo comparisons=%d disagreements=0 seed=%d (resource requests %d, named by a selector %d, with selectors %d, refused %d)",
+	t.Logf("requestinfo comparisons=%d disagreements=0 seed=%d (resource requests %d, named by a selector %d, with "+
+		"selectors %d, refused %d)",
 		c.requests, seed, c.resources, c.named, c.selected, c.refused)
 }
 

@@ -20,7 +20,8 @@ func (g generator) pick(from ...string) string { return from[g.IntN(len(from))] 
 func (g generator) one(n int) bool             { return g.IntN(n) == 0 }
 
 func (g generator) user() event.User {
-	u := event.User{Username: g.pick("alice", "bob", "system:serviceaccount:a:b", "system:node:n1", "system:node:n1", "system:node:", "system:anonymous")}
+	u := event.User{Username: g.pick("alice", "bob", "system:serviceaccount:a:b", "system:node:n1", "system:node:n1", "system:node:",
+		"system:anonymous")}
 	for range g.IntN(3) {
 		u.Groups = append(u.Groups, g.pick("devs", "ops", "system:authenticated"))
 	}
@@ -41,9 +42,11 @@ func (g generator) user() event.User {
 
 func (g generator) attributes() verdict.Attributes {
 	if g.one(4) {
-		return verdict.Attributes{Verb: g.pick("get", "head", "post"), Path: g.pick("/healthz", "/healthz/ping", "/api", "/metrics", "/readyz")}
+		return verdict.Attributes{Verb: g.pick("get", "head", "post"), Path: g.pick("/healthz", "/healthz/ping", "/api", "/metrics",
+			"/readyz")}
 	}
-	a := verdict.Attributes{ResourceRequest: true, APIVersion: g.pick("v1", "v1beta1"), Verb: g.pick("get", "list", "watch", "create", "delete", "deletecollection", "patch")}
+	a := verdict.Attributes{ResourceRequest: true, APIVersion: g.pick("v1", "v1beta1"), Verb: g.pick("get", "list", "watch", "create",
+		"delete", "deletecollection", "patch")}
 	a.Resource, a.Subresource = g.pick("pods", "secrets", "nodes", "configmaps", "leases", "services"), g.pick("", "", "", "status", "log")
 	switch a.Resource {
 	case "leases":
@@ -71,7 +74,8 @@ var conditions = []string{
 	`request.extra["team"][0] == "a"`,
 	`has(request.resourceAttributes) && request.resourceAttributes.subresource == ""`,
 	`has(request.resourceAttributes) && request.resourceAttributes.version == "v1"`,
-	`has(request.resourceAttributes) && has(request.resourceAttributes.fieldSelector) && request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == "spec.nodeName" && r.operator == "In")`,
+	`has(request.resourceAttributes) && has(request.resourceAttributes.fieldSelector) && ` +
+		`request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == "spec.nodeName" && r.operator == "In")`,
 	`request.resourceAttributes.?labelSelector.requirements.orValue([]).exists(r, r.key == "app" && r.values.size() > 1)`,
 	`has(request.resourceAttributes) && request.resourceAttributes.name == "x"`,
 	`request.resourceAttributes.group == "apps"`,
@@ -116,7 +120,8 @@ func text(chain []authorizer) string {
 		o := map[string]any{"type": z.kind, "name": z.name}
 		if z.kind == "Webhook" {
 			w := map[string]any{
-				"timeout": "3s", "subjectAccessReviewVersion": "v1", "matchConditionSubjectAccessReviewVersion": "v1", "failurePolicy": z.failurePolicy,
+				"timeout": "3s", "subjectAccessReviewVersion": "v1", "matchConditionSubjectAccessReviewVersion": "v1",
+				"failurePolicy":           z.failurePolicy,
 				"connectionInfo":          map[string]any{"type": "KubeConfigFile", "kubeConfigFile": "/etc/hook.kubeconfig"},
 				"cacheAuthorizedRequests": false, "cacheUnauthorizedRequests": false,
 			}
@@ -131,7 +136,8 @@ func text(chain []authorizer) string {
 		}
 		list = append(list, o)
 	}
-	out, err := json.Marshal(map[string]any{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration", "authorizers": list})
+	out, err := json.Marshal(map[string]any{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration",
+		"authorizers": list})
 	if err != nil {
 		panic(err) // strings and booleans
 	}
@@ -142,8 +148,10 @@ func text(chain []authorizer) string {
 func (g generator) abac() string {
 	var b strings.Builder
 	for range g.IntN(4) {
-		fmt.Fprintf(&b, `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":%q,"readonly":%v,"namespace":%q,"resource":%q,"apiGroup":"*","nonResourcePath":%q}}`+"\n",
-			g.pick("alice", "bob", "system:node:n1"), g.one(2), g.pick("shop", "*"), g.pick("pods", "secrets", "*"), g.pick("", "/healthz", "/*"))
+		fmt.Fprintf(&b, `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":%q,"readonly":%v,`+
+			`"namespace":%q,"resource":%q,"apiGroup":"*","nonResourcePath":%q}}`+"\n",
+			g.pick("alice", "bob", "system:node:n1"), g.one(2), g.pick("shop", "*"), g.pick("pods", "secrets", "*"),
+			g.pick("", "/healthz", "/*"))
 	}
 	return b.String()
 }
@@ -155,12 +163,15 @@ func (g generator) policy() (changes []rbacindex.Change) {
 		var rules []rbacv1.PolicyRule
 		for range 1 + g.IntN(2) {
 			if g.one(4) {
-				rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{g.pick("/healthz", "/api*", "*")}})
+				rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{g.pick("/healthz", "/api*",
+					"*")}})
 				continue
 			}
-			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{g.pick("get", "list", "*")}, APIGroups: []string{g.pick("", "*")}, Resources: []string{g.pick("pods", "secrets", "pods/log", "*")}})
+			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{g.pick("get", "list", "*")}, APIGroups: []string{g.pick("", "*")},
+				Resources: []string{g.pick("pods", "secrets", "pods/log", "*")}})
 		}
-		set(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: name}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+		set(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: name}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Rules: rules})
 	}
 	subject := func() rbacv1.Subject {
 		if g.one(2) {
@@ -170,13 +181,17 @@ func (g generator) policy() (changes []rbacindex.Change) {
 	}
 	for i := range g.IntN(4) {
 		name := fmt.Sprintf("crb%d", i)
-		set(rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Subjects: []rbacv1.Subject{subject()}, RoleRef: rbacv1.RoleRef{Kind: g.pick("ClusterRole", "ClusterRole", "ClusterRole", "Foo"), Name: g.pick("one", "two", "gone", "away")}})
+		set(rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Subjects: []rbacv1.Subject{subject()}, RoleRef: rbacv1.RoleRef{Kind: g.pick("ClusterRole", "ClusterRole", "ClusterRole",
+					"Foo"), Name: g.pick("one", "two", "gone", "away")}})
 	}
 	for i := range g.IntN(3) {
 		name := fmt.Sprintf("rb%d", i)
-		set(rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: "shop", Name: name}, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"},
-			Subjects: []rbacv1.Subject{subject()}, RoleRef: rbacv1.RoleRef{Kind: g.pick("ClusterRole", "Role"), Name: g.pick("one", "gone")}})
+		set(rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: "shop", Name: name},
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"},
+				Subjects: []rbacv1.Subject{subject()}, RoleRef: rbacv1.RoleRef{Kind: g.pick("ClusterRole", "Role"),
+					Name: g.pick("one", "gone")}})
 	}
 	return changes
 }

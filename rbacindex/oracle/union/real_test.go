@@ -69,14 +69,16 @@ func (h *hook) RoundTrip(req *http.Request) (*http.Response, error) {
 		case 4:
 			review.Status.Allowed, review.Status.Denied = true, true
 		case 5:
-			return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(nil)), Request: req}, nil
+			return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(nil)),
+				Request: req}, nil
 		}
 	}
 	out, err := json.Marshal(&review)
 	if err != nil {
 		return nil, err
 	}
-	return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(out)), Request: req}, nil
+	return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(out)), Request: req}, nil
 }
 
 // theirs is Kubernetes' own chain.
@@ -121,7 +123,8 @@ func build(t *testing.T, chain []authorizer, lines string, policy []rbacindex.Ch
 			for _, c := range z.conditions {
 				match = append(match, apiserver.WebhookMatchCondition{Expression: c})
 			}
-			w, err := webhook.New(&rest.Config{Host: "https://" + z.name, QPS: -1, Transport: &hook{z.name, &r.calls, &r.silent}}, "v1", 0, 0,
+			w, err := webhook.New(&rest.Config{Host: "https://" + z.name, QPS: -1, Transport: &hook{z.name, &r.calls, &r.silent}},
+				"v1", 0, 0,
 				wait.Backoff{Steps: 1}, onError, match, z.name, metrics.NoopAuthorizerMetrics{}, compiler)
 			if err != nil {
 				t.Fatalf("%+v: %v", z, err)

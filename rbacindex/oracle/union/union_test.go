@@ -63,9 +63,10 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 		chain, lines, policy := g.chain(), g.abac(), g.policy()
 		real := build(t, chain, lines, policy, compiler)
 		cfg, _, err := config.Read(fstest.MapFS{
-			"kube-apiserver.flags": {Data: []byte("--authorization-config=/etc/authz.yaml\n--authorization-policy-file=/etc/policy.jsonl\n")},
-			"authz.yaml":           {Data: []byte(text(chain))},
-			"policy.jsonl":         {Data: []byte(lines)},
+			"kube-apiserver.flags": {
+				Data: []byte("--authorization-config=/etc/authz.yaml\n--authorization-policy-file=/etc/policy.jsonl\n")},
+			"authz.yaml":   {Data: []byte(text(chain))},
+			"policy.jsonl": {Data: []byte(lines)},
 		}, config.Options{Minor: 36})
 		if err != nil {
 			return c, fmt.Errorf("lot %d: %w in\n%s\n%s", lot, err, text(chain), lines)
@@ -106,7 +107,8 @@ func (c *compared) one(real *theirs, ours *authz.Chain, m *authz.Moment, u *even
 	if ans.Decision != decision || !ans.Gives(reason, nil) {
 		return fmt.Errorf("ours %s (%q) by %q, Kubernetes %s %q (%v)", ans.Decision, ans.Refusal(), ans.Authorizer, decision, reason, err)
 	}
-	if decision == verdict.DecisionForbid && ans.Gives(reason+"\nx", nil) || reason != "" && ans.Decision != verdict.DecisionError && ans.Gives(reason[1:], nil) {
+	if decision == verdict.DecisionForbid && ans.Gives(reason+"\nx", nil) || reason != "" && ans.Decision != verdict.DecisionError &&
+		ans.Gives(reason[1:], nil) {
 		return fmt.Errorf("a reason that is not Kubernetes' %q is taken for it", reason)
 	}
 	if !slices.Equal(real.calls, wouldAsk) {
@@ -176,7 +178,8 @@ func TestUnion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.allowed < c.requests/10 || c.refused < c.requests/10 || c.failed == 0 || c.asked < c.requests/20 || c.skipped == 0 || c.reasons < c.refused/10 || c.joined == 0 {
+	if c.allowed < c.requests/10 || c.refused < c.requests/10 || c.failed == 0 || c.asked < c.requests/20 || c.skipped == 0 ||
+		c.reasons < c.refused/10 || c.joined == 0 {
 		t.Fatalf("the generator has become tame: %+v", c)
 	}
 	t.Logf("union comparisons=%d disagreements=0 seed=%d %+v", c.requests, seed, c)

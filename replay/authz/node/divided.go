@@ -243,7 +243,8 @@ func (q *asked) resourceSlice() Answer {
 	if !q.collections {
 		return silent("can only get, create, update, patch, or delete a ResourceSlice")
 	}
-	return silent("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection")
+	return silent("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, " +
+		"delete, deletecollection")
 }
 
 func (q *asked) certificateRequest() Answer {

@@ -19,9 +19,11 @@ func (r relations) Related(_ time.Time, node, _, resource, namespace, name strin
 
 func TestAuthorize(t *testing.T) {
 	const no = "no relationship found between node 'n1' and this object"
-	g := relations{"n1 secrets d/s": graph.Present, "n1 secrets d/t": graph.Absent, "n1 serviceaccounts d/sa": graph.Present, "n1 pods d/p": graph.Present}
+	g := relations{"n1 secrets d/s": graph.Present, "n1 secrets d/t": graph.Absent, "n1 serviceaccounts d/sa": graph.Present,
+		"n1 pods d/p": graph.Present}
 	a := func(verb, group, ns, resource, sub, name string) verdict.Attributes {
-		return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub, Name: name}
+		return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub,
+			Name: name}
 	}
 	selecting := func(a verdict.Attributes, selector string) verdict.Attributes {
 		a.FieldSelector = selector
@@ -42,29 +44,41 @@ func TestAuthorize(t *testing.T) {
 		{"secrets of all namespaces", a("list", "", "", "secrets", "", ""), graph.Absent, "can only read namespaced object of this type"},
 		{"list volumes", a("list", "", "", "persistentvolumes", "", ""), graph.Absent, "can only get individual resources of this type"},
 		{"claim status", a("patch", "", "d", "persistentvolumeclaims", "status", "c"), graph.Unknown, ""},
-		{"get claim status", a("get", "", "d", "persistentvolumeclaims", "status", "c"), graph.Absent, "can only get/update/patch this type"},
-		{"attachment subresource", a("get", "storage.k8s.io", "", "volumeattachments", "status", "v"), graph.Absent, "cannot get subresource"},
+		{"get claim status", a("get", "", "d", "persistentvolumeclaims", "status", "c"), graph.Absent,
+			"can only get/update/patch this type"},
+		{"attachment subresource", a("get", "storage.k8s.io", "", "volumeattachments", "status", "v"), graph.Absent,
+			"cannot get subresource"},
 		{"token of a related account", a("create", "", "d", "serviceaccounts", "token", "sa"), graph.Present, ""},
-		{"token without a name", a("create", "", "d", "serviceaccounts", "token", ""), graph.Absent, "can only create tokens for individual service accounts"},
-		{"another subresource of an account", a("create", "", "d", "serviceaccounts", "x", "sa"), graph.Absent, "can only create token subresource of serviceaccount"},
-		{"list accounts", a("list", "", "d", "serviceaccounts", "", ""), graph.Absent, "can only create tokens for individual service accounts"},
+		{"token without a name", a("create", "", "d", "serviceaccounts", "token", ""), graph.Absent,
+			"can only create tokens for individual service accounts"},
+		{"another subresource of an account", a("create", "", "d", "serviceaccounts", "x", "sa"), graph.Absent,
+			"can only create token subresource of serviceaccount"},
+		{"list accounts", a("list", "", "d", "serviceaccounts", "", ""), graph.Absent,
+			"can only create tokens for individual service accounts"},
 		{"own lease", a("update", "coordination.k8s.io", "kube-node-lease", "leases", "", "n1"), graph.Present, ""},
-		{"other lease", a("update", "coordination.k8s.io", "kube-node-lease", "leases", "", "n2"), graph.Absent, "can only access node lease with the same name as the requesting node"},
-		{"lease elsewhere", a("get", "coordination.k8s.io", "d", "leases", "", "n1"), graph.Absent, `can only access leases in the "kube-node-lease" system namespace`},
-		{"list leases", a("list", "coordination.k8s.io", "kube-node-lease", "leases", "", ""), graph.Absent, "can only get, create, update, patch, or delete a node lease"},
+		{"other lease", a("update", "coordination.k8s.io", "kube-node-lease", "leases", "", "n2"), graph.Absent,
+			"can only access node lease with the same name as the requesting node"},
+		{"lease elsewhere", a("get", "coordination.k8s.io", "d", "leases", "", "n1"), graph.Absent,
+			`can only access leases in the "kube-node-lease" system namespace`},
+		{"list leases", a("list", "coordination.k8s.io", "kube-node-lease", "leases", "", ""), graph.Absent,
+			"can only get, create, update, patch, or delete a node lease"},
 		{"new lease", a("create", "coordination.k8s.io", "kube-node-lease", "leases", "", ""), graph.Present, ""},
-		{"other csinode", a("get", "storage.k8s.io", "", "csinodes", "", "n2"), graph.Absent, "can only access CSINode with the same name as the requesting node"},
-		{"list csinodes", a("list", "storage.k8s.io", "", "csinodes", "", ""), graph.Absent, "can only get, create, update, patch, or delete a CSINode"},
+		{"other csinode", a("get", "storage.k8s.io", "", "csinodes", "", "n2"), graph.Absent,
+			"can only access CSINode with the same name as the requesting node"},
+		{"list csinodes", a("list", "storage.k8s.io", "", "csinodes", "", ""), graph.Absent,
+			"can only get, create, update, patch, or delete a CSINode"},
 		{"new slice", a("create", "resource.k8s.io", "", "resourceslices", "", ""), graph.Present, ""},
 		{"own slices", selecting(a("list", "resource.k8s.io", "", "resourceslices", "", ""), "spec.nodeName=n1"), graph.Present, ""},
-		{"all slices", a("watch", "resource.k8s.io", "", "resourceslices", "", ""), graph.Absent, "can only list/watch/deletecollection resourceslices with nodeName field selector"},
+		{"all slices", a("watch", "resource.k8s.io", "", "resourceslices", "", ""), graph.Absent,
+			"can only list/watch/deletecollection resourceslices with nodeName field selector"},
 		{"all nodes", a("list", "", "", "nodes", "", ""), graph.Absent, "node 'n1' cannot read all nodes, only its own Node object"},
 		{"other node", a("get", "", "", "nodes", "", "n2"), graph.Absent, "node 'n1' cannot read 'n2', only its own Node object"},
 		{"own node", a("watch", "", "", "nodes", "", "n1"), graph.Present, ""},
 		{"any node's status", a("patch", "", "", "nodes", "status", "n2"), graph.Present, ""},
 		{"delete a node", a("delete", "", "", "nodes", "", "n1"), graph.Absent, ""},
 		{"own pods", selecting(a("list", "", "", "pods", "", ""), "spec.nodeName=n1"), graph.Present, ""},
-		{"own pods by exclusion", selecting(a("list", "", "", "pods", "", ""), "spec.nodeName!=n2"), graph.Absent, "can only list/watch pods with spec.nodeName field selector"},
+		{"own pods by exclusion", selecting(a("list", "", "", "pods", "", ""), "spec.nodeName!=n2"), graph.Absent,
+			"can only list/watch pods with spec.nodeName field selector"},
 		{"own pods among more", selecting(a("watch", "", "", "pods", "", ""), "metadata.namespace=d,spec.nodeName==n1"), graph.Present, ""},
 		{"one pod by name", a("list", "", "d", "pods", "", "p"), graph.Present, ""},
 		{"evict", a("create", "", "d", "pods", "eviction", "p"), graph.Present, ""},
@@ -92,7 +106,8 @@ func TestAuthorize(t *testing.T) {
 	if got := Authorize("system:node:", &own, g, time.Time{}); got.Reason != `unknown node for user "system:node:"` {
 		t.Errorf("nameless node: %q", got.Reason)
 	}
-	if Is("system:node:n1", []string{authn.GroupAuthenticated}) || Is("alice", []string{authn.GroupNodes}) || !Is("system:node:n1", []string{authn.GroupNodes}) {
+	if Is("system:node:n1", []string{authn.GroupAuthenticated}) || Is("alice", []string{authn.GroupNodes}) ||
+		!Is("system:node:n1", []string{authn.GroupNodes}) {
 		t.Error("the node authorizer is addressed by name and group together")
 	}
 }
@@ -116,7 +131,8 @@ func TestRules(t *testing.T) {
 		no       = "no relationship found between node 'n1' and this object"
 	)
 	a := func(verb, group, ns, resource, sub, name string) verdict.Attributes {
-		return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub, Name: name}
+		return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub,
+			Name: name}
 	}
 	own := func(a verdict.Attributes) verdict.Attributes {
 		a.FieldSelector = "spec.nodeName=n1"
@@ -133,10 +149,12 @@ func TestRules(t *testing.T) {
 		reason string
 	}{
 		{"all pods before 1.32", cfg(31), pods, graph.Present, ""},
-		{"all pods in 1.31 with the gate", cfg(31, "AuthorizeNodeWithSelectors"), pods, graph.Absent, "can only list/watch pods with spec.nodeName field selector"},
+		{"all pods in 1.31 with the gate", cfg(31, "AuthorizeNodeWithSelectors"), pods, graph.Absent,
+			"can only list/watch pods with spec.nodeName field selector"},
 		{"all pods in 1.30, which has no such gate", cfg(30, "AuthorizeNodeWithSelectors"), pods, graph.Present, ""},
 		{"all pods in 1.33 without the gate", cfg(33, "!AuthorizeNodeWithSelectors"), pods, graph.Present, ""},
-		{"all pods in 1.34, where the gate is locked", cfg(34, "!AuthorizeNodeWithSelectors"), pods, graph.Absent, "can only list/watch pods with spec.nodeName field selector"},
+		{"all pods in 1.34, where the gate is locked", cfg(34, "!AuthorizeNodeWithSelectors"), pods, graph.Absent,
+			"can only list/watch pods with spec.nodeName field selector"},
 		{"any pod before 1.32", cfg(31), a("get", "", "d", "pods", "", "x"), graph.Present, ""},
 		{"any node before 1.32", cfg(31), a("get", "", "", "nodes", "", "n2"), graph.Present, ""},
 		{"delete a node before 1.32", cfg(31), a("delete", "", "", "nodes", "", "n1"), graph.Absent, ""},
@@ -153,26 +171,39 @@ func TestRules(t *testing.T) {
 		{"no account's name", nil, a("get", "", "d", "serviceaccounts", "", ""), graph.Absent, "No Object name found"},
 		{"pod certificates by default", nil, pcr, graph.Absent, ""},
 		{"a pod certificate", cfg(36, "PodCertificateRequest"), pcr, graph.Absent, no},
-		{"a new pod certificate", cfg(36, "PodCertificateRequest"), a("create", "certificates.k8s.io", "d", "podcertificaterequests", "", ""), graph.Present, ""},
-		{"all pod certificates", cfg(36, "PodCertificateRequest"), a("list", "certificates.k8s.io", "", "podcertificaterequests", "", ""), graph.Absent, "can only list/watch podcertificaterequests with nodeName field selector"},
-		{"its pod certificates", cfg(36, "PodCertificateRequest"), own(a("list", "certificates.k8s.io", "", "podcertificaterequests", "", "")), graph.Present, ""},
-		{"delete a pod certificate", cfg(36, "PodCertificateRequest"), a("delete", "certificates.k8s.io", "d", "podcertificaterequests", "", "r"), graph.Absent, "nodes may not delete podcertificaterequests"},
-		{"a pod certificate's status", cfg(36, "PodCertificateRequest"), a("get", "certificates.k8s.io", "d", "podcertificaterequests", "status", "r"), graph.Absent, "nodes may not access the status subresource of PodCertificateRequests"},
+		{"a new pod certificate", cfg(36, "PodCertificateRequest"), a("create", "certificates.k8s.io", "d", "podcertificaterequests", "",
+			""), graph.Present, ""},
+		{"all pod certificates", cfg(36, "PodCertificateRequest"), a("list", "certificates.k8s.io", "", "podcertificaterequests", "", ""),
+			graph.Absent, "can only list/watch podcertificaterequests with nodeName field selector"},
+		{"its pod certificates", cfg(36, "PodCertificateRequest"), own(a("list", "certificates.k8s.io", "", "podcertificaterequests", "",
+			"")), graph.Present, ""},
+		{"delete a pod certificate", cfg(36, "PodCertificateRequest"), a("delete", "certificates.k8s.io", "d", "podcertificaterequests", "",
+			"r"), graph.Absent, "nodes may not delete podcertificaterequests"},
+		{"a pod certificate's status", cfg(36, "PodCertificateRequest"), a("get", "certificates.k8s.io", "d", "podcertificaterequests",
+			"status", "r"), graph.Absent, "nodes may not access the status subresource of PodCertificateRequests"},
 		{"trust bundles by default", nil, bundle, graph.Absent, ""},
 		{"trust bundles", cfg(36, "ClusterTrustBundle"), bundle, graph.Present, ""},
 		{"trust bundles in 1.37", cfg(37), bundle, graph.Present, ""},
 		{"pod certificates in 1.37", cfg(37), pcr, graph.Absent, no},
 		{"events of events.k8s.io in 1.34", cfg(34), a("create", "events.k8s.io", "d", "events", "", ""), graph.Absent, ""},
 		{"events of events.k8s.io in 1.35", cfg(35), a("create", "events.k8s.io", "d", "events", "", ""), graph.Present, ""},
-		{"selectors nobody looks at", cfg(33, "!AuthorizeWithSelectors"), own(pods), graph.Absent, "can only list/watch pods with spec.nodeName field selector"},
-		{"a CSINode's status in 1.36", cfg(36), a("get", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent, "cannot authorize CSINode subresources"},
-		{"another verb on it in 1.36", cfg(36), a("list", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent, "can only get, create, update, patch, or delete a CSINode"},
-		{"a CSINode's status in 1.37", cfg(37), a("get", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent, "CSINode status access requires CSIVolumeHealth feature"},
+		{"selectors nobody looks at", cfg(33, "!AuthorizeWithSelectors"), own(pods), graph.Absent,
+			"can only list/watch pods with spec.nodeName field selector"},
+		{"a CSINode's status in 1.36", cfg(36), a("get", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent,
+			"cannot authorize CSINode subresources"},
+		{"another verb on it in 1.36", cfg(36), a("list", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent,
+			"can only get, create, update, patch, or delete a CSINode"},
+		{"a CSINode's status in 1.37", cfg(37), a("get", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent,
+			"CSINode status access requires CSIVolumeHealth feature"},
 		{"it with the gate", cfg(37, "CSIVolumeHealth"), a("patch", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Present, ""},
-		{"creating it", cfg(37, "CSIVolumeHealth"), a("create", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent, "can only get, update, or patch CSINode status"},
-		{"another's status", cfg(37, "CSIVolumeHealth"), a("patch", "storage.k8s.io", "", "csinodes", "status", "n2"), graph.Absent, "can only access CSINode with the same name as the requesting node"},
-		{"another subresource in 1.37", cfg(37), a("list", "storage.k8s.io", "", "csinodes", "x", "n1"), graph.Absent, "cannot authorize CSINode subresources"},
-		{"the words of old versions", cfg(18), a("get", "", "d", "secrets", "", "s"), graph.Absent, `no relationship found between node "n1" and this object`},
+		{"creating it", cfg(37, "CSIVolumeHealth"), a("create", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent,
+			"can only get, update, or patch CSINode status"},
+		{"another's status", cfg(37, "CSIVolumeHealth"), a("patch", "storage.k8s.io", "", "csinodes", "status", "n2"), graph.Absent,
+			"can only access CSINode with the same name as the requesting node"},
+		{"another subresource in 1.37", cfg(37), a("list", "storage.k8s.io", "", "csinodes", "x", "n1"), graph.Absent,
+			"cannot authorize CSINode subresources"},
+		{"the words of old versions", cfg(18), a("get", "", "d", "secrets", "", "s"), graph.Absent,
+			`no relationship found between node "n1" and this object`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := RulesOf(tc.cfg).Authorize("system:node:n1", &tc.a, assuming(graph.Absent), time.Time{})
@@ -187,7 +218,8 @@ func TestRules(t *testing.T) {
 func TestEphemeralContainer(t *testing.T) {
 	secret := verdict.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
 	for minor, want := range map[int]Known{0: graph.Present, 28: graph.Absent, 32: graph.Absent, 33: graph.Present, 37: graph.Present} {
-		if got := RulesOf(&config.APIServer{Minor: minor}).Authorize("system:node:n1", &secret, assuming(graph.Late), time.Time{}); got.Allowed != want {
+		if got := RulesOf(&config.APIServer{Minor: minor}).Authorize("system:node:n1", &secret, assuming(graph.Late),
+			time.Time{}); got.Allowed != want {
 			t.Errorf("1.%d: %v, want %v", minor, got.Allowed, want)
 		}
 	}

@@ -51,12 +51,17 @@ rules:
 
 // hostile are requests whose meaning is not what it looks like.
 var hostile = []string{
-	"HEAD /api/v1/namespaces/team-a/pods", "OPTIONS /api/v1/namespaces/team-a/pods", "GET //api/v1/namespaces/team-a/pods", "GET /api/v1//namespaces/team-a/pods",
-	"GET /api/v1/namespaces/team-a/pods%2Fp0", "GET /api/v1/watch/namespaces/team-a/pods?timeoutSeconds=1", "GET /api/v1/proxy/namespaces/team-a/pods/p0",
+	"HEAD /api/v1/namespaces/team-a/pods", "OPTIONS /api/v1/namespaces/team-a/pods", "GET //api/v1/namespaces/team-a/pods",
+	"GET /api/v1//namespaces/team-a/pods",
+	"GET /api/v1/namespaces/team-a/pods%2Fp0", "GET /api/v1/watch/namespaces/team-a/pods?timeoutSeconds=1",
+	"GET /api/v1/proxy/namespaces/team-a/pods/p0",
 	"GET /api/v1/namespaces/team-a/pods?watch=false", "GET /api/v1/namespaces/team-a/pods?limit=abc&fieldSelector=metadata.name%3Dp0",
-	"GET /api/v1/namespaces/team-a/pods?fieldSelector=metadata.name%3Dp0", "GET /api/v1/namespaces/team-a", "GET /api/v1/namespaces/team-a/status",
-	"GET /apis/apps/v1/namespaces/team-a", "GET /apis/apps/v1", "POST /api/v1/namespaces/team-a/configmaps?dryRun=All {\"metadata\":{\"name\":\"dry\"}}",
-	`PATCH /api/v1/namespaces/team-a/configmaps/applied?fieldManager=t&force=true application/apply-patch+yaml {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"}}`,
+	"GET /api/v1/namespaces/team-a/pods?fieldSelector=metadata.name%3Dp0", "GET /api/v1/namespaces/team-a",
+	"GET /api/v1/namespaces/team-a/status",
+	"GET /apis/apps/v1/namespaces/team-a", "GET /apis/apps/v1", "POST /api/v1/namespaces/team-a/configmaps?dryRun=All " +
+		"{\"metadata\":{\"name\":\"dry\"}}",
+	`PATCH /api/v1/namespaces/team-a/configmaps/applied?fieldManager=t&force=true application/apply-patch+yaml ` +
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"}}`,
 }
 
 // credentials are those that each configuration lets in, or keeps out, beside its own: what
@@ -66,12 +71,14 @@ var hostile = []string{
 func credentials(t *testing.T, r *recorder.Recorder, node ...string) {
 	t.Helper()
 	r.Scenario("credentials")
-	r.Actor(t, "forged", "", r.Bearer("not-a-token")).Nobody(t, 401, "GET /version", "GET /api/v1/namespaces/team-a/pods", "POST /api/v1/namespaces/team-a/pods {}")
+	r.Actor(t, "forged", "", r.Bearer("not-a-token")).Nobody(t, 401, "GET /version", "GET /api/v1/namespaces/team-a/pods",
+		"POST /api/v1/namespaces/team-a/pods {}")
 	other := recorder.Outsider(t, r, "alice", "system:masters")
 	r.Actor(t, "outsider", "", other).Nobody(t, 401, "GET /version", "GET /api/v1/secrets")
 	robot := r.Actor(t, "robot", "service-account-bound", r.ServiceAccount(t, r.Client, "team-b", "robot"))
 	robot.Sweep(t, "team-b")
 	one := r.Actor(t, "node-1", "x509", r.User(t, "system:node:node-1", "system:nodes")).Found(t, node...)
 	one.Sweep(t, "team-a")
-	one.Try(t, "GET /api/v1/nodes/node-1", "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1", "GET /api/v1/namespaces/team-a/configmaps/c0", "GET /api/v1/nodes/node-2")
+	one.Try(t, "GET /api/v1/nodes/node-1", "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1",
+		"GET /api/v1/namespaces/team-a/configmaps/c0", "GET /api/v1/nodes/node-2")
 }

@@ -61,8 +61,10 @@ func issuers(t *testing.T, ca *controlplane.Authority, names ...string) map[stri
 			})
 		}
 		answer("/.well-known/openid-configuration", func() any {
-			return map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "authorization_endpoint": i.url + "/auth", "token_endpoint": i.url + "/token",
-				"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"ES256"}}
+			return map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "authorization_endpoint": i.url + "/auth",
+				"token_endpoint":           i.url + "/token",
+				"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
+				"id_token_signing_alg_values_supported": []string{"ES256"}}
 		})
 		answer("/keys", func() any {
 			point, err := key.PublicKey.Bytes()
@@ -86,7 +88,8 @@ func encoded(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 // claim of nil is left out.
 func (i *issuer) token(t *testing.T, claims map[string]any) string {
 	t.Helper()
-	all := map[string]any{"iss": i.url, "aud": "retrial", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(), "jti": uuid.NewString()}
+	all := map[string]any{"iss": i.url, "aud": "retrial", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+		"jti": uuid.NewString()}
 	for k, v := range claims {
 		if all[k] = v; v == nil {
 			delete(all, k)

@@ -59,28 +59,34 @@ subjects: [{kind: User, name: ivan}]
 
 	r.Scenario("abac")
 	alice := r.Actor(t, "alice", "x509", r.User(t, "alice"))
-	alice.By("abac").May(t, "GET /api/v1/namespaces/team-a/pods", "GET /api/v1/namespaces/team-a/pods/p0/log", "POST /api/v1/namespaces/team-a/configmaps {}",
-		"PATCH /apis/apps/v1/namespaces/team-a/deployments/x/scale application/merge-patch+json {}", "GET /api/v1/namespaces/team-a", "GET /version", "GET /nowhere",
+	alice.By("abac").May(t, "GET /api/v1/namespaces/team-a/pods", "GET /api/v1/namespaces/team-a/pods/p0/log",
+		"POST /api/v1/namespaces/team-a/configmaps {}",
+		"PATCH /apis/apps/v1/namespaces/team-a/deployments/x/scale application/merge-patch+json {}", "GET /api/v1/namespaces/team-a",
+		"GET /version", "GET /nowhere",
 		"GET /api/v1/namespaces/team-a/secrets", "DELETE /api/v1/namespaces/team-a/pods?labelSelector=a%3Db")
 	alice.MayNot(t, "GET /api/v1/namespaces/team-b/pods", "GET /api/v1/pods", "GET /api/v1/nodes", "POST /nowhere {}", "HEAD /version")
 	alice.Sweep(t, "team-a", "team-b")
 	alice.Try(t, hostile...)
 
 	bob := r.Actor(t, "bob", "x509", r.User(t, "bob"))
-	bob.By("abac").May(t, "GET /api/v1/namespaces/team-b/pods", "GET /api/v1/namespaces/team-b/pods/p0/log", "GET /apis/apps/v1/namespaces/team-a/deployments",
+	bob.By("abac").May(t, "GET /api/v1/namespaces/team-b/pods", "GET /api/v1/namespaces/team-b/pods/p0/log",
+		"GET /apis/apps/v1/namespaces/team-a/deployments",
 		"GET /apis/apps/v1/deployments", "GET /api/v1/namespaces/team-b/pods?watch=1&timeoutSeconds=1")
 	bob.By("rbac").May(t, "GET /api/v1/namespaces/team-a/configmaps", "GET /api/v1/namespaces/team-a/pods")
-	bob.MayNot(t, "DELETE /api/v1/namespaces/team-b/pods/p0", "POST /api/v1/namespaces/team-b/pods/p0/eviction {}", "GET /api/v1/pods", "GET /api/v1/namespaces/team-b/configmaps")
+	bob.MayNot(t, "DELETE /api/v1/namespaces/team-b/pods/p0", "POST /api/v1/namespaces/team-b/pods/p0/eviction {}", "GET /api/v1/pods",
+		"GET /api/v1/namespaces/team-b/configmaps")
 	bob.Sweep(t, "team-a", "team-b")
 
 	ops := r.Actor(t, "olga", "x509", r.User(t, "olga", "org:ops"))
-	ops.By("abac").May(t, "GET /api/v1/namespaces/team-b/secrets", "GET /api/v1/pods?watch=1&timeoutSeconds=1", "GET /apis/nowhere.example/v1/widgets")
+	ops.By("abac").May(t, "GET /api/v1/namespaces/team-b/secrets", "GET /api/v1/pods?watch=1&timeoutSeconds=1",
+		"GET /apis/nowhere.example/v1/widgets")
 	ops.MayNot(t, "DELETE /api/v1/namespaces/team-b/secrets/x", "PUT /api/v1/namespaces/team-b/configmaps/x {}")
 	ops.Sweep(t, "team-b")
 	carol := r.Actor(t, "carol", "x509", r.User(t, "carol", "org:ops"))
 	carol.By("abac").May(t, "PUT /api/v1/namespaces/team-b/configmaps/x {}", "POST /api/v1/namespaces/team-a/configmaps {}")
 	carol.MayNot(t, "PUT /api/v1/namespaces/team-b/secrets/x {}")
-	r.Actor(t, "carol without her group", "x509", r.User(t, "carol")).MayNot(t, "PUT /api/v1/namespaces/team-b/configmaps/x {}", "GET /api/v1/namespaces/team-b/configmaps/x")
+	r.Actor(t, "carol without her group", "x509", r.User(t, "carol")).MayNot(t, "PUT /api/v1/namespaces/team-b/configmaps/x {}",
+		"GET /api/v1/namespaces/team-b/configmaps/x")
 
 	dave := r.Actor(t, "dave", "x509", r.User(t, "dave"))
 	dave.By("abac").May(t, "GET /api/v1/namespaces", "POST /api/v1/namespaces {}")
@@ -118,7 +124,8 @@ func TestAlwaysAllow(t *testing.T) {
 	r.Apply(t, roles)
 	r.Scenario("allowed")
 	alice := r.Actor(t, "alice", "x509", r.User(t, "alice", "org:dev")).By("alwaysallow")
-	alice.May(t, "GET /api/v1/secrets", "GET /api/v1/namespaces/team-b/pods", "POST /api/v1/namespaces/team-a/configmaps {}", "GET /metrics", "DELETE /api/v1/namespaces/absent",
+	alice.May(t, "GET /api/v1/secrets", "GET /api/v1/namespaces/team-b/pods", "POST /api/v1/namespaces/team-a/configmaps {}",
+		"GET /metrics", "DELETE /api/v1/namespaces/absent",
 		"GET /apis/nowhere.example/v1/widgets", "POST /api/v1/namespaces/team-b/serviceaccounts/robot/token {}")
 	alice.Sweep(t, "team-a", "team-b")
 	alice.Try(t, hostile...)
@@ -127,7 +134,9 @@ func TestAlwaysAllow(t *testing.T) {
 	alice.As("Impersonate-User", "system:serviceaccount:team-b:robot").May(t, "GET /api/v1/namespaces/team-b/secrets")
 	alice.As("Impersonate-User", "system:node:node-1").May(t, "GET /api/v1/nodes")
 	r.Scenario("escalation")
-	alice.May(t, `POST /apis/rbac.authorization.k8s.io/v1/namespaces/team-a/rolebindings {"metadata":{"name":"b"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"User","name":"eve"}]}`)
+	alice.May(t, `POST /apis/rbac.authorization.k8s.io/v1/namespaces/team-a/rolebindings {"metadata":{"name":"b"},`+
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},`+
+		`"subjects":[{"kind":"User","name":"eve"}]}`)
 	credentials(t, r, "node-unknown")
 	r.Scenario("anonymous")
 	r.Actor(t, "nobody", "", r.Anonymous()).Nobody(t, 401, "GET /version", "GET /api/v1/pods", "GET /healthz")
@@ -137,7 +146,8 @@ func TestAlwaysAllow(t *testing.T) {
 // TestAlwaysDeny: it has no opinion on anything, so RBAC behind it still allows; the reason
 // of a refusal is its own.
 func TestAlwaysDeny(t *testing.T) {
-	r := recorder.Start(t, recorder.Config{Name: "always-deny", Flags: []string{"--authorization-mode=AlwaysDeny,RBAC", "--anonymous-auth=false"}, Manifest: true, Late: true})
+	r := recorder.Start(t, recorder.Config{Name: "always-deny", Flags: []string{"--authorization-mode=AlwaysDeny,RBAC",
+		"--anonymous-auth=false"}, Manifest: true, Late: true})
 	r.Apply(t, teams)
 	r.Apply(t, roles+`
 apiVersion: rbac.authorization.k8s.io/v1

@@ -86,9 +86,12 @@ spec: {driver: gpu.example.org, nodeName: NODE, pool: {name: NODE, generation: 1
 func reads(node string) []string {
 	const ns = "GET /api/v1/namespaces/team-a/"
 	return []string{
-		ns + "secrets/env-" + node, ns + "secrets/pull-" + node, ns + "secrets/csi-publish-" + node, ns + "configmaps/env-" + node, ns + "configmaps/volume-" + node,
-		ns + "secrets?fieldSelector=metadata.name%3Denv-" + node, ns + "configmaps?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Denv-" + node,
-		ns + "persistentvolumeclaims/data-" + node, ns + "persistentvolumeclaims/app-" + node + "-e", "GET /api/v1/persistentvolumes/pv-" + node,
+		ns + "secrets/env-" + node, ns + "secrets/pull-" + node, ns + "secrets/csi-publish-" + node, ns + "configmaps/env-" + node,
+		ns + "configmaps/volume-" + node,
+		ns + "secrets?fieldSelector=metadata.name%3Denv-" + node,
+		ns + "configmaps?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Denv-" + node,
+		ns + "persistentvolumeclaims/data-" + node, ns + "persistentvolumeclaims/app-" + node + "-e",
+		"GET /api/v1/persistentvolumes/pv-" + node,
 		ns + "serviceaccounts/runner-" + node, ns + "pods/app-" + node,
 		"PATCH /api/v1/namespaces/team-a/persistentvolumeclaims/data-" + node + "/status application/merge-patch+json {}",
 	}
@@ -96,13 +99,16 @@ func reads(node string) []string {
 
 // own is what a node may do whatever runs on it.
 func own(node string) []string {
-	const leases, csi, slices = " /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", " /apis/storage.k8s.io/v1/csinodes", "/apis/resource.k8s.io/v1/resourceslices"
+	const leases, csi, slices = " /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", " /apis/storage.k8s.io/v1/csinodes",
+		"/apis/resource.k8s.io/v1/resourceslices"
 	return []string{
-		"GET /api/v1/nodes/" + node, "PATCH /api/v1/nodes/" + node + "/status application/merge-patch+json {}", "GET /api/v1/pods?fieldSelector=spec.nodeName%3D" + node,
+		"GET /api/v1/nodes/" + node, "PATCH /api/v1/nodes/" + node + "/status application/merge-patch+json {}",
+		"GET /api/v1/pods?fieldSelector=spec.nodeName%3D" + node,
 		"GET /api/v1/pods?watch=1&timeoutSeconds=1&fieldSelector=spec.nodeName%3D" + node, "GET /api/v1/services?limit=1", "GET /version",
 		"POST" + leases + fmt.Sprintf(` {"metadata":{"name":%q}}`, node), "GET" + leases + "/" + node, "PUT" + leases + "/" + node + " {}",
 		"POST" + csi + fmt.Sprintf(` {"metadata":{"name":%q},"spec":{"drivers":[]}}`, node), "GET" + csi + "/" + node,
-		"GET " + slices + "?fieldSelector=spec.nodeName%3D" + node, "GET " + slices + "/slice-" + node, "GET /apis/storage.k8s.io/v1/volumeattachments/va-" + node,
+		"GET " + slices + "?fieldSelector=spec.nodeName%3D" + node, "GET " + slices + "/slice-" + node,
+		"GET /apis/storage.k8s.io/v1/volumeattachments/va-" + node,
 		"GET /api/v1/nodes?fieldSelector=metadata.name%3D" + node,
 	}
 }
@@ -111,13 +117,20 @@ func own(node string) []string {
 func never(node, other string) []string {
 	const ns = "GET /api/v1/namespaces/team-a/"
 	return []string{
-		"GET /api/v1/nodes", "GET /api/v1/nodes/" + other, "GET /api/v1/pods", "GET /api/v1/pods?fieldSelector=spec.nodeName!%3D" + other, ns + "secrets", ns + "configmaps",
-		ns + "secrets/csi-controller-" + node, ns + "secrets/s0", "GET /api/v1/persistentvolumes", ns + "persistentvolumeclaims", "DELETE /api/v1/namespaces/team-a/secrets/env-" + node,
-		ns + "secrets/absent", ns + "configmaps/absent", "GET /api/v1/persistentvolumes/absent", "GET /apis/storage.k8s.io/v1/volumeattachments", "GET /api/v1/secrets",
-		"GET /apis/resource.k8s.io/v1/resourceslices", "GET /apis/resource.k8s.io/v1/resourceslices/slice-" + other, "GET /apis/coordination.k8s.io/v1/namespaces/default/leases/" + node,
-		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + other, "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
-		"GET /apis/storage.k8s.io/v1/csinodes/" + other, "GET /apis/storage.k8s.io/v1/csinodes", "GET /apis/storage.k8s.io/v1/volumeattachments/va-" + other,
-		"POST /api/v1/namespaces/team-a/serviceaccounts/runner-" + other + "/token {}", "GET /api/v1/namespaces/team-a/serviceaccounts", "GET /apis/rbac.authorization.k8s.io/v1/clusterroles",
+		"GET /api/v1/nodes", "GET /api/v1/nodes/" + other, "GET /api/v1/pods", "GET /api/v1/pods?fieldSelector=spec.nodeName!%3D" + other,
+		ns + "secrets", ns + "configmaps",
+		ns + "secrets/csi-controller-" + node, ns + "secrets/s0", "GET /api/v1/persistentvolumes", ns + "persistentvolumeclaims",
+		"DELETE /api/v1/namespaces/team-a/secrets/env-" + node,
+		ns + "secrets/absent", ns + "configmaps/absent", "GET /api/v1/persistentvolumes/absent",
+		"GET /apis/storage.k8s.io/v1/volumeattachments", "GET /api/v1/secrets",
+		"GET /apis/resource.k8s.io/v1/resourceslices", "GET /apis/resource.k8s.io/v1/resourceslices/slice-" + other,
+		"GET /apis/coordination.k8s.io/v1/namespaces/default/leases/" + node,
+		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + other,
+		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+		"GET /apis/storage.k8s.io/v1/csinodes/" + other, "GET /apis/storage.k8s.io/v1/csinodes",
+		"GET /apis/storage.k8s.io/v1/volumeattachments/va-" + other,
+		"POST /api/v1/namespaces/team-a/serviceaccounts/runner-" + other + "/token {}", "GET /api/v1/namespaces/team-a/serviceaccounts",
+		"GET /apis/rbac.authorization.k8s.io/v1/clusterroles",
 	}
 }
 
@@ -133,8 +146,10 @@ func related(t *testing.T, r *recorder.Recorder, want bool, node string, a autho
 func settled(t *testing.T, r *recorder.Recorder, node string) {
 	t.Helper()
 	related(t, r, true, node, authorizationv1.ResourceAttributes{Resource: "secrets", Namespace: "team-a", Name: "csi-publish-" + node})
-	related(t, r, true, node, authorizationv1.ResourceAttributes{Group: "storage.k8s.io", Resource: "volumeattachments", Name: "va-" + node})
-	related(t, r, true, node, authorizationv1.ResourceAttributes{Group: "resource.k8s.io", Resource: "resourceslices", Name: "slice-" + node})
+	related(t, r, true, node, authorizationv1.ResourceAttributes{Group: "storage.k8s.io", Resource: "volumeattachments",
+		Name: "va-" + node})
+	related(t, r, true, node, authorizationv1.ResourceAttributes{Group: "resource.k8s.io", Resource: "resourceslices",
+		Name: "slice-" + node})
 }
 
 // TestNodes: what nodes may read follows from what runs on them. Half of it is there before
@@ -183,25 +198,32 @@ spec: {containers: [{name: c, image: i, env: [{name: S, valueFrom: {secretKeyRef
 	}
 	r.Apply(t, late)
 	one.MayNot(t, secretLate, "GET /api/v1/namespaces/team-a/pods/late")
-	r.Admin.May(t, `POST /api/v1/namespaces/team-a/pods/late/binding {"apiVersion":"v1","kind":"Binding","metadata":{"name":"late"},"target":{"kind":"Node","name":"node-1"}}`)
+	r.Admin.May(t, `POST /api/v1/namespaces/team-a/pods/late/binding {"apiVersion":"v1","kind":"Binding","metadata":{"name":"late"},`+
+		`"target":{"kind":"Node","name":"node-1"}}`)
 	related(t, r, true, "node-1", of("late"))
 	one.By("node").May(t, secretLate, "GET /api/v1/namespaces/team-a/pods/late")
 	two.MayNot(t, secretLate)
 	one.MayNot(t, secretDebug)
-	r.Admin.May(t, `PATCH /api/v1/namespaces/team-a/pods/late/ephemeralcontainers application/strategic-merge-patch+json {"spec":{"ephemeralContainers":[{"name":"d","image":"i","env":[{"name":"S","valueFrom":{"secretKeyRef":{"name":"debug","key":"k"}}}]}]}}`)
+	r.Admin.May(t, `PATCH /api/v1/namespaces/team-a/pods/late/ephemeralcontainers application/strategic-merge-patch+json `+
+		`{"spec":{"ephemeralContainers":[{"name":"d","image":"i","env":[{"name":"S",`+
+		`"valueFrom":{"secretKeyRef":{"name":"debug","key":"k"}}}]}]}}`)
 	related(t, r, true, "node-1", of("debug"))
 	one.By("node").May(t, secretDebug)
 
 	r.Scenario("a mirror pod")
 	uid := r.UID(t, "Node", "", "node-1")
-	one.Try(t, fmt.Sprintf(`POST /api/v1/namespaces/team-a/pods {"metadata":{"name":"mirror-node-1","annotations":{"kubernetes.io/config.mirror":"x"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"node-1","uid":%q,"controller":true}]},"spec":{"nodeName":"node-1","containers":[{"name":"c","image":"i"}]}}`, uid))
+	one.Try(t, fmt.Sprintf(`POST /api/v1/namespaces/team-a/pods {"metadata":{"name":"mirror-node-1",`+
+		`"annotations":{"kubernetes.io/config.mirror":"x"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"node-1","uid":%q,`+
+		`"controller":true}]},"spec":{"nodeName":"node-1","containers":[{"name":"c","image":"i"}]}}`, uid))
 	related(t, r, true, "node-1", authorizationv1.ResourceAttributes{Resource: "pods", Namespace: "team-a", Name: "mirror-node-1"})
 	one.By("node").May(t, "GET /api/v1/namespaces/team-a/pods/mirror-node-1")
 
 	r.Scenario("tokens")
 	// Authorized, and refused by the admission plugin: the token is bound to no pod.
 	one.By("node").Refused(t, "POST /api/v1/namespaces/team-a/serviceaccounts/runner-node-1/token {}")
-	one.By("node").May(t, fmt.Sprintf(`POST /api/v1/namespaces/team-a/serviceaccounts/runner-node-1/token {"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"Pod","name":"app-node-1","uid":%q}}}`, r.UID(t, "Pod", "team-a", "app-node-1")))
+	one.By("node").May(t, fmt.Sprintf(`POST /api/v1/namespaces/team-a/serviceaccounts/runner-node-1/token `+
+		`{"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"Pod","name":"app-node-1","uid":%q}}}`, r.UID(t, "Pod", "team-a",
+		"app-node-1")))
 
 	r.Scenario("what goes")
 	r.Remove(t, "Pod", "team-a", "app-node-1")
@@ -211,8 +233,10 @@ spec: {containers: [{name: c, image: i, env: [{name: S, valueFrom: {secretKeyRef
 	r.Remove(t, "PersistentVolume", "", "pv-node-2")
 	r.Remove(t, "VolumeAttachment", "", "va-node-2")
 	r.Remove(t, "ResourceSlice", "", "slice-node-2")
-	related(t, r, false, "node-2", authorizationv1.ResourceAttributes{Group: "storage.k8s.io", Resource: "volumeattachments", Name: "va-node-2"})
-	related(t, r, false, "node-2", authorizationv1.ResourceAttributes{Group: "resource.k8s.io", Resource: "resourceslices", Name: "slice-node-2"})
+	related(t, r, false, "node-2", authorizationv1.ResourceAttributes{Group: "storage.k8s.io", Resource: "volumeattachments",
+		Name: "va-node-2"})
+	related(t, r, false, "node-2", authorizationv1.ResourceAttributes{Group: "resource.k8s.io", Resource: "resourceslices",
+		Name: "slice-node-2"})
 	two.MayNot(t, "GET /apis/storage.k8s.io/v1/volumeattachments/va-node-2", "GET /apis/resource.k8s.io/v1/resourceslices/slice-node-2")
 	two.Try(t, reads("node-2")...)
 	r.Admin.May(t, "DELETE /api/v1/namespaces/team-a/pods?labelSelector=app%3Dlate&gracePeriodSeconds=0")
@@ -221,9 +245,12 @@ spec: {containers: [{name: c, image: i, env: [{name: S, valueFrom: {secretKeyRef
 	two.By("node").May(t, "GET /api/v1/namespaces/team-a/secrets/env-node-2")
 
 	r.Scenario("other names")
-	r.Actor(t, "node-2 without the group", "x509", r.User(t, "system:node:node-2")).Found(t, "node-identity-malformed").MayNot(t, "GET /api/v1/nodes/node-2", "GET /api/v1/namespaces/team-a/secrets/env-node-2")
-	r.Actor(t, "a node without a name", "x509", r.User(t, "system:node:", "system:nodes")).Found(t, "node-identity-malformed").Try(t, "GET /api/v1/nodes/node-2", "GET /version")
-	r.Admin.As("Impersonate-User", "system:node:node-2", "Impersonate-Group", "system:nodes").By("node").May(t, "GET /api/v1/namespaces/team-a/secrets/env-node-2")
+	r.Actor(t, "node-2 without the group", "x509", r.User(t, "system:node:node-2")).Found(t, "node-identity-malformed").MayNot(t,
+		"GET /api/v1/nodes/node-2", "GET /api/v1/namespaces/team-a/secrets/env-node-2")
+	r.Actor(t, "a node without a name", "x509", r.User(t, "system:node:", "system:nodes")).Found(t, "node-identity-malformed").Try(t,
+		"GET /api/v1/nodes/node-2", "GET /version")
+	r.Admin.As("Impersonate-User", "system:node:node-2", "Impersonate-Group", "system:nodes").By("node").May(t,
+		"GET /api/v1/namespaces/team-a/secrets/env-node-2")
 	r.Admin.As("Impersonate-User", "system:node:node-2").MayNot(t, "GET /api/v1/namespaces/team-a/secrets/env-node-2")
 	judge(t, r.Finish(t))
 }

@@ -106,9 +106,11 @@ func TestOIDC(t *testing.T) {
 	r.State(t)
 	r.Apply(t, teams)
 	r.Apply(t, oidcRoles)
-	r.Decided(t, true, "dev:alice", []string{"dev:payments"}, authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: "team-a"})
+	r.Decided(t, true, "dev:alice", []string{"dev:payments"}, authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps",
+		Namespace: "team-a"})
 	r.Decided(t, true, "dev:carol", nil, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", Namespace: "team-b"})
-	r.Decided(t, true, "corp:bob@example.org", nil, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: "dev:alice"})
+	r.Decided(t, true, "corp:bob@example.org", nil, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users",
+		Name: "dev:alice"})
 
 	tokenOf := func(i *issuer, claims map[string]any) *recorder.Actor {
 		t.Helper()
@@ -116,7 +118,8 @@ func TestOIDC(t *testing.T) {
 		return r.Actor(t, name, "jwt", r.Bearer(i.token(t, claims)))
 	}
 	r.Scenario("waiting for the issuers")
-	ready(t, tokenOf(dev, map[string]any{"sub": "first", "oid": "u"}), tokenOf(corp, map[string]any{"sub": "first", "email": "first@example.org"}))
+	ready(t, tokenOf(dev, map[string]any{"sub": "first", "oid": "u"}),
+		tokenOf(corp, map[string]any{"sub": "first", "email": "first@example.org"}))
 
 	r.Scenario("cel")
 	alice := tokenOf(dev, map[string]any{"sub": "alice", "teams": []string{"payments", "oncall"}, "oid": "0-1", "tenant": "blue"})
@@ -130,7 +133,8 @@ func TestOIDC(t *testing.T) {
 	carol.May(t, "GET /api/v1/namespaces/team-b/pods", "GET /api")
 	carol.MayNot(t, "GET /api/v1/namespaces/team-a/pods")
 	// Names that look like others', behind the prefix.
-	tokenOf(dev, map[string]any{"sub": "system:node:node-1", "teams": []string{"admins"}}).MayNot(t, "GET /api/v1/nodes/node-1", "GET /api/v1/secrets")
+	tokenOf(dev, map[string]any{"sub": "system:node:node-1", "teams": []string{"admins"}}).MayNot(t, "GET /api/v1/nodes/node-1",
+		"GET /api/v1/secrets")
 	tokenOf(dev, map[string]any{"sub": "x509SHA256=1"}).May(t, "GET /version")
 
 	r.Scenario("refused tokens")
@@ -205,7 +209,8 @@ func TestOIDCFlags(t *testing.T) {
 	i := issuers(t, ca, "main")["main"]
 	r := recorder.Start(t, recorder.Config{
 		Name: "oidc-flags",
-		Flags: []string{"--oidc-issuer-url=" + i.url, "--oidc-client-id=retrial", "--oidc-ca-file=DIR/oidc-ca.crt", "--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:",
+		Flags: []string{"--oidc-issuer-url=" + i.url, "--oidc-client-id=retrial", "--oidc-ca-file=DIR/oidc-ca.crt",
+			"--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:",
 			"--oidc-required-claim=tenant=blue", "--oidc-signing-algs=ES256", "--anonymous-auth=false"},
 		Files: map[string][]byte{"oidc-ca.crt": ca.PEM()},
 		Late:  true,
@@ -230,7 +235,8 @@ subjects: [{kind: Group, name: "oidc:staff"}, {kind: User, name: %q}]
 	alice.May(t, "GET /api/v1/namespaces/team-a/pods", "GET /version")
 	alice.MayNot(t, "GET /api/v1/namespaces/team-b/pods", "GET /api/v1/secrets")
 	alice.Sweep(t, "team-a", "team-b")
-	tokenOf(map[string]any{"sub": "bob", "tenant": "blue", "groups": []string{"staff", "other"}}).May(t, "GET /api/v1/namespaces/team-a/pods")
+	tokenOf(map[string]any{"sub": "bob", "tenant": "blue", "groups": []string{"staff", "other"}}).May(t,
+		"GET /api/v1/namespaces/team-a/pods")
 	tokenOf(map[string]any{"sub": "bob", "tenant": "blue"}).MayNot(t, "GET /api/v1/namespaces/team-a/pods")
 	tokenOf(map[string]any{"sub": "alice", "tenant": "red"}).Nobody(t, 401, "GET /api/v1/namespaces/team-a/pods")
 	tokenOf(map[string]any{"sub": "alice"}).Nobody(t, 401, "GET /api/v1/namespaces/team-a/pods")

@@ -190,7 +190,8 @@ func TestAuthenticationReload(t *testing.T) {
 	ca := controlplane.NewAuthority(t)
 	i := issuers(t, ca, "main")["main"]
 	file := func(text string) []byte { return fmt.Appendf(nil, text, i.url, indented(ca)) }
-	r := recorder.Start(t, recorder.Config{Name: "authentication-reload", Flags: []string{"--authentication-config=DIR/authentication.yaml"},
+	r := recorder.Start(t, recorder.Config{Name: "authentication-reload",
+		Flags: []string{"--authentication-config=DIR/authentication.yaml"},
 		Files: map[string][]byte{"authentication.yaml": file(authenticatorsBefore)}})
 	r.State(t)
 	r.Apply(t, teams)

@@ -35,7 +35,8 @@ users:
 
 // authorizes serves SubjectAccessReviews by a rule. A rule that returns false makes the call
 // fail, in a way that is not tried again. The count is of calls.
-func authorizes(t *testing.T, ca *controlplane.Authority, calls *atomic.Int64, rule func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, bool)) string {
+func authorizes(t *testing.T, ca *controlplane.Authority, calls *atomic.Int64,
+	rule func(authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, bool)) string {
 	t.Helper()
 	return serveTLS(t, ca, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		calls.Add(1)
@@ -123,20 +124,24 @@ func TestWebhooks(t *testing.T) {
 	authenticator := authenticates(t, ca, users)
 	user := func(name, uid string, groups ...string) string {
 		token := "opaque-" + name + "-" + uid + "-4f6b0c"
-		users[token] = authenticationv1.UserInfo{Username: name, UID: uid, Groups: groups, Extra: map[string]authenticationv1.ExtraValue{"example.org/directory": {"main"}}}
+		users[token] = authenticationv1.UserInfo{Username: name, UID: uid, Groups: groups, Extra: map[string]authenticationv1.ExtraValue{
+			"example.org/directory": {"main"}}}
 		return token
 	}
 	tokens := map[string]string{}
-	for _, u := range [][]string{{"alice", "1", "house:dev"}, {"olga", "2", "house:ops", "system:authenticated"}, {"both", "3"}, {"broken", "4"}, {"silent", "5"},
+	for _, u := range [][]string{{"alice", "1", "house:dev"}, {"olga", "2", "house:ops", "system:authenticated"}, {"both", "3"},
+		{"broken", "4"}, {"silent", "5"},
 		{"root", "6", "system:masters"}, {"readers", "7", "house:readers"}} {
 		tokens[u[0]] = user(u[0], u[1], u[2:]...)
 	}
 	forged := user("system:serviceaccount:team-b:robot", "not-its-uid", "system:serviceaccounts", "system:serviceaccounts:team-b")
 	r := recorder.Start(t, recorder.Config{
 		Name: "webhooks",
-		Flags: []string{"--authorization-mode=Node,Webhook,RBAC", "--authorization-webhook-config-file=DIR/authorizer.kubeconfig", "--authorization-webhook-version=v1",
+		Flags: []string{"--authorization-mode=Node,Webhook,RBAC", "--authorization-webhook-config-file=DIR/authorizer.kubeconfig",
+			"--authorization-webhook-version=v1",
 			"--authentication-token-webhook-config-file=DIR/authenticator.kubeconfig", "--authentication-token-webhook-version=v1"},
-		Files: map[string][]byte{"authorizer.kubeconfig": kubeconfig(ca, authorizer), "authenticator.kubeconfig": kubeconfig(ca, authenticator)},
+		Files: map[string][]byte{"authorizer.kubeconfig": kubeconfig(ca, authorizer), "authenticator.kubeconfig": kubeconfig(ca,
+			authenticator)},
 	})
 	r.State(t)
 	r.Apply(t, teams)
@@ -154,18 +159,21 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: writer}
 subjects: [{kind: Group, name: "house:dev"}, {kind: ServiceAccount, name: robot, namespace: team-b}]
 `)
 	r.Decided(t, true, "x", []string{"house:dev"}, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"})
-	r.Decided(t, true, "x", []string{"house:dev"}, authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: "team-b"})
+	r.Decided(t, true, "x", []string{"house:dev"}, authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps",
+		Namespace: "team-b"})
 	actor := func(name string) *recorder.Actor { return r.Actor(t, name, "webhook-token", r.Bearer(tokens[name])) }
 
 	r.Scenario("webhook")
 	alice := actor("alice")
-	alice.By("rbac").May(t, "GET /api/v1/pods", "GET /version", "GET /api/v1/namespaces/team-b/configmaps", "POST /api/v1/namespaces/team-b/configmaps {}", "GET /metrics")
+	alice.By("rbac").May(t, "GET /api/v1/pods", "GET /version", "GET /api/v1/namespaces/team-b/configmaps",
+		"POST /api/v1/namespaces/team-b/configmaps {}", "GET /metrics")
 	alice.By("webhook").MayNot(t, "DELETE /api/v1/namespaces/team-b/configmaps/c0", "DELETE /apis/apps/v1/namespaces/team-b/deployments/x")
 	alice.MayNot(t, "GET /api/v1/secrets", "GET /api/v1/namespaces/team-a/secrets/s0", "POST /nowhere {}", "GET /api/v1/nodes")
 	alice.Sweep(t, "team-a", "team-b")
 	alice.Try(t, hostile...)
 	olga := actor("olga")
-	olga.By("webhook").May(t, "GET /api/v1/namespaces/team-a/configmaps", "PUT /api/v1/namespaces/team-a/configmaps/x {}", "DELETE /api/v1/namespaces/team-a/configmaps/absent")
+	olga.By("webhook").May(t, "GET /api/v1/namespaces/team-a/configmaps", "PUT /api/v1/namespaces/team-a/configmaps/x {}",
+		"DELETE /api/v1/namespaces/team-a/configmaps/absent")
 	olga.By("webhook").MayNot(t, "DELETE /api/v1/namespaces/team-b/configmaps/absent")
 	olga.MayNot(t, "GET /api/v1/pods", "GET /metrics")
 	olga.Sweep(t, "team-b")
@@ -185,7 +193,8 @@ subjects: [{kind: Group, name: "house:dev"}, {kind: ServiceAccount, name: robot,
 	r.Scenario("impersonation")
 	olga.As("Impersonate-User", "alice").May(t, "GET /version")
 	olga.As("Impersonate-User", "both").Nobody(t, 403, "GET /api/v1/pods")
-	r.Admin.As("Impersonate-User", "olga", "Impersonate-Group", "house:ops").By("webhook").May(t, "GET /api/v1/namespaces/team-a/configmaps")
+	r.Admin.As("Impersonate-User", "olga", "Impersonate-Group", "house:ops").By("webhook").May(t,
+		"GET /api/v1/namespaces/team-a/configmaps")
 
 	r.Scenario("certificates beside")
 	dev := r.Actor(t, "dora", "x509", r.User(t, "dora", "house:dev"))

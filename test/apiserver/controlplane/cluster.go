@@ -43,8 +43,10 @@ func Start(t testing.TB, extra ...string) *Cluster {
 	port := Port(t)
 	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
 	file := func(name string) string { return filepath.Join(c.dir, name) }
-	cert, key := c.ca.Issue(t, pkix.Name{CommonName: "kube-apiserver"}, x509.ExtKeyUsageServerAuth, "127.0.0.1", "localhost", "kubernetes.default.svc")
-	kubeletCert, kubeletKey := c.ca.Issue(t, pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}}, x509.ExtKeyUsageClientAuth)
+	cert, key := c.ca.Issue(t, pkix.Name{CommonName: "kube-apiserver"}, x509.ExtKeyUsageServerAuth, "127.0.0.1", "localhost",
+		"kubernetes.default.svc")
+	kubeletCert, kubeletKey := c.ca.Issue(t, pkix.Name{CommonName: "kube-apiserver-kubelet-client",
+		Organization: []string{"system:masters"}}, x509.ExtKeyUsageClientAuth)
 	c.etcd = startEtcd(t, c.dir, etcd)
 	c.base = []string{
 		"--etcd-servers=" + c.etcd,
@@ -134,7 +136,8 @@ var etcdServes = regexp.MustCompile(`"serving client traffic insecurely[^"]*".*"
 func startEtcd(t testing.TB, dir, binary string) string {
 	t.Helper()
 	const any = "http://127.0.0.1:0"
-	p := Run(t, dir, nil, binary, "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync", "--log-format=json", "--enable-grpc-gateway=false",
+	p := Run(t, dir, nil, binary, "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync", "--log-format=json",
+		"--enable-grpc-gateway=false",
 		"--listen-client-urls="+any, "--advertise-client-urls="+any,
 		"--listen-peer-urls="+any, "--initial-advertise-peer-urls="+any, "--initial-cluster=default="+any)
 	var url string

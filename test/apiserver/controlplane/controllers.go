@@ -54,9 +54,11 @@ func (c *Cluster) Controllers(t testing.TB) {
 	}
 	core, apps, batch := shared.Core().V1(), shared.Apps().V1(), shared.Batch().V1()
 
-	deployments, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), as("deployment-controller"))
+	deployments, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(),
+		as("deployment-controller"))
 	must(err)
-	daemons, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), as("daemon-set-controller"),
+	daemons, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(),
+		as("daemon-set-controller"),
 		flowcontrol.NewBackOff(time.Second, time.Minute))
 	must(err)
 	jobs, err := job.NewController(ctx, as("job-controller"), core.Pods(), batch.Jobs(), nil, nil)
@@ -70,15 +72,18 @@ func (c *Cluster) Controllers(t testing.TB) {
 	secrets, err := tokens.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(), admin,
 		tokens.TokensControllerOptions{TokenGenerator: generator, RootCA: c.ca.pem})
 	must(err)
-	certificates, err := signer.NewKubeAPIServerClientCSRSigningController(ctx, as("certificate-controller"), shared.Certificates().V1().CertificateSigningRequests(),
+	certificates, err := signer.NewKubeAPIServerClientCSRSigningController(ctx, as("certificate-controller"),
+		shared.Certificates().V1().CertificateSigningRequests(),
 		filepath.Join(c.dir, "ca.crt"), write(t, filepath.Join(c.dir, "ca.key"), keyPEM(t, c.ca.key)), time.Hour)
 	must(err)
 
 	for _, run := range []func(context.Context, int){
 		deployments.Run, daemons.Run, jobs.Run, crons.Run, secrets.Run, certificates.Run,
 		replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), as("replicaset-controller"), replicaset.BurstReplicas).Run,
-		replication.NewReplicationManager(ctx, core.Pods(), core.ReplicationControllers(), as("replication-controller"), replication.BurstReplicas).Run,
-		statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), as("statefulset-controller")).Run,
+		replication.NewReplicationManager(ctx, core.Pods(), core.ReplicationControllers(), as("replication-controller"),
+			replication.BurstReplicas).Run,
+		statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(),
+			apps.ControllerRevisions(), as("statefulset-controller")).Run,
 	} {
 		running.Go(func() { run(ctx, 1) })
 	}

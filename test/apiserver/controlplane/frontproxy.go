@@ -12,7 +12,8 @@ import (
 func FrontProxyFlags(dir string) []string {
 	return []string{"--requestheader-client-ca-file=" + dir + "/front-proxy-ca.crt", "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--proxy-client-cert-file=" + dir + "/front-proxy-client.crt", "--proxy-client-key-file=" + dir + "/front-proxy-client.key"}
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--proxy-client-cert-file=" + dir + "/front-proxy-client.crt",
+		"--proxy-client-key-file=" + dir + "/front-proxy-client.key"}
 }
 
 // FrontProxy makes an authority and a certificate in a folder and returns the flags for them.
@@ -20,7 +21,8 @@ func FrontProxy(t testing.TB, dir string) []string {
 	t.Helper()
 	authority := NewAuthority(t)
 	cert, key := authority.Issue(t, pkix.Name{CommonName: "front-proxy-client"}, x509.ExtKeyUsageClientAuth)
-	for name, text := range map[string][]byte{"front-proxy-ca.crt": authority.PEM(), "front-proxy-client.crt": cert, "front-proxy-client.key": key} {
+	for name, text := range map[string][]byte{"front-proxy-ca.crt": authority.PEM(), "front-proxy-client.crt": cert,
+		"front-proxy-client.key": key} {
 		write(t, filepath.Join(dir, name), text)
 	}
 	return FrontProxyFlags(dir)

@@ -77,13 +77,16 @@ func (c *Cluster) AllowJoining(t testing.TB, admin kubernetes.Interface) *rest.C
 		t.Fatal(err)
 	}
 	for name, of := range map[string]struct{ role, group string }{
-		"kubeadm:kubelet-bootstrap":                     {"system:node-bootstrapper", bootstrappers},
-		"kubeadm:node-autoapprove-bootstrap":            {"system:certificates.k8s.io:certificatesigningrequests:nodeclient", bootstrappers},
-		"kubeadm:node-autoapprove-certificate-rotation": {"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "system:nodes"},
+		"kubeadm:kubelet-bootstrap": {"system:node-bootstrapper", bootstrappers},
+		"kubeadm:node-autoapprove-bootstrap": {"system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+			bootstrappers},
+		"kubeadm:node-autoapprove-certificate-rotation": {"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+			"system:nodes"},
 	} {
-		_, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: of.role},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: of.group}}}, metav1.CreateOptions{})
+		_, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(),
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: of.role},
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: of.group}}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +116,8 @@ func (c *Cluster) Join(t testing.TB, name string, with *rest.Config) *Joined {
 	j.start = func() *Process {
 		t.Helper()
 		return Run(t, dir, nil, Binary(t, "hollow-kubelet"), "--name="+name, "--root-dir="+dir, "--port="+port,
-			"--kubeconfig="+file("kubeconfig"), "--bootstrap-kubeconfig="+file("bootstrap.kubeconfig"), "--client-ca-file="+filepath.Join(c.dir, "ca.crt"))
+			"--kubeconfig="+file("kubeconfig"), "--bootstrap-kubeconfig="+file("bootstrap.kubeconfig"),
+			"--client-ca-file="+filepath.Join(c.dir, "ca.crt"))
 	}
 	j.Process = j.start()
 	return j
@@ -157,10 +161,12 @@ func ApproveServing(ctx context.Context, admin kubernetes.Interface) error {
 	defer w.Stop()
 	for event := range w.ResultChan() {
 		r, ok := event.Object.(*certificatesv1.CertificateSigningRequest)
-		if !ok || r.Spec.SignerName != certificatesv1.KubeletServingSignerName || len(r.Status.Conditions) > 0 || !strings.HasPrefix(r.Spec.Username, "system:node:") {
+		if !ok || r.Spec.SignerName != certificatesv1.KubeletServingSignerName || len(r.Status.Conditions) > 0 ||
+			!strings.HasPrefix(r.Spec.Username, "system:node:") {
 			continue
 		}
-		r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved,
+		r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type:   certificatesv1.CertificateApproved,
 			Status: corev1.ConditionTrue, Reason: "ServingApproved"})
 		if _, err := requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
 			return err

@@ -60,14 +60,16 @@ func (n *Node) authorized(next http.Handler) http.Handler {
 		verb := map[string]string{http.MethodGet: "get", http.MethodPost: "create"}[r.Method]
 		answer, err := n.client.AuthorizationV1().SubjectAccessReviews().Create(r.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{User: who.CommonName, Groups: append(who.Organization, "system:authenticated"),
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Version: "v1", Resource: "nodes", Subresource: "proxy", Name: n.Name}}}, metav1.CreateOptions{})
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Version: "v1", Resource: "nodes", Subresource: "proxy",
+					Name: n.Name}}}, metav1.CreateOptions{})
 		switch {
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		case !answer.Status.Allowed:
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusForbidden)
-			_ = json.NewEncoder(w).Encode(apierrors.NewForbidden(schema.GroupResource{Resource: "nodes/proxy"}, n.Name, fmt.Errorf("user %q cannot %s", who.CommonName, verb)).Status())
+			_ = json.NewEncoder(w).Encode(apierrors.NewForbidden(schema.GroupResource{Resource: "nodes/proxy"}, n.Name,
+				fmt.Errorf("user %q cannot %s", who.CommonName, verb)).Status())
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -158,7 +160,8 @@ type container struct {
 }
 
 // ExecInContainer implements remotecommand.Executor.
-func (c container) ExecInContainer(ctx context.Context, pod, _, _ string, command []string, _ io.Reader, out, errs io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (c container) ExecInContainer(ctx context.Context, pod, _, _ string, command []string, _ io.Reader, out, errs io.WriteCloser, _ bool,
+	_ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	text, err := c.node.cat(ctx, c.namespace, pod, command)
 	if err != nil {
 		return err

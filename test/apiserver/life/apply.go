@@ -60,7 +60,8 @@ func (c *Cluster) apply(t testing.TB, manifest, namespace string) {
 		}
 	}
 	for _, name := range definitions {
-		c.condition(t, schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, name, "Established")
+		c.condition(t, schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+			name, "Established")
 	}
 }
 
@@ -75,8 +76,10 @@ func (c *Cluster) lead(t testing.TB, namespace, service string, port int) {
 		t.Fatal(err)
 	}
 	// Older releases route by no other kind; newer ones mirror it.
-	_, err = c.Admin.CoreV1().Endpoints(namespace).Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{{
-		Addresses: []corev1.EndpointAddress{{IP: "192.0.2.10"}}, Ports: []corev1.EndpointPort{{Name: "https", Port: int32(port)}}}}}, create)
+	_, err = c.Admin.CoreV1().Endpoints(namespace).Create(t.Context(), &corev1.Endpoints{ObjectMeta: meta,
+		Subsets: []corev1.EndpointSubset{{
+			Addresses: []corev1.EndpointAddress{{IP: "192.0.2.10"}}, Ports: []corev1.EndpointPort{{Name: "https", Port: int32(port)}}}}},
+		create)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,8 @@ func (c *Cluster) lead(t testing.TB, namespace, service string, port int) {
 // available waits until an aggregated API is.
 func (c *Cluster) available(t testing.TB, api schema.GroupVersion) {
 	t.Helper()
-	c.condition(t, schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, api.Version+"."+api.Group, "Available")
+	c.condition(t, schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+		api.Version+"."+api.Group, "Available")
 }
 
 // condition waits until an object without a namespace has a condition.

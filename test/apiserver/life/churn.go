@@ -170,7 +170,8 @@ func (s *stage) furnish() error {
 			return err
 		}
 	}
-	if _, err := core.ServiceAccounts(s.ns).Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}, create); err != nil {
+	if _, err := core.ServiceAccounts(s.ns).Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "worker"}},
+		create); err != nil {
 		return err
 	}
 	return s.settings()
@@ -228,7 +229,8 @@ func (s *stage) leave() (running int, _ error) {
 
 // propagation is one of the ways to delete an owner, or that of the API's default.
 func (s *stage) propagation() *metav1.DeletionPropagation {
-	ways := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan}
+	ways := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
+		metav1.DeletePropagationOrphan}
 	i := s.rng.IntN(len(ways) + 1)
 	if i == len(ways) {
 		return nil

@@ -34,7 +34,8 @@ type Cluster struct {
 // Flags are what an apiserver whose nodes join by TLS bootstrap, and which has aggregated API
 // servers, needs beside controlplane's own flags.
 func Flags() []string {
-	return []string{"--enable-bootstrap-token-auth=true", "--allow-privileged=true", "--enable-aggregator-routing=true", "--kubelet-preferred-address-types=InternalIP"}
+	return []string{"--enable-bootstrap-token-auth=true", "--allow-privileged=true", "--enable-aggregator-routing=true",
+		"--kubelet-preferred-address-types=InternalIP"}
 }
 
 // certificates is how long those of kubelets are good: the shortest time that makes them
@@ -55,7 +56,8 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		t.Fatal(err)
 	}
 	join := c.AllowJoining(t, root)
-	if _, err := root.RbacV1().ClusterRoleBindings().Create(t.Context(), binding("operators", "cluster-admin", user("olga")), create); err != nil {
+	if _, err := root.RbacV1().ClusterRoleBindings().Create(t.Context(), binding("operators", "cluster-admin", user("olga")),
+		create); err != nil {
 		t.Fatal(err)
 	}
 	operator := rest.CopyConfig(c.User(t, "olga"))

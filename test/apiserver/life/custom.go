@@ -32,19 +32,22 @@ func (s *stage) have(of schema.GroupVersionResource, kind, name, spec string) er
 func (s *stage) customResources() error {
 	plural := fmt.Sprintf("things%d", s.n)
 	name := plural + ".life.example.com"
-	text := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},"spec":{"group":"life.example.com","scope":"Namespaced",
+	text := fmt.Sprintf(
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},"spec":{"group":"life.example.com","scope":"Namespaced",
 "names":{"plural":%q,"singular":"thing%d","kind":"Thing%d"},"versions":[{"name":"v1","served":true,"storage":true,
 "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`, name, plural, s.n, s.n)
 	o, err := object(text)
 	if err != nil {
 		return err
 	}
-	definitions := s.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	definitions := s.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"})
 	if _, err := definitions.Create(s.ctx, o, create); err != nil {
 		return err
 	}
 	things := s.dynamic.Resource(schema.GroupVersionResource{Group: "life.example.com", Version: "v1", Resource: plural}).Namespace(s.ns)
-	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "life.example.com/v1", "kind": fmt.Sprintf("Thing%d", s.n), "metadata": map[string]any{"name": "one"}}}
+	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "life.example.com/v1", "kind": fmt.Sprintf("Thing%d", s.n),
+		"metadata": map[string]any{"name": "one"}}}
 	if err := s.until("the definition to be served", func() (bool, error) {
 		_, err := things.Create(s.ctx, thing, create)
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
@@ -77,7 +80,8 @@ func (s *stage) flunders() error {
 			return err
 		}
 	}
-	if _, err := flunders.Patch(s.ctx, "flunder-0", types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := flunders.Patch(s.ctx, "flunder-0", types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`),
+		metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	reads := s.visitor.CoreV1().RESTClient().Get().AbsPath("/apis", flunderAPI.Group, flunderAPI.Version)

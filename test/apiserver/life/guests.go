@@ -87,10 +87,13 @@ func (c *Cluster) published(t testing.TB, metrics int) []guest {
 	}
 	port := func() string { return fmt.Sprint(controlplane.Port(t)) }
 	return []guest{
-		{program: "kube-state-metrics", namespace: metav1.NamespaceSystem, account: "kube-state-metrics", credentials: []string{"--kubeconfig"},
-			flags: []string{"--host=127.0.0.1", "--telemetry-host=127.0.0.1", "--port=" + port(), "--telemetry-port=" + port()}},
-		{program: "descheduler", namespace: metav1.NamespaceSystem, account: "descheduler-sa", credentials: []string{"--client-connection-kubeconfig"},
-			flags: []string{"--policy-config-file=" + file, "--descheduling-interval=20s", "--disable-metrics", "--leader-elect", "--bind-address=127.0.0.1", "--secure-port=" + port()}},
+		{program: "kube-state-metrics", namespace: metav1.NamespaceSystem, account: "kube-state-metrics",
+			credentials: []string{"--kubeconfig"},
+			flags:       []string{"--host=127.0.0.1", "--telemetry-host=127.0.0.1", "--port=" + port(), "--telemetry-port=" + port()}},
+		{program: "descheduler", namespace: metav1.NamespaceSystem, account: "descheduler-sa",
+			credentials: []string{"--client-connection-kubeconfig"},
+			flags: []string{"--policy-config-file=" + file, "--descheduling-interval=20s", "--disable-metrics", "--leader-elect",
+				"--bind-address=127.0.0.1", "--secure-port=" + port()}},
 		{program: "cert-manager", namespace: "cert-manager", account: "cert-manager", credentials: []string{"--kubeconfig"},
 			flags:  []string{"--cluster-resource-namespace=cert-manager"},
 			scenes: []scene{{"certificates", (*stage).certificates}}},
@@ -100,8 +103,10 @@ func (c *Cluster) published(t testing.TB, metrics int) []guest {
 			scenes:      []scene{{"monitoring", (*stage).monitoring}}},
 		{program: "metrics-server", namespace: metav1.NamespaceSystem, account: "metrics-server",
 			credentials: []string{"--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"},
-			flags: []string{fmt.Sprintf("--secure-port=%d", metrics), "--bind-address=127.0.0.1", "--permit-port-sharing", "--cert-dir=" + t.TempDir(), "--metric-resolution=15s",
-				"--kubelet-use-node-status-port", "--kubelet-preferred-address-types=InternalIP", "--kubelet-certificate-authority=" + filepath.Join(c.Folder(), "ca.crt")},
+			flags: []string{fmt.Sprintf("--secure-port=%d", metrics), "--bind-address=127.0.0.1", "--permit-port-sharing",
+				"--cert-dir=" + t.TempDir(), "--metric-resolution=15s",
+				"--kubelet-use-node-status-port", "--kubelet-preferred-address-types=InternalIP", "--kubelet-certificate-authority=" +
+					filepath.Join(c.Folder(), "ca.crt")},
 			environment: []string{"HTTPS_PROXY=" + controlplane.Proxy(t)},
 			scenes:      []scene{{"metrics", (*stage).metrics}}},
 	}

@@ -33,7 +33,8 @@ func (v *Verdict) Outcome() string {
 // Judge is what `retrial evaluate` says of a recording, by audit ID.
 func Judge(t testing.TB, in *product.Install, dir string) map[string]*Verdict {
 	t.Helper()
-	out := in.Offline(t, "evaluate", "--from-empty", "--events", filepath.Join(dir, "audit.jsonl"), "--apiserver-config", filepath.Join(dir, "config"), "-o", "jsonl")
+	out := in.Offline(t, "evaluate", "--from-empty", "--events", filepath.Join(dir, "audit.jsonl"), "--apiserver-config",
+		filepath.Join(dir, "config"), "-o", "jsonl")
 	all := map[string]*Verdict{}
 	for line := range strings.Lines(out.Out) {
 		v := &Verdict{}
@@ -52,7 +53,8 @@ func Judge(t testing.TB, in *product.Install, dir string) map[string]*Verdict {
 // tampered with there are none.
 func Accusations(t testing.TB, in *product.Install, dir string) map[string]int {
 	t.Helper()
-	out := in.Offline(t, "findings", "--from-empty", "--events", filepath.Join(dir, "audit.jsonl"), "--apiserver-config", filepath.Join(dir, "config"), "-o", "json")
+	out := in.Offline(t, "findings", "--from-empty", "--events", filepath.Join(dir, "audit.jsonl"), "--apiserver-config",
+		filepath.Join(dir, "config"), "-o", "json")
 	var found []struct{ Rule string }
 	if err := json.Unmarshal([]byte(out.Out), &found); err != nil {
 		t.Fatalf("%v: %.300s", err, out.Out)
@@ -67,7 +69,8 @@ func Accusations(t testing.TB, in *product.Install, dir string) map[string]int {
 }
 
 // accusing are the rules that say a record or a credential is not what it seems.
-var accusing = []string{"decision-drift", "credential-forged", "credential-two-identities", "audit-id-reuse", "identity-contradiction", "token-two-places"}
+var accusing = []string{"decision-drift", "credential-forged", "credential-two-identities", "audit-id-reuse", "identity-contradiction",
+	"token-two-places"}
 
 // names are what tells a cause from others of its kind: objects, nodes and times.
 var names = regexp.MustCompile(`[a-z]+/life-[^ ;,)]+|\b[a-z-]*life-[\w./-]+|node-\d|\d{4}-\d\d-\d\dT\S+|\b[\d.]+(µs|ms|s)\b`)
@@ -86,7 +89,8 @@ func Report(verdicts map[string]*Verdict) string {
 		if v.Verdict == "match" || v.Verdict == "not_judged" {
 			continue
 		}
-		key := strings.Join([]string{v.Outcome(), v.Recorded + "→" + v.Replayed, subject(v.User), v.Verb, about(v.RequestURI), names.ReplaceAllString(v.Cause, "…")}, " | ")
+		key := strings.Join([]string{v.Outcome(), v.Recorded + "→" + v.Replayed, subject(v.User), v.Verb, about(v.RequestURI),
+			names.ReplaceAllString(v.Cause, "…")}, " | ")
 		if groups[key] == nil {
 			groups[key] = &group{example: v}
 		}
@@ -97,7 +101,8 @@ func Report(verdicts map[string]*Verdict) string {
 	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
 		return cmp.Or(cmp.Compare(groups[b].n, groups[a].n), strings.Compare(a, b))
 	}) {
-		fmt.Fprintf(&b, "%6d | %s | %s | %s %s\n", groups[key].n, key, groups[key].example.RecordedReason, groups[key].example.AuditID, groups[key].example.RequestURI)
+		fmt.Fprintf(&b, "%6d | %s | %s | %s %s\n", groups[key].n, key, groups[key].example.RecordedReason, groups[key].example.AuditID,
+			groups[key].example.RequestURI)
 	}
 	return b.String()
 }

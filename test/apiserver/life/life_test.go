@@ -60,7 +60,8 @@ func judged(t *testing.T, in *product.Install, c *Cluster, ambiguous int) {
 	t.Log(report)
 	if keep := os.Getenv("RETRIAL_LIFE_KEEP"); keep != "" {
 		keep = filepath.Join(keep, t.Name())
-		if err := errors.Join(os.CopyFS(keep, os.DirFS(dir)), os.WriteFile(filepath.Join(keep, "report.txt"), []byte(report), 0o644)); err != nil {
+		if err := errors.Join(os.CopyFS(keep, os.DirFS(dir)), os.WriteFile(filepath.Join(keep, "report.txt"), []byte(report),
+			0o644)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -132,7 +133,8 @@ func bounds(t *testing.T, verdicts map[string]*Verdict, ambiguous int) {
 			t.Errorf("%s is ambiguous, and nothing says why", id)
 		}
 	}
-	for verdict, most := range map[string]int{"drift": 0, "ambiguous": max(30, ambiguous*len(verdicts)/1000), "indeterminate": max(12, len(verdicts)/2000)} {
+	for verdict, most := range map[string]int{"drift": 0, "ambiguous": max(30, ambiguous*len(verdicts)/1000), "indeterminate": max(12,
+		len(verdicts)/2000)} {
 		if n[verdict] > most {
 			t.Errorf("%d requests of %d are %s, want at most %d", n[verdict], len(verdicts), verdict, most)
 		}

@@ -49,10 +49,11 @@ func podSpec(container string) corev1.PodSpec {
 			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: settings}}},
 			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		},
-		Containers: []corev1.Container{{Name: container, Image: "example.com/app:1", SecurityContext: &corev1.SecurityContext{Privileged: &privileged},
-			EnvFrom:      []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: settings}}},
-			VolumeMounts: []corev1.VolumeMount{{Name: "secret", MountPath: "/secret"}, {Name: "config", MountPath: "/config"}},
-			Resources:    corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}}}},
+		Containers: []corev1.Container{{Name: container, Image: "example.com/app:1",
+			SecurityContext: &corev1.SecurityContext{Privileged: &privileged},
+			EnvFrom:         []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: settings}}},
+			VolumeMounts:    []corev1.VolumeMount{{Name: "secret", MountPath: "/secret"}, {Name: "config", MountPath: "/config"}},
+			Resources:       corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}}}},
 	}
 }
 
@@ -78,9 +79,11 @@ func daemonSet(name string) *appsv1.DaemonSet {
 func statefulSet(name, class string, replicas int32) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.StatefulSetSpec{
 		Replicas: &replicas, ServiceName: name, Selector: metav1.SetAsLabelSelector(labels(name)), Template: template(name, "runs"),
-		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}}}}
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
+				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(
+					"1Gi")}}}}}}}
 }
 
 // volume is one that claims of a class are bound to.

@@ -27,9 +27,11 @@ func (s *stage) certificates() error {
 		kind, name, spec string
 	}{
 		{issuers, "Issuer", "itself", `{"selfSigned":{}}`},
-		{certificates, "Certificate", "authority", `{"isCA":true,"commonName":"authority","secretName":"authority",` + key + `,"issuerRef":{"name":"itself"}}`},
+		{certificates, "Certificate", "authority", `{"isCA":true,"commonName":"authority","secretName":"authority",` + key +
+			`,"issuerRef":{"name":"itself"}}`},
 		{issuers, "Issuer", "authority", `{"ca":{"secretName":"authority"}}`},
-		{certificates, "Certificate", "site", `{"dnsNames":["site.example.com"],"secretName":"site",` + key + `,"issuerRef":{"name":"authority"}}`},
+		{certificates, "Certificate", "site", `{"dnsNames":["site.example.com"],"secretName":"site",` + key +
+			`,"issuerRef":{"name":"authority"}}`},
 	} {
 		if err := s.have(o.of, o.kind, o.name, o.spec); err != nil {
 			return err
@@ -54,13 +56,15 @@ func (s *stage) certificates() error {
 	if err := issued(); err != nil {
 		return err
 	}
-	if err := s.developer.CoreV1().Secrets(s.ns).Delete(s.ctx, "site", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err != nil {
+	if err := s.developer.CoreV1().Secrets(s.ns).Delete(s.ctx, "site", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err !=
+		nil {
 		return err
 	}
 	if err := issued(); err != nil {
 		return err
 	}
-	return s.custom.Resource(certificates).Namespace(s.ns).Delete(s.ctx, pick(s, "site", "authority"), metav1.DeleteOptions{PropagationPolicy: s.propagation()})
+	return s.custom.Resource(certificates).Namespace(s.ns).Delete(s.ctx, pick(s, "site", "authority"),
+		metav1.DeleteOptions{PropagationPolicy: s.propagation()})
 }
 
 // monitoring is a Prometheus with what it is to read: the operator makes a StatefulSet and its
@@ -70,7 +74,8 @@ func (s *stage) monitoring() error {
 	for _, o := range []struct{ resource, kind, name, spec string }{
 		{"servicemonitors", "ServiceMonitor", "web", `{"selector":{"matchLabels":{"app":"web"}},"endpoints":[{"port":"web"}]}`},
 		{"prometheusrules", "PrometheusRule", "down", `{"groups":[{"name":"down","rules":[{"alert":"Down","expr":"up == 0"}]}]}`},
-		{prometheuses.Resource, "Prometheus", "one", `{"replicas":1,"serviceAccountName":"worker","serviceMonitorSelector":{},"ruleSelector":{}}`},
+		{prometheuses.Resource, "Prometheus", "one", `{"replicas":1,"serviceAccountName":"worker","serviceMonitorSelector":{},` +
+			`"ruleSelector":{}}`},
 	} {
 		if err := s.have(monitoringAPI.WithResource(o.resource), o.kind, o.name, o.spec); err != nil {
 			return err
@@ -88,7 +93,8 @@ func (s *stage) monitoring() error {
 	if err := made(1); err != nil {
 		return err
 	}
-	if _, err := s.custom.Resource(prometheuses).Namespace(s.ns).Patch(s.ctx, "one", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := s.custom.Resource(prometheuses).Namespace(s.ns).Patch(s.ctx, "one", types.MergePatchType,
+		[]byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	if err := made(2); err != nil {
@@ -103,8 +109,10 @@ func (s *stage) metrics() error {
 		return err
 	}
 	scalers := s.developer.AutoscalingV2().HorizontalPodAutoscalers(s.ns)
-	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "scaled"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "scaled"}, MaxReplicas: 3}}
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "scaled"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "scaled"},
+			MaxReplicas:    3}}
 	if _, err := scalers.Create(s.ctx, scaler, create); err != nil {
 		return err
 	}
@@ -121,7 +129,8 @@ func (s *stage) metrics() error {
 		return fmt.Errorf("list of all pods' metrics: %w", errUnexpected)
 	}
 	node := s.Nodes[s.rng.IntN(len(s.Nodes))].Name
-	if err := s.Admin.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("metrics", "resource").Do(s.ctx).Error(); err != nil {
+	if err := s.Admin.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("metrics", "resource").Do(s.ctx).
+		Error(); err != nil {
 		return err
 	}
 	return scalers.Delete(s.ctx, "scaled", metav1.DeleteOptions{PropagationPolicy: s.propagation()})

@@ -18,7 +18,8 @@ import (
 // owned is a reference to an owner in the namespace.
 func owned(kind string, by metav1.Object) []metav1.OwnerReference {
 	block := true
-	api := map[string]string{"ConfigMap": "v1", "Pod": "v1", "Role": rbacv1.SchemeGroupVersion.String(), "ClusterRole": rbacv1.SchemeGroupVersion.String()}
+	api := map[string]string{"ConfigMap": "v1", "Pod": "v1", "Role": rbacv1.SchemeGroupVersion.String(),
+		"ClusterRole": rbacv1.SchemeGroupVersion.String()}
 	return []metav1.OwnerReference{{APIVersion: api[kind], Kind: kind, Name: by.GetName(), UID: by.GetUID(), BlockOwnerDeletion: &block}}
 }
 
@@ -26,7 +27,8 @@ var readPods = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string
 
 // ownedRoles: a Role and a RoleBinding go with the ConfigMap that owns them, or are orphaned.
 func (s *stage) ownedRoles() error {
-	owner, err := s.developer.CoreV1().ConfigMaps(s.ns).Create(s.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "release"}}, create)
+	owner, err := s.developer.CoreV1().ConfigMaps(s.ns).Create(s.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "release"}},
+		create)
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,8 @@ func (s *stage) ownedRoles() error {
 	if err := s.until("a right to be there", ask); err != nil {
 		return err
 	}
-	if err := s.developer.CoreV1().ConfigMaps(s.ns).Delete(s.ctx, "release", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err != nil {
+	if err := s.developer.CoreV1().ConfigMaps(s.ns).Delete(s.ctx, "release",
+		metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err != nil {
 		return err
 	}
 	if err := s.until("the owner to be gone", func() (bool, error) {
@@ -96,7 +99,8 @@ func (s *stage) ownedBindings() error {
 		_, _ = s.visitor.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{Limit: 1})
 	}
 	ask()
-	if _, err := bindings.Patch(s.ctx, name+"-own", types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := bindings.Patch(s.ctx, name+"-own", types.MergePatchType, []byte(`{"metadata":{"labels":{"seen":"yes"}}}`),
+		metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	ask()
@@ -199,7 +203,8 @@ func (s *stage) finalizers() error {
 			return err
 		}
 	}
-	_, err := s.metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(s.ns).Patch(s.ctx, "held", types.MergePatchType, free, metav1.PatchOptions{})
+	_, err := s.metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(s.ns).Patch(s.ctx, "held", types.MergePatchType,
+		free, metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -212,7 +217,8 @@ func (s *stage) tokens() error {
 	if _, err := accounts.Create(s.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, create); err != nil {
 		return err
 	}
-	if _, err := s.Admin.RbacV1().RoleBindings(s.ns).Create(s.ctx, within("robot", "ClusterRole", "view", account(s.ns, "robot")), create); err != nil {
+	if _, err := s.Admin.RbacV1().RoleBindings(s.ns).Create(s.ctx, within("robot", "ClusterRole", "view", account(s.ns, "robot")),
+		create); err != nil {
 		return err
 	}
 	p := pod("bound", "runs")
@@ -223,7 +229,8 @@ func (s *stage) tokens() error {
 	}
 	var clients []func()
 	for _, to := range []*authenticationv1.BoundObjectReference{nil, {APIVersion: "v1", Kind: "Pod", Name: bound.Name, UID: bound.UID}} {
-		answer, err := s.Admin.CoreV1().ServiceAccounts(s.ns).CreateToken(s.ctx, "robot", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: to}}, create)
+		answer, err := s.Admin.CoreV1().ServiceAccounts(s.ns).CreateToken(s.ctx, "robot",
+			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: to}}, create)
 		if err != nil {
 			return err
 		}
@@ -269,7 +276,8 @@ func (s *stage) people() error {
 	}
 	for _, verb := range []string{"get", "create", "delete", "escalate"} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.ns, Verb: verb, Resource: pick(s, "pods", "secrets", "deployments")}}}
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.ns, Verb: verb, Resource: pick(s, "pods", "secrets",
+				"deployments")}}}
 		if _, err := s.visitor.AuthorizationV1().SelfSubjectAccessReviews().Create(s.ctx, review, create); err != nil {
 			return err
 		}

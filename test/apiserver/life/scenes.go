@@ -60,7 +60,8 @@ func (s *stage) deployment() error {
 	if err := apps.Delete(s.ctx, "web", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err != nil {
 		return err
 	}
-	return s.developer.CoreV1().Pods(s.ns).DeleteCollection(s.ctx, metav1.DeleteOptions{GracePeriodSeconds: pick(s, nil, new(int64))}, metav1.ListOptions{LabelSelector: "app=web"})
+	return s.developer.CoreV1().Pods(s.ns).DeleteCollection(s.ctx, metav1.DeleteOptions{GracePeriodSeconds: pick(s, nil, new(int64))},
+		metav1.ListOptions{LabelSelector: "app=web"})
 }
 
 // jobs run to their end, fail, or are deleted while they run, in each of the ways.
@@ -82,7 +83,8 @@ func (s *stage) jobs() error {
 	if err := s.run("app=long", 1); err != nil {
 		return err
 	}
-	if _, err := jobs.Patch(s.ctx, "stopped", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := jobs.Patch(s.ctx, "stopped", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`),
+		metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	for _, name := range []string{"good", "bad", "long", "stopped"} {
@@ -91,7 +93,8 @@ func (s *stage) jobs() error {
 		}
 	}
 	// Pods of jobs that were orphaned stay, and their finalizers with them.
-	return s.developer.CoreV1().Pods(s.ns).DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app in (good,bad,long,stopped)"})
+	return s.developer.CoreV1().Pods(s.ns).DeleteCollection(s.ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "app in (good,bad,long,stopped)"})
 }
 
 // pods are deleted by hand: gracefully, twice, at once, in vain.
@@ -139,7 +142,8 @@ func (s *stage) pods() error {
 			return fmt.Errorf("delete %s: %w", d.name, errors.Join(err, errUnexpected))
 		}
 	}
-	err = pods.DeleteCollection(s.ctx, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, metav1.ListOptions{LabelSelector: "app=bare"})
+	err = pods.DeleteCollection(s.ctx, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+		metav1.ListOptions{LabelSelector: "app=bare"})
 	if err != nil {
 		return err
 	}
@@ -213,7 +217,8 @@ func (s *stage) evictions() error {
 	if err := evict("absent", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 		return fmt.Errorf("evict: %w", errors.Join(err, errUnexpected))
 	}
-	if err := policy.PodDisruptionBudgets(s.ns).Delete(s.ctx, "guard", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err != nil {
+	if err := policy.PodDisruptionBudgets(s.ns).Delete(s.ctx, "guard", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err !=
+		nil {
 		return err
 	}
 	one, ways := int64(1), []metav1.DeleteOptions{{DryRun: []string{metav1.DryRunAll}}, {}}
@@ -287,7 +292,8 @@ func (s *stage) claims() error {
 		return err
 	}
 	if s.rng.IntN(2) == 0 {
-		return s.Admin.CoreV1().PersistentVolumes().DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=" + s.ns + "-2"})
+		return s.Admin.CoreV1().PersistentVolumes().DeleteCollection(s.ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{FieldSelector: "metadata.name=" + s.ns + "-2"})
 	}
 	return s.developer.CoreV1().Pods(s.ns).DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=store"})
 }
@@ -306,7 +312,8 @@ func (s *stage) restart() error {
 		return err
 	}
 	n.Kill()
-	if err := s.developer.CoreV1().Pods(s.ns).Delete(s.ctx, "stays", metav1.DeleteOptions{}); err != nil { // while nobody is there to end it
+	// while nobody is there to end it
+	if err := s.developer.CoreV1().Pods(s.ns).Delete(s.ctx, "stays", metav1.DeleteOptions{}); err != nil {
 		return err
 	}
 	n.Restart()

@@ -14,11 +14,14 @@ import (
 // suites are the parts of Kubernetes' end-to-end suite that run at the same time. What needs
 // a process behind a container is left out; where that is not known, a spec fails, which is
 // no matter here: what it asked the apiserver is in the log.
-var suites = []string{`\[sig-auth\]`, `\[sig-api-machinery\]`, `\[sig-apps\] (Job|CronJob|StatefulSet)`, `\[sig-apps\] [A-BD-IK-RT-Z]`, `\[sig-cli\]`}
+var suites = []string{`\[sig-auth\]`, `\[sig-api-machinery\]`, `\[sig-apps\] (Job|CronJob|StatefulSet)`, `\[sig-apps\] [A-BD-IK-RT-Z]`,
+	`\[sig-cli\]`}
 
 // skipped are specs that need processes in containers, or the cluster for themselves.
-const skipped = `\[Slow\]|\[Serial\]|\[Disruptive\]|\[Flaky\]|\[Feature:|\[FeatureGate:|\[LinuxOnly\]|[Ww]ebhook|Aggregator|exec|[Pp]ort.forward|proxy|logs|Guestbook|Update Demo|Simple pod|HTTP|` +
-	`ServiceAccounts should mount|ServiceAccountIssuerDiscovery|NodeAuthenticator|token, root CA|Generated release|clean up the namespace|etcd|restart|crash|copy|[Ff]ail|successPolicy|adopt matching`
+const skipped = `\[Slow\]|\[Serial\]|\[Disruptive\]|\[Flaky\]|\[Feature:|\[FeatureGate:|\[LinuxOnly\]|[Ww]ebhook|Aggregator|exec|` +
+	`[Pp]ort.forward|proxy|logs|Guestbook|Update Demo|Simple pod|HTTP|` +
+	`ServiceAccounts should mount|ServiceAccountIssuerDiscovery|NodeAuthenticator|token, root CA|Generated release|clean up the ` +
+	`namespace|etcd|restart|crash|copy|[Ff]ail|successPolicy|adopt matching`
 
 var ran = regexp.MustCompile(`(\d+) Passed.*?(\d+) Failed`)
 
@@ -31,8 +34,10 @@ func (c *Cluster) Suite(t testing.TB, most time.Duration) int {
 	passed := make([]int, len(suites))
 	var all sync.WaitGroup
 	for i, focus := range suites {
-		p := controlplane.Run(t, c.Folder(), nil, controlplane.Binary(t, "e2e"), "--kubeconfig="+kubeconfig, "--kubectl-path="+controlplane.Binary(t, "kubectl"),
-			"--provider=skeleton", "--dump-logs-on-failure=false", "--allowed-not-ready-nodes=-1", "--minStartupPods=-1", "--num-nodes="+strconv.Itoa(len(c.Nodes)),
+		p := controlplane.Run(t, c.Folder(), nil, controlplane.Binary(t, "e2e"), "--kubeconfig="+kubeconfig,
+			"--kubectl-path="+controlplane.Binary(t, "kubectl"),
+			"--provider=skeleton", "--dump-logs-on-failure=false", "--allowed-not-ready-nodes=-1", "--minStartupPods=-1",
+			"--num-nodes="+strconv.Itoa(len(c.Nodes)),
 			"--ginkgo.focus="+focus, "--ginkgo.skip="+skipped, "--ginkgo.timeout="+most.String(), "--ginkgo.succinct", "--ginkgo.no-color")
 		all.Go(func() {
 			p.Wait()

@@ -135,7 +135,8 @@ func (in *Install) Connect(t testing.TB, s *Server, args ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Do(t, append([]string{"connect", Cluster, "--no-wait", "--no-audit-log", "--no-metrics", "--advertise-address", receiver.Host, "--output", folder}, args...)...)
+	in.Do(t, append([]string{"connect", Cluster, "--no-wait", "--no-audit-log", "--no-metrics", "--advertise-address", receiver.Host,
+		"--output", folder}, args...)...)
 	text, err := os.ReadFile(filepath.Join(folder, "flags"))
 	if err != nil {
 		t.Fatal(err)

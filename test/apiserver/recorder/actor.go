@@ -165,7 +165,8 @@ func (a *Actor) Do(t testing.TB, l string, m *Scenario) (int, string) {
 	}
 	switch code := res.StatusCode; {
 	case m.Expect == "":
-	case len(m.Codes) > 0 && !slices.Contains(m.Codes, code), len(m.Codes) == 0 && (code == http.StatusUnauthorized || code == http.StatusForbidden):
+	case len(m.Codes) > 0 && !slices.Contains(m.Codes, code), len(m.Codes) == 0 && (code == http.StatusUnauthorized ||
+		code == http.StatusForbidden):
 		t.Errorf("%s: %s: meant to be %s %v, was %d\n%.600s", a.name, l, m.Expect, m.Codes, code, answer)
 	}
 	return res.StatusCode, string(answer)
@@ -176,13 +177,17 @@ func (a *Actor) Do(t testing.TB, l string, m *Scenario) (int, string) {
 func (a *Actor) Sweep(t testing.TB, namespaces ...string) {
 	t.Helper()
 	a.Try(t, "GET /version", "GET /api", "GET /apis", "GET /healthz", "GET /metrics", "GET /nowhere", "HEAD /version", "GET /logs/",
-		"GET /api/v1/nodes", "GET /api/v1/namespaces", "GET /api/v1/pods?limit=1", "GET /apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1",
-		`POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews {"spec":{"resourceAttributes":{"verb":"list","resource":"secrets","namespace":"team-a"}}}`,
+		"GET /api/v1/nodes", "GET /api/v1/namespaces", "GET /api/v1/pods?limit=1",
+		"GET /apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1",
+		`POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews {"spec":{"resourceAttributes":{"verb":"list","resource":"secrets",`+
+			`"namespace":"team-a"}}}`,
 		`POST /apis/authentication.k8s.io/v1/selfsubjectreviews {}`)
 	for _, ns := range namespaces {
 		core, apps := "/api/v1/namespaces/"+ns, "/apis/apps/v1/namespaces/"+ns
-		a.Try(t, "GET "+core, "GET "+core+"/pods", "GET "+core+"/pods/p0", "GET "+core+"/pods?watch=1&timeoutSeconds=1", "GET "+core+"/pods/p0/log",
-			"GET "+core+"/configmaps", "GET "+core+"/configmaps/c0", "GET "+core+"/secrets", "GET "+core+"/secrets/s0", "DELETE "+core+"/configmaps/absent",
+		a.Try(t, "GET "+core, "GET "+core+"/pods", "GET "+core+"/pods/p0", "GET "+core+"/pods?watch=1&timeoutSeconds=1",
+			"GET "+core+"/pods/p0/log",
+			"GET "+core+"/configmaps", "GET "+core+"/configmaps/c0", "GET "+core+"/secrets", "GET "+core+"/secrets/s0",
+			"DELETE "+core+"/configmaps/absent",
 			"PUT "+core+"/configmaps/absent {}", "POST "+core+"/configmaps {}", "GET "+apps+"/deployments", "POST "+apps+"/deployments {}",
 			"PATCH "+apps+"/deployments/absent/scale application/merge-patch+json {}", "DELETE "+core+"/pods?labelSelector=none%3Dof-them",
 			"POST "+core+"/serviceaccounts/default/token {}", "POST "+core+"/pods/p0/eviction {}")
@@ -193,6 +198,7 @@ func (a *Actor) Sweep(t testing.TB, namespaces ...string) {
 func Outsider(t testing.TB, r *Recorder, name string, groups ...string) *rest.Config {
 	t.Helper()
 	cfg := r.Anonymous()
-	cfg.CertData, cfg.KeyData = controlplane.NewAuthority(t).Issue(t, pkix.Name{CommonName: name, Organization: groups}, x509.ExtKeyUsageClientAuth)
+	cfg.CertData, cfg.KeyData = controlplane.NewAuthority(t).Issue(t, pkix.Name{CommonName: name, Organization: groups},
+		x509.ExtKeyUsageClientAuth)
 	return cfg
 }

@@ -149,7 +149,8 @@ func (r *Recorder) Replace(t testing.TB, of, name string, text []byte, status st
 	})
 }
 
-var reloads = regexp.MustCompile(`(?m)^apiserver_(\w+)_config_controller_automatic_reload_last_timestamp_seconds\{[^}]*status="(\w+)"\} (\S+)$`)
+var reloads = regexp.MustCompile(`(?m)^apiserver_(\w+)_config_controller_automatic_reload_last_timestamp_seconds\{[^}` +
+	`]*status="(\w+)"\} (\S+)$`)
 
 // reloaded reads in the apiserver's metrics when it last took a file ("success"), or did not
 // take one ("failure").
@@ -298,7 +299,8 @@ func (r *Recorder) check(t testing.TB, log []byte) {
 			got = "none"
 		}
 		if got != s.Expect {
-			t.Errorf("%s: %s %s %s: meant to be %s, was %s, %d, %q", s.Scenario, s.ID, s.Method, s.Path, s.Expect, got, s.Code, l.Annotations["authorization.k8s.io/reason"])
+			t.Errorf("%s: %s %s %s: meant to be %s, was %s, %d, %q", s.Scenario, s.ID, s.Method, s.Path, s.Expect, got, s.Code,
+				l.Annotations["authorization.k8s.io/reason"])
 		}
 	}
 	if missing > 0 && !r.config.Late {

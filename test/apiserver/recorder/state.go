@@ -54,7 +54,8 @@ func (r *Recorder) State(t testing.TB) {
 	}
 	items := []any{}
 	for _, k := range kinds {
-		answer, err := r.dynamic.Resource(schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.resource}).List(t.Context(), metav1.ListOptions{})
+		answer, err := r.dynamic.Resource(schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.resource}).List(
+			t.Context(), metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -72,7 +73,8 @@ func (r *Recorder) State(t testing.TB) {
 			items = append(items, item.Object)
 		}
 	}
-	text, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, "", " ")
+	text, err := json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
+		"items": items}, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,8 @@ func (e *etcd) List(ctx context.Context, prefix string, opts kubernetes.ListOpti
 }
 
 // OptimisticPut implements kubernetes.Interface.
-func (e *etcd) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+func (e *etcd) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (
+	kubernetes.PutResponse, error) {
 	defer e.enter(ctx)()
 	was := e.pairs[key]
 	if !matches(was, expected) {
@@ -99,7 +100,8 @@ func (e *etcd) OptimisticPut(ctx context.Context, key string, value []byte, expe
 }
 
 // OptimisticDelete implements kubernetes.Interface.
-func (e *etcd) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
+func (e *etcd) OptimisticDelete(ctx context.Context, key string, expected int64,
+	opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
 	defer e.enter(ctx)()
 	was := e.pairs[key]
 	if !matches(was, expected) {

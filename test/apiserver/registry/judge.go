@@ -326,11 +326,14 @@ func (q *question) bounded(view *state.View, key rbacindex.Key, is any) {
 // unbounded tells whether an object may hold any subjects, or any rules.
 func unbounded(object any) bool {
 	anybody := func(subjects []rbacv1.Subject) bool {
-		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == content.GroupAnybody })
+		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.GroupKind && s.Name == content.GroupAnybody
+		})
 	}
 	anything := func(rules []rbacv1.PolicyRule) bool {
 		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-			return slices.Contains(r.Verbs, "*") && slices.Contains(r.APIGroups, "*") && slices.Contains(r.Resources, "*") && len(r.ResourceNames) == 0
+			return slices.Contains(r.Verbs, "*") && slices.Contains(r.APIGroups, "*") && slices.Contains(r.Resources, "*") &&
+				len(r.ResourceNames) == 0
 		})
 	}
 	switch o := object.(type) {

@@ -48,13 +48,15 @@ func (q *question) secret() {
 	}
 	for _, text := range [][2]string{
 		{said.Type, string(is.Type)}, {said.ServiceAccount, is.Annotations[corev1.ServiceAccountNameKey]},
-		{said.ServiceAccountUID, is.Annotations[corev1.ServiceAccountUIDKey]}, {said.LastUsed, is.Labels["kubernetes.io/legacy-token-last-used"]},
+		{said.ServiceAccountUID, is.Annotations[corev1.ServiceAccountUIDKey]},
+		{said.LastUsed, is.Labels["kubernetes.io/legacy-token-last-used"]},
 	} {
 		if text[0] != text[1] {
 			q.differs("said to hold %q, holds %q", text[0], text[1])
 		}
 	}
-	if b := said.Bootstrap; b != nil && (b.ID != string(is.Data["token-id"]) || b.Authentication != (string(is.Data["usage-bootstrap-authentication"]) == "true")) {
+	if b := said.Bootstrap; b != nil && (b.ID != string(is.Data["token-id"]) ||
+		b.Authentication != (string(is.Data["usage-bootstrap-authentication"]) == "true")) {
 		q.differs("said to hold the bootstrap token %v, holds %s", b, is.Data)
 	}
 }
@@ -205,7 +207,8 @@ func (j *judge) related(st *state.State, m *moment, live bool) {
 	}
 	if concerned {
 		for _, node := range []string{"m1", "m2"} {
-			for _, of := range [][2]string{{"secrets", "x"}, {"secrets", "y"}, {"secrets", "z"}, {"secrets", "w"}, {"configmaps", "x"}, {"configmaps", "y"},
+			for _, of := range [][2]string{{"secrets", "x"}, {"secrets", "y"}, {"secrets", "z"}, {"secrets", "w"}, {"configmaps", "x"},
+				{"configmaps", "y"},
 				{"persistentvolumeclaims", "p"}, {"serviceaccounts", "s1"}, {"serviceaccounts", "s2"}} {
 				ask = append(ask, relation{node, "", of[0], "n1", of[1]})
 			}

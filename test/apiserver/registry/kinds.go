@@ -73,11 +73,13 @@ func nothing(*generator) string { return "" }
 func empty(*generator) string { return "" }
 
 func rules(g *generator) string {
-	return `"rules":` + g.one("[]", `[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]`, `[{"apiGroups":[""],"resources":["secrets"],"verbs":["list"]}]`)
+	return `"rules":` + g.one("[]", `[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]`,
+		`[{"apiGroups":[""],"resources":["secrets"],"verbs":["list"]}]`)
 }
 
 func subjects(g *generator) string {
-	return `"subjects":` + g.one(`[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]`, `[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"staff"}]`, "null")
+	return `"subjects":` + g.one(`[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]`,
+		`[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"staff"}]`, "null")
 }
 
 func bound(role string) func(g *generator) string {
@@ -95,8 +97,10 @@ var kinds = []*kind{
 		operation: `{"op":"replace","path":"/rules","value":[]}`},
 	{resource: "clusterroles." + groupRBAC, kind: "ClusterRole", names: []string{"a", "b"}, content: rulesContent, change: rules,
 		operation: `{"op":"replace","path":"/rules","value":[]}`},
-	{resource: "rolebindings." + groupRBAC, kind: "RoleBinding", namespaced: true, names: []string{"a", "b"}, content: bound("Role"), change: subjects,
+	{resource: "rolebindings." + groupRBAC, kind: "RoleBinding", namespaced: true, names: []string{"a", "b"}, content: bound("Role"),
+		change:    subjects,
 		operation: `{"op":"replace","path":"/subjects","value":[]}`},
-	{resource: "clusterrolebindings." + groupRBAC, kind: "ClusterRoleBinding", names: []string{"a", "b"}, content: bound("ClusterRole"), change: subjects,
+	{resource: "clusterrolebindings." + groupRBAC, kind: "ClusterRoleBinding", names: []string{"a", "b"}, content: bound("ClusterRole"),
+		change:    subjects,
 		operation: `{"op":"replace","path":"/subjects","value":[]}`},
 }

@@ -46,13 +46,15 @@ var mistakes = map[string]func(o *observe.Observation) bool{
 	"objects without a name are not there":   func(o *observe.Observation) bool { return !o.Unknown || !o.AllOf },
 	"updates end nothing":                    func(o *observe.Observation) bool { o.Update = false; return true },
 	"pods are not bound":                     func(o *observe.Observation) bool { return !bytes.Contains(o.Object, []byte(`"Binding"`)) },
-	"pods keep their finalizers":             func(o *observe.Observation) bool { return o.Resource != kept.Pods || !o.Unchanged || o.UID != "" },
-	"pods are not evicted":                   func(o *observe.Observation) bool { return !bytes.Contains(o.Object, []byte(`"Eviction"`)) },
-	"nodes are mistaken":                     replace(`"m1"`, `"m2"`),
-	"accounts are mistaken":                  replace(`"account":"s1"`, `"account":"s2"`),
-	"rules are mistaken":                     replace(`"secrets"`, `"services"`),
-	"subjects are mistaken":                  replace(`"jane"`, `"joan"`),
-	"deletions are not asked for":            replace(`"deletionTimestamp"`, `"deletedAt"`),
+	"pods keep their finalizers": func(o *observe.Observation) bool {
+		return o.Resource != kept.Pods || !o.Unchanged || o.UID != ""
+	},
+	"pods are not evicted":        func(o *observe.Observation) bool { return !bytes.Contains(o.Object, []byte(`"Eviction"`)) },
+	"nodes are mistaken":          replace(`"m1"`, `"m2"`),
+	"accounts are mistaken":       replace(`"account":"s1"`, `"account":"s2"`),
+	"rules are mistaken":          replace(`"secrets"`, `"services"`),
+	"subjects are mistaken":       replace(`"jane"`, `"joan"`),
+	"deletions are not asked for": replace(`"deletionTimestamp"`, `"deletedAt"`),
 	"uids are mistaken": func(o *observe.Observation) bool {
 		if o.UID != "" {
 			o.UID = "u"

@@ -20,11 +20,14 @@ import (
 func init() {
 	kinds = append(kinds,
 		&kind{resource: kept.Namespaces, kind: "Namespace", names: []string{"n1", "n2"}, content: empty, change: nothing,
-			operation: `{"op":"remove","path":"/spec/finalizers"}`, special: []func(*generator, *step, string){finalize, finalize, namespaceStatus}},
-		&kind{resource: kept.ServiceAccounts, kind: "ServiceAccount", namespaced: true, names: []string{"a", "b"}, content: empty, change: automount,
+			operation: `{"op":"remove","path":"/spec/finalizers"}`, special: []func(*generator, *step, string){finalize, finalize,
+				namespaceStatus}},
+		&kind{resource: kept.ServiceAccounts, kind: "ServiceAccount", namespaced: true, names: []string{"a", "b"}, content: empty,
+			change:    automount,
 			operation: `{"op":"add","path":"/automountServiceAccountToken","value":true}`},
-		&kind{resource: kept.Secrets, kind: "Secret", namespaced: true, names: []string{"a", "b", "bootstrap-token-abcdef"}, namespaces: []string{"n1", "kube-system"},
-			content: secret, change: secretData, operation: `{"op":"add","path":"/data","value":{}}`},
+		&kind{resource: kept.Secrets, kind: "Secret", namespaced: true, names: []string{"a", "b", "bootstrap-token-abcdef"},
+			namespaces: []string{"n1", "kube-system"},
+			content:    secret, change: secretData, operation: `{"op":"add","path":"/data","value":{}}`},
 		&kind{resource: kept.Nodes, kind: "Node", names: []string{"m1", "m2"}, content: empty, change: unschedulable,
 			operation: `{"op":"add","path":"/spec/unschedulable","value":true}`, special: []func(*generator, *step, string){nodeStatus}},
 		&kind{resource: kept.PersistentVolumes, kind: "PersistentVolume", names: []string{"v1", "v2"}, content: volume, change: claim,
@@ -33,8 +36,10 @@ func init() {
 			operation: `{"op":"add","path":"/metadata/annotations","value":{"b":"1"}}`},
 		&kind{resource: kept.ResourceSlices, kind: "ResourceSlice", names: []string{"a", "b"}, content: slice, change: nothing,
 			operation: `{"op":"add","path":"/metadata/annotations","value":{"b":"1"}}`},
-		&kind{resource: kept.CertificateSigning, kind: "CertificateSigningRequest", names: []string{"a", "b"}, content: signing, change: nothing,
-			operation: `{"op":"add","path":"/metadata/annotations","value":{"b":"1"}}`, special: []func(*generator, *step, string){approve, sign}},
+		&kind{resource: kept.CertificateSigning, kind: "CertificateSigningRequest", names: []string{"a", "b"},
+			content: signing, change: nothing,
+			operation: `{"op":"add","path":"/metadata/annotations","value":{"b":"1"}}`,
+			special:   []func(*generator, *step, string){approve, sign}},
 	)
 }
 
@@ -75,7 +80,8 @@ func secret(g *generator) string {
 func bootstrapData(g *generator) string {
 	encoded := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	return `{"token-id":"` + encoded("abcdef") + `","token-secret":"` + encoded("0123456789abcdef") +
-		`","usage-bootstrap-authentication":"` + encoded(g.one("true", "false")) + `","auth-extra-groups":"` + encoded("system:bootstrappers:x") + `"}`
+		`","usage-bootstrap-authentication":"` + encoded(g.one("true", "false")) + `","auth-extra-groups":"` +
+		encoded("system:bootstrappers:x") + `"}`
 }
 
 // secretData returns a change of a Secret: its data, or the labels and annotations that are read.
@@ -84,7 +90,8 @@ func secretData(g *generator) string {
 	case 0:
 		return `"metadata":{"labels":{"kubernetes.io/legacy-token-last-used":"` + g.one("2000-01-01", "2000-01-02") + `"}}`
 	case 1:
-		return `"metadata":{"annotations":{"kubernetes.io/service-account.name":"` + g.one("s1", "s2") + `","kubernetes.io/service-account.uid":"u"}}`
+		return `"metadata":{"annotations":{"kubernetes.io/service-account.name":"` + g.one("s1", "s2") +
+			`","kubernetes.io/service-account.uid":"u"}}`
 	}
 	return `"data":` + g.one(`{"k":"dw=="}`, bootstrapData(g))
 }
@@ -131,12 +138,14 @@ func attachment(g *generator) string {
 }
 
 func slice(g *generator) string {
-	return `,"spec":{"driver":"d.io","nodeName":"` + g.one("m1", "m2") + `","pool":{"name":"p","generation":1,"resourceSliceCount":1},"devices":[{"name":"d1"}]}`
+	return `,"spec":{"driver":"d.io","nodeName":"` + g.one("m1", "m2") +
+		`","pool":{"name":"p","generation":1,"resourceSliceCount":1},"devices":[{"name":"d1"}]}`
 }
 
 // signing returns a certificate signing request's spec.
 func signing(g *generator) string {
-	return `,"spec":{"signerName":"` + g.one("kubernetes.io/kube-apiserver-client", "e.io/s") + `","usages":["client auth"],"request":"` + papers().request + `"}`
+	return `,"spec":{"signerName":"` + g.one("kubernetes.io/kube-apiserver-client", "e.io/s") + `","usages":["client auth"],"request":"` +
+		papers().request + `"}`
 }
 
 // approve approves a certificate signing request.

@@ -24,7 +24,8 @@ func podContent(g *generator) string {
 		spec += `,"terminationGracePeriodSeconds":` + g.one("0", "1", "5", "30")
 	}
 	if g.chance(40) {
-		spec += `,"volumes":[{"name":"v",` + g.one(`"secret":{"secretName":"y"}`, `"configMap":{"name":"y"}`, `"persistentVolumeClaim":{"claimName":"p"}`) + `}]`
+		spec += `,"volumes":[{"name":"v",` + g.one(`"secret":{"secretName":"y"}`, `"configMap":{"name":"y"}`,
+			`"persistentVolumeClaim":{"claimName":"p"}`) + `}]`
 	}
 	return `,"spec":{` + spec + `}`
 }
@@ -61,7 +62,8 @@ func evict(g *generator, s *step, object string) {
 	case 3:
 		options = g.one(`,"deleteOptions":{"dryRun":["All"]}`, `,"deleteOptions":{}`)
 	}
-	s.Method, s.Path, s.Body = "POST", object+"/eviction", `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"`+name+`"}`+options+`}`
+	s.Method, s.Path, s.Body = "POST", object+"/eviction", `{"kind":"Eviction","apiVersion":"policy/v1","metadata":{"name":"`+name+`"}`+
+		options+`}`
 }
 
 // podStatus writes a pod's status, as its kubelet does. Who is neither a node nor a component of
@@ -85,8 +87,10 @@ func podStatus(g *generator, s *step, object string) {
 
 // ephemeral gives a pod an ephemeral container.
 func ephemeral(g *generator, s *step, object string) {
-	container := `"ephemeralContainers":[{"name":"` + g.one("e1", "e2") + `","image":"i","envFrom":[{"secretRef":{"name":"` + g.one("x", "z") + `"}}]}]`
-	s.Method, s.Path, s.Type, s.Body = "PATCH", object+"/ephemeralcontainers", "application/strategic-merge-patch+json", `{"spec":{`+container+`}}`
+	container := `"ephemeralContainers":[{"name":"` + g.one("e1", "e2") + `","image":"i","envFrom":[{"secretRef":{"name":"` +
+		g.one("x", "z") + `"}}]}]`
+	s.Method, s.Path, s.Type, s.Body = "PATCH", object+"/ephemeralcontainers", "application/strategic-merge-patch+json",
+		`{"spec":{`+container+`}}`
 	if g.chance(30) {
 		s.Method, s.Type, s.Edit = "PUT", "application/json", true
 	}

@@ -109,7 +109,8 @@ func (s *server) GetRESTOptions(resource schema.GroupResource, _ runtime.Object)
 
 // storage implements generic.StorageDecorator.
 func (s *server) storage(
-	c *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
+	c *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
+	newObject, newList func() runtime.Object,
 	_ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
 	versioner := storage.APIObjectVersioner{}

@@ -37,7 +37,8 @@ func run(ctx context.Context) (int, error) {
 	flag.StringVar(&cfg.Version, "version", kafkatest.DefaultVersion, "`version` of Kafka")
 	flag.IntVar(&cfg.Brokers, "brokers", 1, "number of brokers")
 	flag.IntVar(&cfg.HeapMB, "heap", 256, "`MB` of heap for each broker")
-	access := flag.String("access", "PLAINTEXT", "listener to use: PLAINTEXT, or SASL_SSL by its `mechanism`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512")
+	access := flag.String("access", "PLAINTEXT", "listener to use: PLAINTEXT, or SASL_SSL by its `mechanism`: PLAIN, "+
+		"SCRAM-SHA-256, SCRAM-SHA-512")
 	prefix := flag.String("grant", "", "`prefix` of further topics and groups on which the product's rights are granted")
 	flag.Parse()
 	if flag.NArg() == 0 {

@@ -107,7 +107,8 @@ func runPeer(ctx context.Context, o options, form string) (f figure, err error) 
 		return f, err
 	}
 	var indexes string
-	if err := db.QueryRow(ctx, "SELECT arrayStringConcat(arraySort(groupArray(name || ' ' || type)), ', ') FROM system.data_skipping_indices WHERE table = 'otel_logs'").Scan(&indexes); err != nil {
+	if err := db.QueryRow(ctx, "SELECT arrayStringConcat(arraySort(groupArray(name || ' ' || type)), ', ') FROM "+
+		"system.data_skipping_indices WHERE table = 'otel_logs'").Scan(&indexes); err != nil {
 		return f, err
 	}
 	f.rows = fmt.Sprintf("%d different bodies, indexes: %s", different, cmp.Or(indexes, "none"))
@@ -117,7 +118,8 @@ func runPeer(ctx context.Context, o options, form string) (f figure, err error) 
 	return f, nil
 }
 
-func startCollector(ctx context.Context, o options, form string, store *engine, certs certificates, topic, address string) (*process, error) {
+func startCollector(ctx context.Context, o options, form string, store *engine, certs certificates,
+	topic, address string) (*process, error) {
 	processors := ""
 	if form == formParsed {
 		processors = "transform"

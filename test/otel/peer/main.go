@@ -55,8 +55,10 @@ func run(ctx context.Context) (err error) {
 	flags.IntVar(&o.batch, "batch", 400, "events in one post")
 	flags.IntVar(&o.connections, "connections", 4, "posts on their way at once")
 	flags.BoolVar(&o.lean, "lean", false, "the peer's table without its text and attribute indexes, cheaper than what the exporter makes")
-	flags.BoolVar(&o.tuned, "tuned", false, "the peer's exporter with larger batches, uncompressed and without asynchronous inserts, cheaper than what its documentation recommends")
-	flags.StringVar(&o.forms, "forms", formRaw+","+formParsed, "what the collector makes of an event: raw, one opaque body; parsed, its members as attributes too, so that they can be asked for")
+	flags.BoolVar(&o.tuned, "tuned", false, "the peer's exporter with larger batches, uncompressed and without asynchronous inserts, "+
+		"cheaper than what its documentation recommends")
+	flags.StringVar(&o.forms, "forms", formRaw+","+formParsed, "what the collector makes of an event: raw, one opaque body; parsed, its "+
+		"members as attributes too, so that they can be asked for")
 	flags.BoolVar(&o.ours, "ours", true, "run Retrial too")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return err
@@ -91,7 +93,8 @@ func run(ctx context.Context) (err error) {
 		if form != formParsed {
 			name += "-" + form
 		}
-		fmt.Printf("%s events_per_cpu_second=%.0f ours=%.0f ratio=%.2f\n", name, peers[form].perCPUSecond(), ours.perCPUSecond(), ours.perCPUSecond()/peers[form].perCPUSecond())
+		fmt.Printf("%s events_per_cpu_second=%.0f ours=%.0f ratio=%.2f\n", name, peers[form].perCPUSecond(), ours.perCPUSecond(),
+			ours.perCPUSecond()/peers[form].perCPUSecond())
 	}
 	return nil
 }
@@ -114,9 +117,11 @@ func (f figure) perCPUSecond() float64 { return float64(f.events) / (f.cpu + f.e
 
 func (f figure) print(name string) {
 	n := float64(f.events)
-	split := fmt.Sprintf("%.1f µs (process %.1f, engine %.1f)", float64((f.cpu+f.engine).Microseconds())/n, float64(f.cpu.Microseconds())/n, float64(f.engine.Microseconds())/n)
+	split := fmt.Sprintf("%.1f µs (process %.1f, engine %.1f)", float64((f.cpu+f.engine).Microseconds())/n, float64(f.cpu.Microseconds())/n,
+		float64(f.engine.Microseconds())/n)
 	fmt.Println(strings.Join([]string{
 		fmt.Sprintf("%-9s events=%d stored=%d", name, f.events, f.stored), f.rows,
-		"cpu per event " + split, fmt.Sprintf("%.0f events per CPU-second", f.perCPUSecond()), fmt.Sprintf("%.0f events/s", n/f.wall.Seconds()),
+		"cpu per event " + split, fmt.Sprintf("%.0f events per CPU-second", f.perCPUSecond()), fmt.Sprintf("%.0f events/s",
+			n/f.wall.Seconds()),
 	}, "; "))
 }

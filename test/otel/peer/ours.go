@@ -21,12 +21,14 @@ func runOurs(ctx context.Context, o options) (f figure, err error) {
 		return f, err
 	}
 	defer func() { err = errors.Join(err, store.end()) }()
-	args := []string{"bench", "pipeline", "--repeat", strconv.Itoa(o.repeat), "--batch", strconv.Itoa(o.batch), "--connections", strconv.Itoa(o.connections),
+	args := []string{"bench", "pipeline", "--repeat", strconv.Itoa(o.repeat), "--batch", strconv.Itoa(o.batch), "--connections",
+		strconv.Itoa(o.connections),
 		"--count-pid", strconv.Itoa(store.Process.Pid), "-o", "json"}
 	if o.events != "" {
 		args = append(args, "--events", o.events, "--state", o.state)
 	}
-	args = append(args, "--", "--kafka-brokers", o.brokers, "--kafka-replication", "1", "--kafka-partitions", strconv.Itoa(partitions), "--clickhouse-dsn", store.dsn(),
+	args = append(args, "--", "--kafka-brokers", o.brokers, "--kafka-replication", "1", "--kafka-partitions", strconv.Itoa(partitions),
+		"--clickhouse-dsn", store.dsn(),
 		"--kafka-topic-prefix", fmt.Sprintf("ours-%d.", os.Getpid()))
 	cmd := exec.CommandContext(ctx, o.retrial, args...)
 	var out bytes.Buffer
@@ -50,7 +52,8 @@ func runOurs(ctx context.Context, o options) (f figure, err error) {
 		return time.Duration(us * float64(r.Events) * float64(time.Microsecond))
 	}
 	engine := r.Rooms["engine"] // what is beyond the server's profile: the store's process
-	f = figure{events: r.Events, stored: r.Events - r.Lost, cpu: spent(r.CPU - engine), engine: spent(engine), wall: time.Duration(r.Seconds * float64(time.Second))}
+	f = figure{events: r.Events, stored: r.Events - r.Lost, cpu: spent(r.CPU - engine), engine: spent(engine),
+		wall: time.Duration(r.Seconds * float64(time.Second))}
 	f.rows = fmt.Sprintf("verdicts %v, lost %d, duplicates %d", r.Verdicts, r.Lost, r.Duplicates)
 	if r.Lost != 0 || r.Duplicates != 0 {
 		return f, errors.New("not every event is stored once: " + f.rows)

@@ -32,7 +32,8 @@ func (e *engine) dsn() string {
 }
 
 func startEngine(ctx context.Context, o options, name string) (*engine, error) {
-	cmd := exec.CommandContext(ctx, o.chserver, "--path", filepath.Join(o.dir, name), "--listen", "127.0.0.1:0", "--user", storeUser+":"+storePassword)
+	cmd := exec.CommandContext(ctx, o.chserver, "--path", filepath.Join(o.dir, name), "--listen", "127.0.0.1:0", "--user",
+		storeUser+":"+storePassword)
 	cmd.Stderr = os.Stderr
 	out, in, err := os.Pipe()
 	if err != nil {

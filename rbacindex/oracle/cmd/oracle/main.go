@@ -140,7 +140,8 @@ func (p *progress) show(done uint64) {
 	p.last = now
 	took := now.Sub(p.start)
 	left := time.Duration(float64(took) / float64(done) * float64(p.total-min(done, p.total)))
-	text := fmt.Sprintf("%d of %d comparisons (%d%%), %.0f a second, %s left", done, p.total, done*100/p.total, float64(done)/took.Seconds(), left.Round(time.Second))
+	text := fmt.Sprintf("%d of %d comparisons (%d%%), %.0f a second, %s left", done, p.total, done*100/p.total,
+		float64(done)/took.Seconds(), left.Round(time.Second))
 	if p.terminal {
 		fmt.Fprintf(os.Stderr, "\r\x1b[K%s", text)
 	} else {

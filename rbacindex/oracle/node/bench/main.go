@@ -78,7 +78,8 @@ func volume(name, namespace, claim, secret string) *corev1.PersistentVolume {
 	v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: namespace, Name: claim}
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{
 		Driver:             "driver",
-		NodeStageSecretRef: &corev1.SecretReference{Namespace: "storage", Name: "everybody"}, NodePublishSecretRef: &corev1.SecretReference{Namespace: "storage", Name: secret},
+		NodeStageSecretRef: &corev1.SecretReference{Namespace: "storage", Name: "everybody"}, NodePublishSecretRef: &corev1.SecretReference{
+			Namespace: "storage", Name: secret},
 	}
 	return v
 }
@@ -87,8 +88,10 @@ func pod(namespace, name, node, claim string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}
 	p.Spec.NodeName, p.Spec.ServiceAccountName = node, "default"
 	p.Spec.Volumes = []corev1.Volume{
-		{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}},
-		{Name: "ca", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}}},
+		{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+			ClaimName: claim}}},
+		{Name: "ca", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}}},
 		{Name: "own", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name + "-secret"}}},
 	}
 	return p
@@ -181,7 +184,8 @@ func run(n int) error {
 	}
 	ourTime, ourBytes := cpu()-began, heap()-start
 
-	fmt.Printf("%d volumes, %d pods, %d nodes; GOMAXPROCS=1, CPU of the process, medians of %d rounds, whole authorization of one request\n\n", len(c.volumes), len(c.pods), nodes, rounds)
+	fmt.Printf("%d volumes, %d pods, %d nodes; GOMAXPROCS=1, CPU of the process, medians of %d rounds, whole authorization of one "+
+		"request\n\n", len(c.volumes), len(c.pods), nodes, rounds)
 	fmt.Println("| question | answer | Kubernetes | ours | ratio |\n| --- | --- | --- | --- | --- |")
 	rules, at := node.RulesOf(nil), time.Unix(1000, 0)
 	groups := []string{"system:nodes", "system:authenticated"}
@@ -252,7 +256,8 @@ func read(c *cluster) ([]fact, error) {
 		if err != nil {
 			return err
 		}
-		facts = append(facts, fact{o, [1]graph.Step{{NotBefore: 1, NotAfter: 1, Known: graph.Present, UID: string(uid), Content: &content}}})
+		facts = append(facts, fact{o, [1]graph.Step{{NotBefore: 1, NotAfter: 1, Known: graph.Present, UID: string(uid),
+			Content: &content}}})
 		return nil
 	}
 	for _, p := range c.pods {

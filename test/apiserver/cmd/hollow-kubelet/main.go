@@ -107,7 +107,8 @@ func end(ctx context.Context, runtime *apitest.FakeRuntimeService) {
 		for _, c := range runtime.Containers {
 			fails := strings.HasPrefix(c.Metadata.Name, "fails")
 			ends := fails || strings.HasPrefix(c.Metadata.Name, "ends")
-			if pod := runtime.Sandboxes[c.SandboxID]; pod != nil && pod.Labels["batch.kubernetes.io/job-name"] != "" && !strings.HasPrefix(c.Metadata.Name, "runs") {
+			if pod := runtime.Sandboxes[c.SandboxID]; pod != nil && pod.Labels["batch.kubernetes.io/job-name"] != "" &&
+				!strings.HasPrefix(c.Metadata.Name, "runs") {
 				ends = true
 			}
 			if !ends || c.State != runtimeapi.ContainerState_CONTAINER_RUNNING || time.Since(time.Unix(0, c.CreatedAt)) < 2*time.Second {

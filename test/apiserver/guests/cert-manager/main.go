@@ -81,7 +81,8 @@ func run(ctx context.Context, kubeconfig, own, lease string) error {
 	if err != nil {
 		return err
 	}
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, lease, "cert-manager-controller", elects.Client.CoreV1(), elects.Client.CoordinationV1(),
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, lease, "cert-manager-controller", elects.Client.CoreV1(),
+		elects.Client.CoordinationV1(),
 		resourcelock.ResourceLockConfig{Identity: host, EventRecorder: elects.Recorder})
 	if err != nil {
 		return err

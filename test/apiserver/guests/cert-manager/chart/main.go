@@ -26,7 +26,8 @@ func run(folder, namespace string, templates []string) error {
 	if err != nil {
 		return err
 	}
-	values, err := chartutil.ToRenderValues(chart, nil, chartutil.ReleaseOptions{Name: chart.Name(), Namespace: namespace, IsInstall: true}, nil)
+	values, err := chartutil.ToRenderValues(chart, nil, chartutil.ReleaseOptions{Name: chart.Name(), Namespace: namespace, IsInstall: true},
+		nil)
 	if err != nil {
 		return err
 	}
