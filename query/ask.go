@@ -35,7 +35,11 @@ func (r AskRequest) check() error {
 
 // Ask answers a question by its name.
 func (a *Service) Ask(ctx context.Context, q AskRequest) (out AskAnswer, err error) {
-	question, rows, err := a.Store.Ask(ctx, q.Name, q.Cluster, q.Values)
+	tables, err := a.tables(ctx)
+	if err != nil {
+		return out, err
+	}
+	question, rows, err := tables.Ask(ctx, q.Name, q.Cluster, q.Values)
 	if errors.Is(err, storage.ErrQuestion) {
 		return out, BadRequest{err}
 	}

@@ -2,13 +2,13 @@ package query
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
@@ -264,6 +264,7 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 	if n := len(all) - mostWrites; n > 0 {
 		all, out.MoreWrites = all[:mostWrites], n
 	}
+	traced := map[int]storage.Written{} // by place in the answer
 	for i, x := range all {
 		w := PolicyWrite{Object: x.key.String(), What: "written", NotAfter: x.v.NotAfter, UID: x.v.UID, ResourceVersion: x.v.ResourceVersion, Assumed: x.v.Assumed}
 		switch {
@@ -276,43 +277,39 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 			w.NotBefore = &x.v.NotBefore
 		}
 		if i < mostTraced && !x.v.Assumed && w.NotBefore != nil {
-			if err := a.trace(ctx, out.Cluster, &w, x.v); err != nil {
-				return err
-			}
+			resource, group, _ := strings.Cut(x.v.Resource, ".")
+			traced[i] = storage.Written{Resource: resource, Group: group, Namespace: x.v.Namespace, Name: x.v.Name, From: x.v.NotBefore, To: x.v.NotAfter}
 		}
 		out.Writes = append(out.Writes, w)
 	}
-	return nil
+	return a.trace(ctx, out, traced)
 }
 
-// trace looks for the request that did a write: one of that object which began and ended when
-// the write did.
-func (a *Service) trace(ctx context.Context, cluster string, w *PolicyWrite, v state.Version) error {
-	resource, group, _ := strings.Cut(v.Resource, ".")
-	rows, err := a.Store.Events(ctx, storage.EventFilter{Cluster: cluster, Resource: resource, From: v.NotBefore, To: v.NotAfter.Add(time.Microsecond), Limit: 1000})
+// trace looks for the requests that did writes: each is of that object, and began and ended when
+// the write did. All are looked for at once.
+func (a *Service) trace(ctx context.Context, out *ChangesAnswer, traced map[int]storage.Written) error {
+	if len(traced) == 0 {
+		return nil
+	}
+	rows, err := a.Store.Writes(ctx, out.Cluster, slices.Collect(maps.Values(traced)))
 	if err != nil {
 		return err
 	}
-	for i := range rows {
-		e := rows[i].Event
-		if e.Stage != event.StageResponseComplete || e.StageTimestamp.After(v.NotAfter) || e.ObjectRef == nil {
-			continue
-		}
-		switch e.Verb {
-		case "create", "update", "patch", "delete", "deletecollection":
-		default:
-			continue
-		}
-		// A collection has no name; the path tells it as well as the reference does.
-		ref := e.ObjectRef
-		if ref.Resource != resource || ref.APIGroup != group || ref.Namespace != v.Namespace && ref.Namespace != "" || ref.Name != v.Name && ref.Name != "" {
-			continue
-		}
-		if named := ref.Name != ""; w.AuditID == "" || named {
-			w.AuditID, w.Verb, w.User = e.AuditID, e.Verb, e.User.Username
-		}
-		if ref.Name != "" {
-			return nil
+	for i, of := range traced {
+		w := &out.Writes[i]
+		for j := range rows {
+			e := rows[j].Event
+			if !of.By(e) {
+				continue
+			}
+			// A collection has no name; the path tells it as well as the reference does.
+			named := e.ObjectRef.Name != ""
+			if w.AuditID == "" || named {
+				w.AuditID, w.Verb, w.User = e.AuditID, e.Verb, e.User.Username
+			}
+			if named {
+				break
+			}
 		}
 	}
 	return nil

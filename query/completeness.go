@@ -23,7 +23,15 @@ func (CompletenessRequest) Question() (name string, answer completeness.Report) 
 func (r CompletenessRequest) check() error { return before(r.From, r.To) }
 
 // Completeness answers what apiservers sent and what of it is missing.
-func (a *Service) Completeness(ctx context.Context, q CompletenessRequest) (completeness.Report, error) {
-	return completeness.Check(ctx, a.Store, completeness.Config{Settle: q.Settle},
-		completeness.Question{Cluster: q.Cluster, From: q.From, To: q.To, Now: a.time(), Scraped: a.Scraped(q.Cluster)})
+func (a *Service) Completeness(ctx context.Context, q CompletenessRequest) (out completeness.Report, err error) {
+	tables, err := a.tables(ctx)
+	if err != nil {
+		return out, err
+	}
+	var scraped []string
+	if a.Scraped != nil {
+		scraped = a.Scraped(q.Cluster)
+	}
+	return completeness.Check(ctx, tables, completeness.Config{Settle: q.Settle},
+		completeness.Question{Cluster: q.Cluster, From: q.From, To: q.To, Now: a.time(), Scraped: scraped})
 }

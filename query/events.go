@@ -73,7 +73,11 @@ func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer
 	}
 	limit := f.Limit
 	f.Limit++ // one more, to know whether there are older ones
-	rows, err := a.Store.Events(ctx, f)
+	tables, err := a.tables(ctx)
+	if err != nil {
+		return out, err
+	}
+	rows, err := tables.Events(ctx, f)
 	if err != nil {
 		return out, err
 	}

@@ -41,7 +41,7 @@ type ExplainDenyAnswer struct {
 // Denial is one request: who refused it, and what would have allowed it.
 type Denial struct {
 	Cluster    string    `json:"cluster"`
-	Request    string    `json:"request,omitempty"` // identity of the request; not of one that is not stored
+	Request    string    `json:"request,omitempty"` // identity of the request
 	APIServer  string    `json:"apiserver,omitempty"`
 	AuditID    string    `json:"auditID"`
 	Verb       string    `json:"verb"`
@@ -99,19 +99,19 @@ type DeniedCheck struct {
 	Nearest *NearestMiss `json:"nearest,omitempty"` // what would have let it pass
 }
 
-// Explainer explains refusals by what is known of a cluster.
-type Explainer struct {
-	Engine *replay.Engine
-	State  *state.State // nil: nothing is known
-	At     time.Time    // zero: the time of each request
+// explainer explains refusals by what is known of a cluster.
+type explainer struct {
+	engine *replay.Engine
+	state  *state.State // nil: nothing is known
+	at     time.Time    // zero: the time of each request
 }
 
-// Explain says why a request was refused. v is its stored verdict; nil: it is judged here.
-func (x *Explainer) Explain(cluster string, e *event.Event, v *verdict.Verdict) Denial {
+// explain says why a request was refused. v is its stored verdict; nil: it is judged here.
+func (x *explainer) explain(cluster string, e *event.Event, v *verdict.Verdict) Denial {
 	if v == nil {
-		v = x.Engine.Replay(e, x.State)
+		v = x.engine.Replay(e, x.state)
 	}
-	at := x.At
+	at := x.at
 	if at.IsZero() {
 		at = e.RequestReceivedTimestamp
 	}
@@ -131,7 +131,7 @@ func (x *Explainer) Explain(cluster string, e *event.Event, v *verdict.Verdict) 
 		}
 		out.Identity = append(out.Identity, name)
 	}
-	d := x.Engine.ExplainDeny(e, x.State, at, mostNearest)
+	d := x.engine.ExplainDeny(e, x.state, at, mostNearest)
 	out.Replayed, out.Missing = d.Verdict.Replayed.String(), append(out.Missing, d.Verdict.Missing...)
 	for i := range d.Chain {
 		out.Chain = append(out.Chain, shortfallOf(&d.Chain[i]))
@@ -150,7 +150,7 @@ func shortfallOf(s *authz.Shortfall) Shortfall {
 
 // blame says who refused a request: the record decides that, the replica says what it lacked.
 // then is the replica's decision at the moment that was asked for.
-func (x *Explainer) blame(out *Denial, e *event.Event, v, then *verdict.Verdict) {
+func (x *explainer) blame(out *Denial, e *event.Event, v, then *verdict.Verdict) {
 	im := v.Impersonation
 	switch code := e.Code(); {
 	case code == codeUnauthorized && e.User.Username == "":
@@ -211,7 +211,7 @@ func unauthenticated(e *event.Event) string {
 }
 
 // checks adds those that the response shows refused, and returns how many.
-func (x *Explainer) checks(out *Denial, e *event.Event, v, then *verdict.Verdict) int {
+func (x *explainer) checks(out *Denial, e *event.Event, v, then *verdict.Verdict) int {
 	for i := range v.Implied {
 		c := &v.Implied[i]
 		if c.Recorded != verdict.DecisionForbid {
@@ -232,8 +232,8 @@ func (x *Explainer) checks(out *Denial, e *event.Event, v, then *verdict.Verdict
 			asked := AccessRequest{Verb: a.Verb, Group: a.APIGroup, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name, Path: a.Path}
 			one.Asked = asked.Text()
 		}
-		if x.State != nil && a.Verb != "" && answer.Replayed != verdict.DecisionAllow {
-			one.Nearest = nearestOf(x.State.RBAC(out.At).RBAC.NearestMiss(&rbacindex.Attributes{
+		if x.state != nil && a.Verb != "" && answer.Replayed != verdict.DecisionAllow {
+			one.Nearest = nearestOf(x.state.RBAC(out.At).RBAC.NearestMiss(&rbacindex.Attributes{
 				User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
 				Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
 			}, mostNearest))
@@ -269,8 +269,8 @@ func (a *Service) ExplainDeny(ctx context.Context, q ExplainDenyRequest) (out Ex
 		if _, ok := states[r.Cluster]; !ok {
 			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
 		}
-		x := Explainer{Engine: engine, State: states[r.Cluster], At: q.At}
-		one := x.Explain(r.Cluster, r.Event, r.Verdict)
+		x := explainer{engine: engine, state: states[r.Cluster], at: q.At}
+		one := x.explain(r.Cluster, r.Event, r.Verdict)
 		one.Request = r.Request.String()
 		out.Requests = append(out.Requests, one)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
@@ -110,9 +111,12 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	st, _ := a.stateOf(ctx, cluster)
 	out = LineageAnswer{Cluster: cluster, Subject: subject, Credentials: []Credential{}}
 	if credential != "" {
-		c := Credential{Credential: credential, Issue: IssueOf(st, credential)}
+		c := Credential{Credential: credential, Issue: issueOf(st, credential)}
 		if err := a.uses(ctx, cluster, &c, from, to); err != nil {
 			return out, err
+		}
+		if c.Requests == 0 && c.Issue == nil && a.Offline {
+			return out, none("no event shows the credential %s", phrase.Shorten(credential))
 		}
 		if c.Requests == 0 && c.Issue == nil {
 			return out, none("no stored request shows the credential %s in cluster %s", phrase.Shorten(credential), cluster)
@@ -130,7 +134,7 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	for i := range found {
 		f := &found[i]
 		c := Credential{
-			Credential: f.Credential, Issue: IssueOf(st, f.Credential), Explained: f.Explained, Users: []string{subject},
+			Credential: f.Credential, Issue: issueOf(st, f.Credential), Explained: f.Explained, Users: []string{subject},
 			Requests: f.Requests, Forbidden: f.Forbidden, First: &f.First, Last: &f.Last, Uses: []CredentialUse{},
 		}
 		if f.Credential != "" {
@@ -143,13 +147,17 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	if namespace, name, ok, _ := authn.SplitServiceAccount(subject); ok && st != nil {
 		out.unused(st, namespace, name, from, to, limit)
 	}
+	if len(out.Credentials) == 0 && a.Offline {
+		return out, none("no event is of %s, and no credential was issued to it", phrase.Shorten(subject))
+	}
 	if len(out.Credentials) == 0 {
 		return out, none("nothing is stored of the credentials of %s in cluster %s", phrase.Shorten(subject), cluster)
 	}
 	return out, nil
 }
 
-// uses fills in what a credential was used for.
+// uses fills in what a credential was used for, and what its uses show together where they were
+// followed.
 func (a *Service) uses(ctx context.Context, cluster string, c *Credential, from, to time.Time) error {
 	found, err := a.Store.CredentialUses(ctx, cluster, c.Credential, from, to, usesOfCredential+1)
 	if err != nil {
@@ -159,6 +167,11 @@ func (a *Service) uses(ctx context.Context, cluster string, c *Credential, from,
 		found, c.More = found[:usesOfCredential], -1
 	}
 	c.Uses, c.Users, c.Requests, c.Forbidden = []CredentialUse{}, []string{}, 0, 0
+	if a.Followed != nil {
+		if l, ok := a.Followed(c.Credential); ok {
+			c.follow(&l)
+		}
+	}
 	for i := range found {
 		u := &found[i]
 		c.Uses = append(c.Uses, CredentialUse{u.User, u.UserAgent, u.Source, u.Pod, u.Node, u.Requests, u.First, u.Last})
@@ -174,6 +187,17 @@ func (a *Service) uses(ctx context.Context, cluster string, c *Credential, from,
 		}
 	}
 	return nil
+}
+
+// follow adds what a credential's life tells that single requests do not.
+func (c *Credential) follow(l *lineage.Lineage) {
+	for _, f := range l.Contradictions {
+		c.Contradictions = append(c.Contradictions, CredentialContradiction{Name: f.Name, Evidence: f.Evidence})
+	}
+	c.Findings = c.Contradictions
+	if is := l.Issue; c.Issue == nil && is != nil {
+		c.Issue = &Issue{At: is.At, By: is.By, From: is.SourceIP, AuditID: is.AuditID, ServiceAccount: is.Namespace + "/" + is.ServiceAccount}
+	}
 }
 
 // unused adds the tokens that were issued to a service account and not used in the range.
@@ -192,8 +216,8 @@ func (l *LineageAnswer) unused(st *state.State, namespace, name string, from, to
 	})
 }
 
-// IssueOf returns how a credential came to be, nil when nothing shows it.
-func IssueOf(st *state.State, credential string) *Issue {
+// issueOf returns how a credential came to be, nil when nothing shows it.
+func issueOf(st *state.State, credential string) *Issue {
 	if st == nil || credential == "" {
 		return nil
 	}

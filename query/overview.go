@@ -88,7 +88,11 @@ func (r OverviewRequest) check() error { return before(r.From, r.To) }
 
 // Overview answers with a range of time, summed up.
 func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out OverviewAnswer, err error) {
-	o, err := a.Store.Overview(ctx, q.Cluster, q.From, q.To)
+	tables, err := a.tables(ctx)
+	if err != nil {
+		return out, err
+	}
+	o, err := tables.Overview(ctx, q.Cluster, q.From, q.To)
 	if err != nil {
 		return out, err
 	}

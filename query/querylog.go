@@ -37,7 +37,11 @@ type QueryLogAnswer struct {
 
 // QueryLog answers who asked what, newest first.
 func (a *Service) QueryLog(ctx context.Context, q QueryLogRequest) (out QueryLogAnswer, err error) {
-	list, err := a.Store.QueryLog(ctx, q.Before, q.Limit)
+	tables, err := a.tables(ctx)
+	if err != nil {
+		return out, err
+	}
+	list, err := tables.QueryLog(ctx, q.Before, q.Limit)
 	if err != nil {
 		return out, err
 	}

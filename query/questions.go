@@ -1,23 +1,16 @@
 package query
 
-import (
-	"slices"
-)
+import "context"
 
-// Questions returns all questions. Of a log alone those about a policy are answered.
+// Questions returns all questions. Of a log all are answered, and no action is done.
 func (s *Service) Questions() []Question {
-	policy := []Question{
+	list := []Question{
 		NewQuestion(CostQuery, "the clusters there are", s.Clusters),
 		NewQuestion(CostQuery, "who may make a request", s.WhoCan),
 		NewQuestion(CostQuery, "what a subject may do", s.Can),
 		NewQuestion(CostQuery, "which accesses became possible or impossible", s.Changes),
 		NewQuestion(CostQuery, "who can become cluster administrator, and how", s.Escalations),
 		NewQuestion(CostQuery, "what is idle or wrong in a policy", s.Hygiene),
-	}
-	if s.Offline {
-		return policy
-	}
-	return slices.Concat(policy, []Question{
 		NewQuestion(CostQuery, "a range of time, summed up", s.Overview),
 		NewQuestion(CostQuery, "requests with their verdicts", s.Events),
 		NewQuestion(CostQuery, "everything about the requests of an audit ID", s.Why),
@@ -36,5 +29,13 @@ func (s *Service) Questions() []Question {
 		NewQuestion(CostQuery, "who asked what", s.QueryLog),
 		NewQuestion(CostQuery, "the jobs that judge again", s.RejudgeJobs),
 		NewQuestion(CostQuery, "judge stored requests again", s.Rejudge),
-	})
+	}
+	for i := range list {
+		if q := &list[i]; s.Offline && q.Action {
+			q.Ask = func(context.Context, any) (any, error) {
+				return nil, Bad("%s changes what is stored, and nothing of a log is: bring it in with retrial import, and ask the server", q.Name)
+			}
+		}
+	}
+	return list
 }

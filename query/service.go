@@ -2,7 +2,8 @@
 // what is too much: one question a file, each a method of Service. It knows nothing of HTTP, of
 // flags and of where answers are shown; package cmd/retrial serves it.
 //
-//	WhoCanRequest ─▶ Service.WhoCan ─┬─▶ Store   (rows, rollups, findings)   ─▶ WhoCanAnswer
+//	WhoCanRequest ─▶ Service.WhoCan ─┬─▶ Rows    (requests, findings: a store, or a log in memory) ─▶ WhoCanAnswer
+//	                                 ├─▶ Tables  (sums and lists in SQL: a store, or a temporary one of a log)
 //	                                 └─▶ Replay  (what is known of a cluster, and when)
 //
 // Questions is the table of all. A request's tags (package params) make its parameters in a URL, its
@@ -11,16 +12,20 @@ package query
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/config"
 )
 
-// Service answers questions. Everything but the store and the replay may be left out.
+// Service answers questions. Everything but the rows and the replay may be left out.
 type Service struct {
-	Store    Store
+	Store Rows
+	// Tables opens what is asked in SQL; nil: Store has it.
+	Tables   func(context.Context) (Tables, error)
 	Replay   Replay
 	Rejudges Rejudger // nil: nobody judges
 	// Apiserver returns a cluster's apiserver configuration over time; nil for none.
@@ -29,7 +34,10 @@ type Service struct {
 	Spooled   func(context.Context) error   // waits until nothing is spooled; nil: nothing is here
 	Now       func() time.Time              // nil: no moment is known
 	Version   string                        // of the replica that answers
-	Offline   bool                          // answers from a log: questions about the policy alone
+	Offline   bool                          // answers from a log: nothing is changed
+	// Followed returns the life of a credential as a log in which it was followed tells it, false
+	// for one that is not in it; nil: nobody follows credentials.
+	Followed func(credential string) (lineage.Lineage, bool)
 
 	once  sync.Once
 	owned *replay.Engine // see engine
@@ -40,6 +48,18 @@ type Service struct {
 func (a *Service) engine() *replay.Engine {
 	a.once.Do(func() { a.owned = replay.New(replay.Config{Version: a.Version, Apiserver: a.Apiserver}) })
 	return a.owned
+}
+
+// tables returns what is asked in SQL.
+func (a *Service) tables(ctx context.Context) (Tables, error) {
+	if a.Tables != nil {
+		return a.Tables(ctx)
+	}
+	t, ok := a.Store.(Tables)
+	if !ok {
+		return nil, errors.New("there is no store to ask in SQL")
+	}
+	return t, nil
 }
 
 // time is the moment it is.

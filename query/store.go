@@ -12,20 +12,17 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Store is what questions ask the store.
-type Store interface {
-	completeness.Store
+// Rows is what questions ask of single requests, of findings and of the policy. A store answers
+// it, and a log that is read where it lies (package memory).
+type Rows interface {
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
-	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
-	Events(ctx context.Context, f storage.EventFilter) ([]verdict.Row, error)
 	// VisitWhy visits the rows of an audit ID, request by request, until visit returns an error.
 	VisitWhy(ctx context.Context, cluster, auditID string, visit func(verdict.Row) error) error
-	QueryLog(ctx context.Context, before time.Time, limit int) ([]storage.Asked, error)
+	// Writes returns the writes to objects of some stretches of time, newest first.
+	Writes(ctx context.Context, cluster string, of []storage.Written) ([]verdict.Row, error)
 	// LastGroups returns the groups a subject's requests carried the last time up to a moment
 	// (zero: now), and when that was; zero when there is no request.
 	LastGroups(ctx context.Context, cluster, subject string, until time.Time) ([]string, time.Time, error)
-	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
-	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (storage.SubjectUsage, error)
 	// NearSubjects returns subjects that are called much like a name.
 	NearSubjects(ctx context.Context, cluster, name string, limit int) ([]string, error)
 	// Recording sums up a range, in whole minutes; zero bounds leave it open.
@@ -42,7 +39,24 @@ type Store interface {
 	Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error)
 	CredentialUses(ctx context.Context, cluster, credential string, from, to time.Time, limit int) ([]storage.CredentialUse, error)
 	Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]storage.SubjectCredential, error)
+}
+
+// Tables is what questions ask of sums and lists, in SQL: a store alone answers it. That of a log is
+// made when a question asks for it.
+type Tables interface {
+	completeness.Store
+	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
+	Events(ctx context.Context, f storage.EventFilter) ([]verdict.Row, error)
+	QueryLog(ctx context.Context, before time.Time, limit int) ([]storage.Asked, error)
+	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
+	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (storage.SubjectUsage, error)
 	Ask(ctx context.Context, name, cluster string, values map[string]string) (storage.Question, [][]any, error)
+}
+
+// Store is everything questions ask a store.
+type Store interface {
+	Rows
+	Tables
 }
 
 // RuledStore is a store and the rules its findings come from.

@@ -97,7 +97,11 @@ func (r SubjectRequest) check() error { return before(r.From, r.To) }
 // Subject answers what a subject did, could do and never did.
 func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, err error) {
 	cluster, user, from, to := q.Cluster, q.Subject, q.From, q.To
-	u, err := a.Store.SubjectUsage(ctx, cluster, user, from, to, MostUses)
+	tables, err := a.tables(ctx)
+	if err != nil {
+		return out, err
+	}
+	u, err := tables.SubjectUsage(ctx, cluster, user, from, to, MostUses)
 	if err != nil {
 		return out, err
 	}

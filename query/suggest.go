@@ -27,10 +27,10 @@ type SuggestAnswer struct {
 	Plan *leastpriv.Plan `json:"plan"`
 }
 
-// Wanted says for whom suggestions are made.
-type Wanted struct {
-	Subjects       []string // none: all
-	System, Unseen bool     // also those
+// wanted says for whom suggestions are made.
+type wanted struct {
+	subjects       []string // none: all
+	system, unseen bool     // also those
 }
 
 // SuggestRequest asks what subjects need, and for the change that leaves them that: docs/suggest.md.
@@ -62,8 +62,11 @@ func (r SuggestRequest) check() error {
 // Suggest answers with the least roles that subjects need.
 func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAnswer, err error) {
 	cluster, from, to := q.Cluster, q.From, q.To
-	want := Wanted{Subjects: q.Subjects, System: q.System, Unseen: q.Unseen}
+	want := wanted{subjects: q.Subjects, system: q.System, unseen: q.Unseen}
 	st, ok := a.stateOf(ctx, cluster)
+	if (!ok || noPolicy(st)) && a.Offline {
+		return out, Bad("--state is missing: what a subject holds is not in the log; get it with\n  %s\nor say --from-empty when the log begins with the cluster's first start", strings.TrimSuffix(StateListing, " > state.json"))
+	}
 	if !ok || noPolicy(st) {
 		return out, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster, AdviceFor(cluster, "no-state").Command)
 	}
@@ -71,20 +74,23 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	if err != nil {
 		return out, err
 	}
+	if recorded.Requests == 0 && a.Offline {
+		return out, none("no request of this time is in the log")
+	}
 	if recorded.Requests == 0 {
 		return out, none("no request of cluster %q is stored in this range", cluster)
 	}
 	collector := leastpriv.NewCollector()
-	if err := a.Store.History(ctx, cluster, from, to, want.Subjects, func(r codec.Alike) error {
+	if err := a.Store.History(ctx, cluster, from, to, want.subjects, func(r codec.Alike) error {
 		collector.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
 		return nil
 	}); err != nil {
 		return out, err
 	}
-	metas := Metadata{}
+	metas := metadata{}
 	if err := a.Store.NewestPolicy(ctx, cluster, metas.resources(), func(text []byte) error {
 		if o, err := observe.Decode(text); err == nil { // as in the replay: what cannot be read stays unknown
-			metas.Add([]observe.Observation{o}, true)
+			metas.add(&o)
 		}
 		return nil
 	}); err != nil {
@@ -92,8 +98,8 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	}
 	recording := recordingOf(&recorded)
 	recording.Describe(st)
-	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: metas.Of, Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
-	made, err := SuggestAll(ctx, collector, advisor, want, func(name string) []string {
+	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: metas.of, Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
+	made, err := suggestAll(ctx, collector, advisor, want, func(name string) []string {
 		near, err := a.Store.NearSubjects(ctx, cluster, name, 5)
 		if err != nil {
 			return nil // a hint
@@ -123,15 +129,15 @@ func recordingOf(r *storage.Recording) leastpriv.Recording {
 	return out
 }
 
-// SuggestAll makes the suggestions that are wanted, and joins them. near finds names like
+// suggestAll makes the suggestions that are wanted, and joins them. near finds names like
 // one that is unknown.
-func SuggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *leastpriv.Advisor, want Wanted, near func(string) []string) (*SuggestAnswer, error) {
+func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *leastpriv.Advisor, want wanted, near func(string) []string) (*SuggestAnswer, error) {
 	out := &SuggestAnswer{Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
-	names := slices.Compact(slices.Sorted(slices.Values(want.Subjects)))
+	names := slices.Compact(slices.Sorted(slices.Values(want.subjects)))
 	if len(names) == 0 {
-		names = slices.DeleteFunc(collector.Subjects(), func(name string) bool { return !want.System && collector.System(name) })
-		out.Unseen = slices.DeleteFunc(advisor.Unseen(), func(u leastpriv.Unseen) bool { return !want.System && collector.System(u.Subject) })
-		if want.Unseen {
+		names = slices.DeleteFunc(collector.Subjects(), func(name string) bool { return !want.system && collector.System(name) })
+		out.Unseen = slices.DeleteFunc(advisor.Unseen(), func(u leastpriv.Unseen) bool { return !want.system && collector.System(u.Subject) })
+		if want.unseen {
 			for _, u := range out.Unseen {
 				names = append(names, u.Subject)
 			}
@@ -148,7 +154,7 @@ func SuggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *le
 		if err != nil {
 			return nil, err
 		}
-		if one.System && !want.System {
+		if one.System && !want.system {
 			return nil, Bad("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system (includeSystem=true) if that is meant", name)
 		}
 		out.Suggestions = append(out.Suggestions, one)

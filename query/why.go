@@ -137,7 +137,7 @@ func (a *Service) identities(w *WhyAnswer) error {
 		r := &w.Requests[i]
 		st, known := a.Replay.State(r.Cluster)
 		if r.Verdict != nil && r.Verdict.Credential != "" {
-			r.Issue = IssueOf(st, r.Verdict.Credential)
+			r.Issue = issueOf(st, r.Verdict.Credential)
 		}
 		if a.Apiserver == nil {
 			continue

@@ -23,7 +23,6 @@ func newAPI(sys *system) http.Handler {
 type apiOptions struct {
 	site     doctor.Site
 	rejudges query.Rejudger
-	offline  bool
 }
 
 // at sets the site an API belongs to.
@@ -32,20 +31,14 @@ func at(s doctor.Site) func(*apiOptions) { return func(o *apiOptions) { o.site =
 // withRejudging gives the API the jobs.
 func withRejudging(r query.Rejudger) func(*apiOptions) { return func(o *apiOptions) { o.rejudges = r } }
 
-// policyOnly leaves the questions about a policy: all that a logStore can be asked.
-func policyOnly(o *apiOptions) { o.offline = true }
-
 // apiHandler serves the API below /api/v1/: the questions of the store and of the installation.
 func apiHandler(store doctor.Store, runner query.Replay, asking *api.QueryLog, log *zap.Logger, longest time.Duration, more ...func(*apiOptions)) http.Handler {
 	var o apiOptions
 	for _, set := range more {
 		set(&o)
 	}
-	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped, Spooled: o.site.Spooled, Now: o.site.Now, Version: version.Version, Offline: o.offline}
-	questions := a.Questions()
-	if !o.offline {
-		questions = append(questions, (&doctor.Service{Service: a, Store: store, Site: o.site}).Questions()...)
-	}
+	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped, Spooled: o.site.Spooled, Now: o.site.Now, Version: version.Version}
+	questions := append(a.Questions(), (&doctor.Service{Service: a, Store: store, Site: o.site}).Questions()...)
 	return api.New(questions, asking, log, longest)
 }
 

@@ -43,3 +43,15 @@ func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 	}
 	return key, nil
 }
+
+// KnownKey returns the installation's redaction key, nil when none was made yet.
+func KnownKey(cfg config.Config) ([]byte, error) {
+	if _, err := os.Stat(cfg.KeyFile); err != nil {
+		return nil, nil //nolint:nilerr // what is not there is not known
+	}
+	key, _, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("%w (--key-file)", err)
+	}
+	return key, nil
+}

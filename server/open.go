@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -28,10 +29,11 @@ func Connect(ctx context.Context, url string, cfg config.Config) (client *apicli
 		return client, func() error { return nil }, err
 	}
 	sys := &system{cfg: cfg, log: zap.NewNop(), reg: prometheus.NewRegistry()}
-	if client, err = sys.stored(ctx); err != nil {
+	handler, err := sys.stored(ctx)
+	if err != nil {
 		return nil, nil, errors.Join(err, sys.close())
 	}
-	return client, sys.close, nil
+	return apiclient.InProcess(handler), sys.close, nil
 }
 
 // dial returns a client of a running server; nil when none runs on the data directory, and
@@ -51,8 +53,8 @@ func dial(ctx context.Context, url string, cfg config.Config) (*apiclient.Client
 	return nil, nil
 }
 
-// stored opens the store and returns a client that answers from it.
-func (s *system) stored(ctx context.Context) (*apiclient.Client, error) {
+// stored opens the store and returns the API that answers from it.
+func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	store, err := s.openStore(ctx)
 	if err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func (s *system) stored(ctx context.Context) (*apiclient.Client, error) {
 		}
 		site.Otherwise = other.of
 	}
-	return apiclient.InProcess(apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site))), nil
+	return apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site)), nil
 }
 
 // ConnectToJudge is Connect for what has requests judged: where no server runs, all of one but

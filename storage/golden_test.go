@@ -83,6 +83,10 @@ func TestGoldenQueries(t *testing.T) {
 		{"Overview of another time", func() error { _, err := s.Overview(ctx, "c", from.Add(2*time.Hour), from.Add(5*time.Hour)); return err }},
 		{"Overview of all there is", func() error { _, err := s.Overview(ctx, "c", from.AddDate(0, 0, -1), to.AddDate(0, 0, 1)); return err }},
 		{"VisitWhy", func() error { return s.VisitWhy(ctx, "c", "id", visit) }},
+		{"Writes", func() error {
+			_, err := s.Writes(ctx, "c", []storage.Written{{Resource: "roles", Namespace: "n", Name: "r", From: from, To: to}, {Resource: "clusterroles", Name: "c", From: from, To: day}})
+			return err
+		}},
 		{"SubjectUsage", func() error {
 			_, err := s.SubjectUsage(ctx, "c", "u", from, to, 10)
 			return err

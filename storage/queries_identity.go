@@ -25,13 +25,13 @@ type CredentialUse struct {
 	Last      time.Time
 }
 
-// Extra keys that the apiserver sets for tokens of service accounts.
+// ExtraPod and ExtraNode are the extra keys that the apiserver sets for tokens of service accounts.
 const (
-	extraPod  = "authentication.kubernetes.io/pod-name"
-	extraNode = "authentication.kubernetes.io/node-name"
+	ExtraPod  = "authentication.kubernetes.io/pod-name"
+	ExtraNode = "authentication.kubernetes.io/node-name"
 )
 
-const credentialUsesQuery = `SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['` + extraPod + `'], 1) AS pod, arrayElement(user_extra['` + extraNode + `'], 1) AS node,
+const credentialUsesQuery = `SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['` + ExtraPod + `'], 1) AS pod, arrayElement(user_extra['` + ExtraNode + `'], 1) AS node,
     sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM %s.events
@@ -188,7 +188,7 @@ func (s *Store) DriftGroups(ctx context.Context, cluster string, from, to time.T
 
 const judgedQuery = `SELECT sum(toInt64(sign)) AS requests, sumIf(toInt64(sign), outcome NOT IN ('not_judged', '')) AS judged
 FROM %s.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}`
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''`
 
 // Judged counts the requests of the minutes from and to lie in and those between, and how many of
 // them were compared with the replica; zero bounds leave the range open.

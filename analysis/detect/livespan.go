@@ -205,7 +205,7 @@ func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored
 		f, stands := found[was.ID]
 		switch {
 		case stands:
-			row, err := storedOf(&f, w.span)
+			row, err := w.stored(&f)
 			if err != nil {
 				return nil, err
 			}
@@ -234,7 +234,7 @@ func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored
 		}
 	}
 	for _, f := range found {
-		row, err := storedOf(&f, w.span)
+		row, err := w.stored(&f)
 		if err != nil {
 			return nil, err
 		}
@@ -263,13 +263,21 @@ func (w *spanWork) whole(ctx context.Context) (bool, error) {
 	return n >= w.sum.count, err
 }
 
-func storedOf(f *Finding, s span) (verdict.StoredFinding, error) {
+// stored returns a finding of the span as it is kept.
+func (w *spanWork) stored(f *Finding) (verdict.StoredFinding, error) {
+	out, err := Stored(f)
+	out.Span = time.Unix(w.span.begin, 0).UTC()
+	return out, err
+}
+
+// Stored returns a finding as it is kept, but for the span it was found in.
+func Stored(f *Finding) (verdict.StoredFinding, error) {
 	body, err := json.Marshal(f)
 	if err != nil {
 		return verdict.StoredFinding{}, err
 	}
 	return verdict.StoredFinding{
 		Cluster: f.Cluster, Rule: f.Rule, ID: f.ID, Severity: f.Severity, Subject: f.Subject, AuditID: f.Evidence[0].AuditID,
-		First: f.First, Last: f.Last, Count: f.Count, Span: time.Unix(s.begin, 0).UTC(), Body: body,
+		First: f.First, Last: f.Last, Count: f.Count, Body: body,
 	}, nil
 }

@@ -98,6 +98,9 @@ func TestAPIChanges(t *testing.T) {
 					t.Errorf("missing %q in\n%s", b[i], changesText(got))
 				}
 			}
+			if f.looked > 1 {
+				t.Errorf("the store was asked %d times for writes", f.looked)
+			}
 			var out, hints bytes.Buffer
 			if err := printChanges(&out, &hints, &got); err != nil {
 				t.Fatal(err)

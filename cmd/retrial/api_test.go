@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type fakeStore struct {
 
 	filter  storage.EventFilter // of the last list
 	visited int                 // rows of the last why
+	looked  int                 // for writes
 }
 
 func (f *fakeStore) answer(ctx context.Context) error {
@@ -70,6 +72,16 @@ func (f *fakeStore) Overview(ctx context.Context, _ string, _, _ time.Time) (sto
 func (f *fakeStore) Events(ctx context.Context, filter storage.EventFilter) ([]verdict.Row, error) {
 	f.filter = filter
 	return f.rows[:min(len(f.rows), filter.Limit)], f.answer(ctx)
+}
+
+func (f *fakeStore) Writes(ctx context.Context, _ string, of []storage.Written) (rows []verdict.Row, err error) {
+	f.looked++
+	for _, r := range f.rows {
+		if slices.ContainsFunc(of, func(w storage.Written) bool { return w.By(r.Event) }) {
+			rows = append(rows, r)
+		}
+	}
+	return rows, f.answer(ctx)
 }
 
 func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(verdict.Row) error) error {

@@ -24,8 +24,9 @@ type asker struct {
 	flags  *config.Flags
 	set    *pflag.FlagSet
 	server string
-	log    *offlineLog // nil: the question is not asked of logs
-	with   cli.Streams // of the command, for the log
+	log    *offlineLog   // nil: the question is not asked of logs
+	rules  *server.Rules // that look for findings in the log; nil: those of the binary
+	with   cli.Streams   // of the command, for the log
 }
 
 // bind adds the flags every such command has. Help shows those of the configuration that
@@ -53,22 +54,43 @@ func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
 	}
 }
 
+// offline tells whether a log is asked.
+func (a *asker) offline() bool { return a.log != nil && len(a.log.events) > 0 }
+
 // openFor returns a client that answers questions about one cluster, "" for the only one.
 func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.Client, done func() error, err error) {
-	if a.log == nil || len(a.log.events) == 0 {
+	if !a.offline() {
 		return a.open(ctx)
 	}
-	client, err = a.log.of(a.with, cluster, nil).Client(ctx)
-	return client, func() error { return nil }, err
+	// Of a log an entry of --apiserver-config may be a folder without a cluster's name, which no configuration takes.
+	cfg, err := a.flags.LoadWithout("apiserver-config")
+	if err != nil {
+		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
+	}
+	log := server.Log{
+		Cluster: cluster, States: a.log.states, Events: a.log.events, FromEmpty: a.log.fromEmpty, Apiservers: a.apiservers(),
+		Rules: a.rules, Library: cfg.ClickHouse.Library, Streams: a.with,
+	}
+	if log.Key, err = server.KnownKey(cfg); err != nil {
+		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
+	}
+	return log.Client(ctx)
 }
 
-// apiservers are the entries of --apiserver-config on the command line: of a log that is
-// replayed here one may be a folder without a cluster's name, which no configuration takes.
+// apiservers are the entries of --apiserver-config on the command line.
 func (a *asker) apiservers() []string {
 	if flag := a.set.Lookup("apiserver-config"); flag != nil && flag.Changed {
 		return strings.Split(flag.Value.String(), ",")
 	}
 	return nil
+}
+
+// noRequest says that no request of those asked has something.
+func (a *asker) noRequest() string {
+	if a.offline() {
+		return "no judged request of the log"
+	}
+	return "no stored request"
 }
 
 // open returns a client of the API. Close it when done.
@@ -80,9 +102,9 @@ func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func()
 	return server.Connect(ctx, a.server, cfg)
 }
 
-// answerOf opens a client, asks one question and closes it.
-func answerOf[A any](ctx context.Context, a *asker, request query.Request[A]) (A, error) {
-	client, done, err := a.open(ctx)
+// answerOf opens a client, asks one question, about a cluster if it is named, and closes it.
+func answerOf[A any](ctx context.Context, a *asker, cluster string, request query.Request[A]) (A, error) {
+	client, done, err := a.openFor(ctx, cluster)
 	if err != nil {
 		_, none := request.Question()
 		return none, err

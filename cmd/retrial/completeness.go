@@ -23,7 +23,7 @@ type completenessAnswer struct {
 	Log []query.PluginError `json:"log,omitempty"`
 }
 
-// completeness ─▶ api/v1/completeness of the running server, or of the store ─▶ table | json | yaml
+// completeness ─▶ api/v1/completeness of the server, the store or a log (see asker) ─▶ table | json | yaml
 func newCompleteness(s cli.Streams) *cobra.Command {
 	var ask asker
 	var q query.CompletenessRequest
@@ -46,6 +46,7 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 		Args: cli.NoArgs,
 	}
 	ask.bind(c, "completeness-scrape")
+	ask.bindLog(c, s)
 	cli.BindRequest(c, &q, "cluster", "from", "to", "settle")
 	c.Flags().StringVar(&logFile, "apiserver-log", "", "log of a kube-apiserver, to name the events it lost")
 	cli.AddOutput(c, &output, "table", "json", "yaml")

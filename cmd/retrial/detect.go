@@ -25,20 +25,13 @@ import (
 type findingsCommand struct {
 	cli.Streams
 	from     asker
-	log      offlineLog
 	ruleDirs []string
 	query.FindingsRequest
 	output, failOn string
 	listRules      bool
 }
 
-// stored:   api/v1/findings of the running server, or of the store ─┐
-//
-//	├─▶ -o table | json | yaml
-//
-// offline:  --state, --events ─▶ replay/evaluate ─▶ analysis/detect ─┘
-//
-//	▲ rules in the binary, --rules DIR
+// api/v1/findings of the server, the store or a log (see asker; its rules are those in the binary and of --rules DIR) ─▶ -o table | json | yaml
 func newFindings(s cli.Streams) *cobra.Command {
 	f := &findingsCommand{Streams: s}
 	c := &cobra.Command{
@@ -66,9 +59,9 @@ A log that is imported or read again gives the same findings under the same ids.
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	f.from.bind(c, "apiserver-config")
+	f.from.bindLog(c, s)
 	cli.BindRequest(c, &f.FindingsRequest, "cluster", "from", "to", "at", "rule", "subject", "severity")
 	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 3 on a printed finding of that severity or above")
-	f.log.bind(c)
 	c.Flags().StringSliceVar(&f.ruleDirs, "rules", nil, "with --events or --list-rules: folder of further rules; may be repeated")
 	c.Flags().BoolVar(&f.listRules, "list-rules", false, "print the rules of the binary, and those of --rules, instead")
 	cli.AddOutput(c, &f.output, "table", "json", "yaml")
@@ -76,40 +69,25 @@ A log that is imported or read again gives the same findings under the same ids.
 }
 
 func (f *findingsCommand) run(c *cobra.Command) error {
-	least := max(query.SeverityOrder(f.Severity), 0)
 	fail, err := severityRank("--fail-on", f.failOn)
 	if err != nil {
 		return err
 	}
-	if !f.listRules && len(f.log.events) == 0 {
-		for flag, given := range map[string]bool{"state": len(f.log.states) > 0, "rules": len(f.ruleDirs) > 0, "from-empty": f.log.fromEmpty} {
-			if given {
-				return cli.UsageError(c, "--%s is about a log, and none is named: add --events", flag)
-			}
+	if f.listRules || f.from.offline() {
+		if f.from.rules, err = server.LoadRules("--rules", f.ruleDirs); err != nil {
+			return cli.ExitWith(cli.ExitUsage, err)
 		}
-		found, err := f.stored(c.Context())
-		if err != nil {
-			return err
-		}
-		return f.print(found, fail)
-	}
-	set, err := server.LoadRules("--rules", f.ruleDirs)
-	if err != nil {
-		return cli.ExitWith(cli.ExitUsage, err)
+	} else if len(f.ruleDirs) > 0 {
+		return cli.UsageError(c, "--rules is about a log, and none is named: add --events")
 	}
 	if f.listRules {
-		return printRules(f.Out, f.output, set)
+		return printRules(f.Out, f.output, f.from.rules)
 	}
-	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
-		return cli.UsageError(c, "--from is not before --to")
-	}
-	found, err := f.log.of(f.Streams, f.Cluster, f.from.apiservers()).Findings(c.Context(), set)
+	found, err := f.found(c.Context())
 	if err != nil {
 		return err
 	}
-	return f.print(slices.DeleteFunc(found, func(x query.Finding) bool {
-		return query.SeverityOrder(x.Severity) < least || f.Rule != "" && x.Rule != f.Rule || f.Subject != "" && x.Subject != f.Subject || !f.within(&x)
-	}), fail)
+	return f.print(found, fail)
 }
 
 // print prints findings; some of them may be a reason to fail.
@@ -123,15 +101,9 @@ func (f *findingsCommand) print(found []query.Finding, fail int) error {
 	return nil
 }
 
-// within tells whether a finding of a log is of the time that was asked for, as the store decides
-// it for its own.
-func (f *findingsCommand) within(x *query.Finding) bool {
-	return (f.From.IsZero() || !x.Last.Before(f.From)) && (f.To.IsZero() || x.First.Before(f.To)) && (f.At.IsZero() || !x.First.After(f.At))
-}
-
-// stored asks for the findings that are kept, oldest first.
-func (f *findingsCommand) stored(ctx context.Context) (found []query.Finding, err error) {
-	client, done, err := f.from.open(ctx)
+// found asks for the findings there are, oldest first.
+func (f *findingsCommand) found(ctx context.Context) (found []query.Finding, err error) {
+	client, done, err := f.from.openFor(ctx, f.Cluster)
 	if err != nil {
 		return nil, err
 	}

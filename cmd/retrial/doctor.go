@@ -73,7 +73,7 @@ code is 3 when a check fails; warnings leave it at 0.`,
 // examine asks the server, or the store; what cannot be asked is a check that fails, and
 // the rest is looked at all the same.
 func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string) (doctor.Answer, error) {
-	answer, err := answerOf(ctx, ask, doctor.Request{Cluster: cluster})
+	answer, err := answerOf(ctx, ask, "", doctor.Request{Cluster: cluster})
 	var coded cli.Exit
 	switch {
 	case err == nil:

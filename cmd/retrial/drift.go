@@ -20,17 +20,12 @@ import (
 type driftCommand struct {
 	cli.Streams
 	from   asker
-	log    offlineLog
 	output string
 	query.DriftRequest
 	failOn bool
 }
 
-// stored:   api/v1/drift of the running server, or of the store ─┐
-//
-//	├─▶ groups by likely cause, as table | json | yaml
-//
-// offline:  --state, --events ─▶ replay/evaluate ─▶ analysis/drift ┘
+// api/v1/drift of the server, the store or a log (see asker) ─▶ groups by likely cause, as table | json | yaml
 func newDrift(s cli.Streams) *cobra.Command {
 	d := &driftCommand{Streams: s}
 	c := &cobra.Command{
@@ -55,23 +50,15 @@ The running server is asked; with none running the command reads the store itsel
 		RunE: func(c *cobra.Command, _ []string) error { return d.run(c) },
 	}
 	d.from.bind(c)
+	d.from.bindLog(c, s)
 	cli.BindRequest(c, &d.DriftRequest, "cluster", "from", "to")
 	c.Flags().BoolVar(&d.failOn, "fail", false, "exit with 3 when anything drifts, or when nothing was judged")
-	d.log.bind(c)
 	cli.AddOutput(c, &d.output, "table", "json", "yaml")
 	return c
 }
 
 func (d *driftCommand) run(c *cobra.Command) error {
-	var answer query.DriftAnswer
-	offline, err := d.log.named(c)
-	switch {
-	case err != nil:
-	case offline:
-		answer, err = d.log.of(d.Streams, d.Cluster, d.from.apiservers()).Drift(c.Context(), d.DriftRequest)
-	default:
-		answer, err = answerOne(c.Context(), &d.from, &d.Cluster, &d.DriftRequest)
-	}
+	answer, err := answerOne(c.Context(), &d.from, &d.Cluster, &d.DriftRequest)
 	if err != nil {
 		return err
 	}

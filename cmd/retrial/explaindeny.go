@@ -18,16 +18,11 @@ import (
 type explainCommand struct {
 	cli.Streams
 	from   asker
-	log    offlineLog
 	output string
 	query.ExplainDenyRequest
 }
 
-// stored:   api/v1/explain-deny of the running server, or of the store ─┐
-//
-//	├─▶ who refused, and what was lacking, as table | json | yaml
-//
-// offline:  --events, --state ─▶ replay/evaluate ─▶ explainer ──────────┘
+// AUDIT-ID ─▶ api/v1/explain-deny of the server, the store or a log (see asker) ─▶ who refused, and what was lacking, as table | json | yaml
 func newExplainDeny(s cli.Streams) *cobra.Command {
 	x := &explainCommand{Streams: s}
 	c := &cobra.Command{
@@ -48,36 +43,24 @@ The running server is asked; with none running the command reads the store itsel
 		RunE: func(c *cobra.Command, args []string) error { return x.run(c, args[0]) },
 	}
 	x.from.bind(c)
+	x.from.bindLog(c, s)
 	cli.BindRequest(c, &x.ExplainDenyRequest, "cluster", "at")
-	x.log.bind(c)
 	cli.AddOutput(c, &x.output, "table", "json", "yaml")
 	return c
 }
 
 func (x *explainCommand) run(c *cobra.Command, id string) error {
-	var answer query.ExplainDenyAnswer
 	x.AuditID = id
-	offline, err := x.log.named(c)
-	switch {
-	case err != nil:
-	case offline:
-		answer, err = x.log.of(x.Streams, x.Cluster, x.from.apiservers()).ExplainDeny(c.Context(), x.ExplainDenyRequest)
-	default:
-		answer, err = answerOf(c.Context(), &x.from, x.ExplainDenyRequest)
-	}
+	answer, err := answerOf(c.Context(), &x.from, x.Cluster, x.ExplainDenyRequest)
 	if err != nil {
 		return err
 	}
 	if len(answer.Requests) == 0 {
-		what := "no stored request"
-		if offline {
-			what = "no judged request of the log"
-		}
 		where := ""
 		if x.Cluster != "" {
 			where = " in cluster " + x.Cluster
 		}
-		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, phrase.Shorten(id), where))
+		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", x.from.noRequest(), phrase.Shorten(id), where))
 	}
 	if x.output != "table" {
 		return cli.PrintAs(x.Out, x.output, answer)

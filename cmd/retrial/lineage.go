@@ -19,16 +19,11 @@ import (
 type lineageCommand struct {
 	cli.Streams
 	from   asker
-	log    offlineLog
 	output string
 	query.LineageRequest
 }
 
-// stored:   api/v1/lineage of the running server, or of the store ─┐
-//
-//	├─▶ issue ─▶ uses, as table | json | yaml
-//
-// offline:  --events ─▶ replay/evaluate ─▶ lineage.Trail, state ─────┘
+// CREDENTIAL | SUBJECT ─▶ api/v1/lineage of the server, the store or a log (see asker) ─▶ issue ─▶ uses, as table | json | yaml
 func newLineage(s cli.Streams) *cobra.Command {
 	l := &lineageCommand{Streams: s}
 	c := &cobra.Command{
@@ -51,30 +46,19 @@ The running server is asked; with none running the command reads the store itsel
 		RunE: func(c *cobra.Command, args []string) error { return l.run(c, args[0]) },
 	}
 	l.from.bind(c)
+	l.from.bindLog(c, s)
 	cli.BindRequest(c, &l.LineageRequest, "cluster", "from", "to", "limit")
-	l.log.bind(c)
 	cli.AddOutput(c, &l.output, "table", "json", "yaml")
 	return c
 }
 
 func (l *lineageCommand) run(c *cobra.Command, arg string) error {
-	var answer query.LineageAnswer
 	if query.IsCredential(arg) {
 		l.Credential = arg
 	} else {
 		l.Subject = arg
 	}
-	offline, err := l.log.named(c)
-	switch {
-	case err != nil:
-	case offline:
-		if !l.From.IsZero() || !l.To.IsZero() {
-			return cli.UsageError(c, "--from and --to are about what is stored; a log is followed from its beginning")
-		}
-		answer, err = l.log.of(l.Streams, l.Cluster, l.from.apiservers()).Lineage(c.Context(), l.LineageRequest)
-	default:
-		answer, err = answerOne(c.Context(), &l.from, &l.Cluster, &l.LineageRequest)
-	}
+	answer, err := answerOne(c.Context(), &l.from, &l.Cluster, &l.LineageRequest)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,8 @@ func TestFromEmptyEverywhere(t *testing.T) {
 		"evaluate":          {[]string{"evaluate", "-o", "json"}, cli.ExitOK, []string{`"match": 5`}},
 		"findings":          {[]string{"findings"}, cli.ExitOK, nil},
 		"drift":             {[]string{"drift"}, cli.ExitOK, []string{"Nothing drifts"}},
-		"lineage":           {[]string{"lineage", "alice"}, cli.ExitNoMatch, nil},
+		"lineage":           {[]string{"lineage", "alice"}, cli.ExitOK, []string{"(not told by the events)", "3 requests"}},
+		"why":               {[]string{"why", "list0"}, cli.ExitOK, []string{"ClusterRoleBinding/readers"}},
 		"explain-deny":      {[]string{"explain-deny", "list0"}, cli.ExitOK, []string{"rbac allows it"}},
 		"suggest":           {[]string{"suggest", "--subject", "alice", "-o", "json"}, cli.ExitOK, []string{`"alice"`, `"holds": true`}},
 		"who-can":           {[]string{"who-can", "list", "secrets"}, cli.ExitOK, []string{"Group devs", "ClusterRoleBinding/readers"}},
@@ -82,7 +83,7 @@ func TestFromEmptyEverywhere(t *testing.T) {
 	}{
 		"neither state nor birth": {[]string{"suggest", "--events", log}, "--state is missing"},
 		"no log":                  {[]string{"who-can", "list", "pods", "--from-empty"}, "none is named: add --events"},
-		"no log for suggest":      {[]string{"suggest", "--from-empty"}, "--events is missing"},
+		"no log for suggest":      {[]string{"suggest", "--from-empty"}, "none is named: add --events"},
 		"a log and a server":      {[]string{"can", "alice", "--events", log, "--server", "http://x"}, "--server and --events exclude each other"},
 		"no such log":             {[]string{"hygiene", "--events", log + "x"}, "no such file"},
 	} {

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/server"
 )
 
 // offlineLog is what a command that asks the store is given to look at a log instead.
@@ -25,9 +24,4 @@ func (l *offlineLog) named(c *cobra.Command) (bool, error) {
 		return false, cli.UsageError(c, "--state and --from-empty are about a log, and none is named: add --events")
 	}
 	return len(l.events) > 0, nil
-}
-
-// of is the log of a cluster, whose apiserver was configured so.
-func (l *offlineLog) of(s cli.Streams, cluster string, apiservers []string) server.Log {
-	return server.Log{Cluster: cluster, States: l.states, Events: l.events, FromEmpty: l.fromEmpty, Apiservers: apiservers, Streams: s}
 }

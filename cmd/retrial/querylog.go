@@ -29,7 +29,7 @@ the user of the process on this machine; beside a token it is what the caller sa
 	cli.BindRequest(c, &q, "limit")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		answer, err := answerOf(c.Context(), &from, q)
+		answer, err := answerOf(c.Context(), &from, "", q)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,9 @@ func newAsk(s cli.Streams) *cobra.Command {
 		Long: `Ask the store one of the questions of docs/questions.md. Without a QUESTION they are listed, each
 with the parameters it takes; one without a default has to be given.
 
-The running server is asked; with none running the command reads the store itself.`,
+The running server is asked; with none running the command reads the store itself. With
+--events it replays an audit log as evaluate does instead, into a temporary store that is
+removed afterwards.`,
 		Example: `  retrial ask
   retrial ask denials --param from=2026-11-20T00:00:00Z
   retrial ask object --param resource=secrets --param namespace=payments --param name=db -o csv`,
@@ -57,6 +59,7 @@ The running server is asked; with none running the command reads the store itsel
 		},
 	}
 	a.from.bind(c)
+	a.from.bindLog(c, s)
 	cli.BindRequest(c, &a.AskRequest, "cluster")
 	c.Flags().StringArrayVar(&a.params, "param", nil, "a parameter of the question, NAME=VALUE; may be repeated")
 	cli.AddOutput(c, &a.output, "table", "json", "csv")

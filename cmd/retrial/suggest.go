@@ -15,24 +15,18 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/server"
 )
 
 // suggestOptions are the flags of suggest.
 type suggestOptions struct {
 	from asker
 	query.SuggestRequest
-	states, events    []string
 	final, force      bool
-	fromEmpty         bool
 	output, minWindow string
 	window            time.Duration
 }
 
-// the running server, or the store ─▶ api/v1/suggest ────────────────┐
-//
-//	--state ──┬─▶ replay ─▶ leastpriv.Collector ─▶ Advisor ─▶ SuggestAnswer ─▶ table | json | yaml
-//	--events ─┘
+// api/v1/suggest of the server, the store or a log (see asker) ─▶ SuggestAnswer ─▶ table | json | yaml
 func newSuggest(s cli.Streams) *cobra.Command {
 	var o suggestOptions
 	c := &cobra.Command{
@@ -61,10 +55,8 @@ is refused without --force: what happens once a month is not in it.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) },
 	}
 	o.from.bind(c, "apiserver-config")
+	o.from.bindLog(c, s)
 	f := c.Flags()
-	f.StringArrayVar(&o.states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated")
-	f.StringArrayVar(&o.events, "events", nil, "audit log, - for standard input; may be repeated")
-	f.BoolVar(&o.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
 	cli.BindRequest(c, &o.SuggestRequest, "cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards")
 	f.BoolVar(&o.final, "final", false, "print all RBAC objects that concern the subjects as they are after the change (-o yaml or json)")
 	f.StringVar(&o.minWindow, "min-window", "7d", "shortest recording YAML is made from")
@@ -73,24 +65,15 @@ is refused without --force: what happens once a month is not in it.`,
 	return c
 }
 
-// offline tells whether files are read instead of asking.
-func (o *suggestOptions) offline() bool { return len(o.events)+len(o.states) > 0 || o.fromEmpty }
-
 // check refuses what cannot be meant, before anything is read.
 func (o *suggestOptions) check() error {
 	usage := func(format string, args ...any) error {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf(format, args...))
 	}
 	switch {
-	case o.offline() && len(o.events) == 0:
-		return usage("--events is missing: name an audit log, or - for standard input")
-	case o.offline() && o.from.server != "":
-		return usage("--server and --events exclude each other")
-	case o.offline() && !(o.From.IsZero() && o.To.IsZero()):
-		return usage("--from and --to are about what is stored; a log given with --events is read whole")
 	case o.All && len(o.Subjects) > 0:
 		return usage("--all and --subject exclude each other")
-	case slices.ContainsFunc(o.Subjects, func(name string) bool { return strings.Contains(name, "\n") }) && !o.offline():
+	case slices.ContainsFunc(o.Subjects, func(name string) bool { return strings.Contains(name, "\n") }):
 		return usage("--subject: a name with a line break cannot be asked for; use --all")
 	case o.final && o.output == "table":
 		return usage("--final prints objects: add -o yaml or -o json")
@@ -108,7 +91,7 @@ func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 		return err
 	}
 	began := time.Now()
-	answer, err := o.answer(ctx, s)
+	answer, err := o.answer(ctx)
 	if err != nil {
 		return err
 	}
@@ -135,13 +118,7 @@ func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 }
 
 // answer asks the server, the store, or a log.
-func (o *suggestOptions) answer(ctx context.Context, s cli.Streams) (*query.SuggestAnswer, error) {
-	if o.offline() {
-		log := server.Log{
-			Cluster: o.Cluster, States: o.states, Events: o.events, FromEmpty: o.fromEmpty, Apiservers: o.from.apiservers(), Streams: s,
-		}
-		return log.Suggest(ctx, o.SuggestRequest)
-	}
+func (o *suggestOptions) answer(ctx context.Context) (*query.SuggestAnswer, error) {
 	q := o.SuggestRequest
 	q.All = len(q.Subjects) == 0
 	answer, err := answerOne(ctx, &o.from, &q.Cluster, &q)

@@ -16,9 +16,7 @@ import (
 	"github.com/retrial-io/retrial/query"
 )
 
-// AUDIT-ID ─▶ api/v1/why of the running server ─▶ page for the terminal | json | yaml
-//
-//	└▶ none running: the same question to the store, opened here
+// AUDIT-ID ─▶ api/v1/why of the server, the store or a log (see asker) ─▶ page for the terminal | json | yaml
 func newWhy(s cli.Streams) *cobra.Command {
 	var from asker
 	var q query.WhyRequest
@@ -31,18 +29,21 @@ answered, every grant that allows it, and what the apiserver recorded. With --at
 answer would be by the policy of another time: today's, or that of before a change.
 
 The running server is asked; with none running the command reads the store itself, and takes
-the flags of ` + "`retrial serve`" + ` that are about it.`,
+the flags of ` + "`retrial serve`" + ` that are about it. With --events it replays an audit log as
+evaluate does instead, and stores nothing.`,
 		Example: `  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9
   retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 --at 2026-11-20T12:00:00Z
-  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].verdict.grants'`,
+  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].verdict.grants'
+  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 --events audit.log --state state.json`,
 		Args: cli.OneArg("AUDIT-ID"),
 	}
 	from.bind(c)
+	from.bindLog(c, s)
 	cli.BindRequest(c, &q, "cluster", "at")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		q.AuditID = args[0]
-		answer, err := answerOf(c.Context(), &from, q)
+		answer, err := answerOf(c.Context(), &from, q.Cluster, q)
 		if err != nil {
 			return err
 		}
@@ -51,7 +52,7 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
 			if q.Cluster != "" {
 				where = " in cluster " + q.Cluster
 			}
-			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no stored request carries the audit ID %s%s", phrase.Shorten(args[0]), where))
+			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", from.noRequest(), phrase.Shorten(args[0]), where))
 		}
 		if output != "table" {
 			return cli.PrintAs(s.Out, output, answer)

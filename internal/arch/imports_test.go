@@ -101,6 +101,8 @@ var rooms = []room{
 		"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage"},
 		"questions are answered from the store and the replica, whoever asks and however"},
 	{"query/api", []string{"query", "verdict", "storage"}, "HTTP knows questions by their names and parameters, not by what they ask"},
+	{"query/memory", []string{"ingest/event", "verdict", "replay/state/kept", "replay/state/observe", "storage", "storage/codec",
+		"analysis/detect", "query"}, "a log in memory answers what a store answers of the same rows"},
 	{"query/client", []string{"query", "query/api"}, "who asks knows the answers' types, and the handler when it is in the same process"},
 	{"server", []string{"*"}, "what a process consists of is wired in one place"},
 	{"doctor", []string{"*"}, "what an installation needs is asked of every room"},

@@ -193,10 +193,13 @@ func (f *flagValue) Set(s string) error {
 
 // Load returns the configuration from file, environment and flags, validated. Call it after
 // the flag set has been parsed.
-func (f *Flags) Load() (Config, error) {
+func (f *Flags) Load() (Config, error) { return f.LoadWithout("") }
+
+// LoadWithout is Load as if one of the flags was not given.
+func (f *Flags) LoadWithout(flag string) (Config, error) {
 	fromFlags := map[string]string{}
 	for _, field := range f.cfg.Fields() {
-		if f.set.Changed(field.Flag) {
+		if f.set.Changed(field.Flag) && field.Flag != flag {
 			fromFlags[field.Flag] = field.String()
 		}
 	}

@@ -59,8 +59,12 @@ type Options struct {
 	// State is filled with the policy the requests are judged by, for a caller that wants to
 	// ask it afterwards; it must be new and of the same Cluster. nil = one of Run's own.
 	State *state.State
-	// Policy is told, from one goroutine, what goes into the state: first the log's writes in
-	// the order they are read, then the objects of each listing (listed). nil drops them.
+	// Redact takes secrets out of every event before anything else looks at it, from any goroutine;
+	// nil leaves them in.
+	Redact func(e *event.Event)
+	// Policy is told, from one goroutine, what goes into the state: first what each of the log's
+	// events tells, in the order they are read, then the objects of each listing (listed). nil
+	// drops them.
 	Policy func(observations []observe.Observation, listed bool)
 	// Trail is told every event, for a caller that wants to ask it afterwards; it must be new.
 	// nil = one of Run's own.
@@ -70,6 +74,12 @@ type Options struct {
 	// Sink takes every verdict, in the order in which the requests' judged stages stand in
 	// the inputs, from one goroutine. nil drops them. event and verdict must not be modified.
 	Sink func(e *event.Event, v *verdict.Verdict) error
+	// Rows takes every distinct event as the row it is stored as, in the order of the inputs, from
+	// one goroutine. Of a request the first stage that can be judged carries the verdict. Rows
+	// are received at Received, and their positions count from 0. nil drops them.
+	Rows func(row verdict.Row) error
+	// Received is when the rows came.
+	Received time.Time
 	// Progress is told the bytes of event lines read, over both passes; nil = not.
 	Progress func(bytes int)
 	// MaxLine is the longest event line in bytes; 0 = 64 MiB.
@@ -166,15 +176,16 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 			if len(obs) > 0 && obs[0].Resource != observe.Apiservers {
 				sum.PolicyWrites++
 			}
-			if len(obs) > 0 {
-				all = append(all, obs...)
-				sum.Born = sum.Born || observe.Bears(obs)
+			if len(obs) == 0 {
+				continue
+			}
+			all = append(all, obs...)
+			sum.Born = sum.Born || observe.Bears(obs)
+			if o.Policy != nil {
+				o.Policy(obs, false)
 			}
 		}
 		st.Apply(all...)
-		if o.Policy != nil {
-			o.Policy(all, false)
-		}
 		return nil
 	})
 	if err != nil {

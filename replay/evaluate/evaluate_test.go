@@ -145,7 +145,7 @@ func TestForgettingIsBounded(t *testing.T) {
 		t.Error("the newest are remembered, the oldest forgotten")
 	}
 
-	f := newFolder(1 << 20)
+	f := newFolder(1<<20, false)
 	for i := range maxWaiting + 10 {
 		b := &batch{items: []item{{event: &event.Event{Stage: event.StageRequestReceived}, request: event.Hash128{Hi: 1, Lo: uint64(i)},
 			key: event.Hash128{Hi: 2, Lo: uint64(i)}}}}

@@ -11,9 +11,10 @@ import (
 // the oldest is judged as received only.
 const maxWaiting = 1 << 16
 
-// folder reduces events to one per request: the first stage seen that is judged. It is
+// folder finds the event of each request that is judged: the first stage seen that can be. It is
 // used by one goroutine, in the order of the inputs.
 type folder struct {
+	all            bool // the others are kept as well, as rows without a verdict
 	requests, keys recent
 	waiting        map[event.Hash128]*event.Event // RequestReceived seen, nothing else yet
 	arrivals       []event.Hash128                // keys of waiting in order, from first
@@ -23,14 +24,14 @@ type folder struct {
 	events, duplicates int64
 }
 
-func newFolder(remember int) *folder {
+func newFolder(remember int, all bool) *folder {
 	return &folder{
-		requests: newRecent(remember / 2), keys: newRecent(remember / 2),
+		all: all, requests: newRecent(remember / 2), keys: newRecent(remember / 2),
 		waiting: map[event.Hash128]*event.Event{},
 	}
 }
 
-// fold leaves the items of a batch that are to be judged.
+// fold leaves the items of a batch that are to be judged or stored.
 func (f *folder) fold(b *batch) {
 	kept := b.items[:0]
 	for _, it := range b.items {
@@ -39,12 +40,13 @@ func (f *folder) fold(b *batch) {
 			continue
 		}
 		f.events++
-		if !replay.Judged(it.event) {
+		if it.stored = f.all; replay.Judged(it.event) {
+			delete(f.waiting, it.request)
+			it.judged = f.requests.add(it.request)
+		} else {
 			f.arrived(it)
-			continue
 		}
-		delete(f.waiting, it.request)
-		if f.requests.add(it.request) {
+		if it.judged || it.stored {
 			kept = append(kept, it)
 		}
 	}
@@ -64,7 +66,7 @@ func (f *folder) arrived(it item) {
 			if e, ok := f.waiting[key]; ok {
 				delete(f.waiting, key)
 				f.requests.add(key)
-				f.evicted = append(f.evicted, item{event: e, request: key})
+				f.evicted = append(f.evicted, item{event: e, request: key, judged: true})
 				break
 			}
 		}
@@ -83,7 +85,7 @@ func (f *folder) rest() *batch {
 	for _, key := range f.arrivals[f.first:] {
 		if e, ok := f.waiting[key]; ok {
 			delete(f.waiting, key)
-			b.items = append(b.items, item{event: e, request: key})
+			b.items = append(b.items, item{event: e, request: key, judged: true})
 		}
 	}
 	return b

@@ -69,6 +69,10 @@ type item struct {
 	event   *event.Event
 	request event.Hash128
 	key     event.Hash128
+	judged  bool // it carries the verdict of its request
+	stored  bool // it is a row
+	content event.Hash128
+	size    int
 	verdict *verdict.Verdict
 }
 
@@ -156,6 +160,9 @@ func (o *Options) decode(b *batch) {
 	b.items = make([]item, 0, len(b.lines))
 	add := func(e *event.Event) {
 		e.Server = o.Events[b.input].Server
+		if o.Redact != nil {
+			o.Redact(e)
+		}
 		request := event.RequestKey(o.Cluster, e)
 		b.items = append(b.items, item{event: e, request: request, key: event.EventKey(request, e)})
 	}
@@ -201,7 +208,7 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *batch)
 	order := make(chan *batch, 2*o.Workers)
-	folder := newFolder(o.Remember)
+	folder := newFolder(o.Remember, o.Rows != nil)
 	var lags replay.Lags
 
 	g.Go(func() error {
@@ -225,14 +232,17 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 	})
 	for range o.Workers {
 		g.Go(func() error {
+			var canonical []byte
 			for b := range work {
 				for i := range b.items {
-					b.items[i].verdict = o.Engine.Replay(b.items[i].event, st)
-					if lag, ok := o.Engine.Behind(b.items[i].event, st, b.items[i].verdict); ok {
-						lags.Observe(st.Cluster(), b.items[i].event.Server, lag)
+					it := &b.items[i]
+					if it.stored {
+						canonical = event.AppendJSON(canonical[:0], it.event)
+						it.content, it.size = event.Content(canonical), len(canonical)
 					}
-					addContradictions(b.items[i].verdict, o.Trail.About(b.items[i].event))
-					addContradictions(b.items[i].verdict, o.twins.About(b.items[i].event))
+					if it.judged {
+						o.verdict(it, st, &lags)
+					}
 				}
 				close(b.done)
 			}
@@ -240,9 +250,19 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 		})
 	}
 	g.Go(func() error {
+		rows := int64(0)
 		return inOrder(ctx, order, func(b *batch) error {
 			for i := range b.items {
 				it := &b.items[i]
+				if it.stored {
+					if err := o.Rows(o.row(it, rows)); err != nil {
+						return fmt.Errorf("store event: %w", err)
+					}
+					rows++
+				}
+				if !it.judged {
+					continue
+				}
 				sum.count(it.verdict)
 				if o.Sink == nil {
 					continue
@@ -258,3 +278,25 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 	sum.CacheLags = lags.All()
 	return err
 }
+
+// verdict judges an item's request.
+func (o *Options) verdict(it *item, st *state.State, lags *replay.Lags) {
+	it.verdict = o.Engine.Replay(it.event, st)
+	if lag, ok := o.Engine.Behind(it.event, st, it.verdict); ok {
+		lags.Observe(st.Cluster(), it.event.Server, lag)
+	}
+	addContradictions(it.verdict, o.Trail.About(it.event))
+	addContradictions(it.verdict, o.twins.About(it.event))
+}
+
+// row is what is stored of an item.
+func (o *Options) row(it *item, offset int64) verdict.Row {
+	return verdict.Row{
+		Cluster: o.Cluster, Source: sourceImport, APIServer: it.event.Server, Received: o.Received,
+		Position: event.Position{Offset: offset}, EventKey: it.key, Request: it.request, Content: it.content, Size: it.size,
+		Event: it.event, Verdict: it.verdict, Sign: 1, Revision: 1,
+	}
+}
+
+// sourceImport is where rows come from: a log that is read, as an import reads it.
+const sourceImport = "import"

@@ -161,7 +161,7 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 		}
 		observations[i] = obs
 		for j := range obs {
-			versions = append(versions, version(&records[i], int32(j), obs[j], near(obs)))
+			versions = append(versions, version(&records[i], int32(j), obs[j], Near(obs)))
 		}
 	}
 	if r.cfg.OwnsPolicy(partition) {
@@ -231,29 +231,36 @@ func observationsOf(d *event.Decoder, rec *stream.Record) ([]observe.Observation
 	return nil, fmt.Errorf("record of kind %q on the policy topic", rec.Kind)
 }
 
-// near is a time near which what has no bounds was true: that of what else one record shows. It
+// version is an observation as the policy table keeps it.
+func version(rec *stream.Record, index int32, o observe.Observation, near time.Time) verdict.PolicyVersion {
+	v := Version(rec.Cluster, &o, near, rec.Received)
+	v.Position, v.Index = rec.Position, index
+	return v
+}
+
+// Version returns an observation of a cluster as the policy table keeps it, but for its place. What
+// has no time of its own was observed near another, or else when it was received.
+func Version(cluster string, o *observe.Observation, near, received time.Time) verdict.PolicyVersion {
+	observed := o.NotAfter
+	if observed.IsZero() {
+		observed = near
+	}
+	if observed.IsZero() {
+		observed = received
+	}
+	return verdict.PolicyVersion{
+		Cluster: cluster, Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
+		ResourceVersion: o.ResourceVersion, Deleted: o.Deleted, Observation: o.Append(nil), Observed: observed,
+	}
+}
+
+// Near is a time near which what has no bounds was true: that of what else one record shows. It
 // is the same however often the record's event is delivered.
-func near(obs []observe.Observation) time.Time {
+func Near(obs []observe.Observation) time.Time {
 	for i := range obs {
 		if !obs[i].NotAfter.IsZero() {
 			return obs[i].NotAfter
 		}
 	}
 	return time.Time{}
-}
-
-// version is an observation as the policy table keeps it.
-func version(rec *stream.Record, index int32, o observe.Observation, near time.Time) verdict.PolicyVersion {
-	observed := o.NotAfter
-	if observed.IsZero() {
-		observed = near
-	}
-	if observed.IsZero() {
-		observed = rec.Received
-	}
-	return verdict.PolicyVersion{
-		Cluster: rec.Cluster, Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
-		ResourceVersion: o.ResourceVersion, Deleted: o.Deleted, Observation: o.Append(nil),
-		Position: rec.Position, Index: index, Observed: observed,
-	}
 }

@@ -113,6 +113,9 @@ LIMIT {limit:UInt32};
 -- VisitWhy
 SELECT {every column} FROM `retrial`.events FINAL WHERE sign = 1 AND cluster = {cluster:String} AND (cluster, minute) IN (SELECT cluster, minute FROM `retrial`.events WHERE cluster = {cluster:String} AND audit_text = {id:String}) AND audit_text = {id:String} ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
 
+-- Writes
+SELECT {every column} FROM `retrial`.events FINAL WHERE sign = 1 AND cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} AND verb IN {verbs:Array(String)} AND (toUnixTimestamp64Micro(request_received) BETWEEN 1795170966542198 AND 1795178166542198 AND object_resource = {r0:String} AND object_namespace IN ('', {s0:String}) AND object_name IN ('', {n0:String}) OR toUnixTimestamp64Micro(request_received) BETWEEN 1795170966542198 AND 1795132800000000 AND object_resource = {r1:String} AND object_namespace IN ('', {s1:String}) AND object_name IN ('', {n1:String})) ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT 2000;
+
 -- SubjectUsage
 SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')), toInt64(sumIf(u.count, a.folded)),
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
@@ -357,7 +360,7 @@ SETTINGS max_bytes_before_external_group_by = 268435456;
 -- Judged
 SELECT sum(toInt64(sign)) AS requests, sumIf(toInt64(sign), outcome NOT IN ('not_judged', '')) AS judged
 FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32};
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '';
 
 -- DirectRequests
 SELECT apiserver, sum(toInt64(sign)) AS requests, uniqExact(user_name), min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)),

@@ -1,0 +1,118 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// place is where a credential was used from, and by what.
+type place struct{ user, agent, source, pod, node string }
+
+// placeOf returns the place of a request.
+func placeOf(e *event.Event) place {
+	one := func(key string) string {
+		if values := e.User.Extra.Get(key); len(values) > 0 {
+			return values[0]
+		}
+		return ""
+	}
+	return place{e.User.Username, e.UserAgent, sourceOf(e), one(storage.ExtraPod), one(storage.ExtraNode)}
+}
+
+// sourceOf returns the nearest address of a request, the one that the apiserver saw itself.
+func sourceOf(e *event.Event) string {
+	if n := len(e.SourceIPs); n > 0 {
+		return e.SourceIPs[n-1]
+	}
+	return ""
+}
+
+// CredentialUses returns the uses of a credential, the earliest first.
+func (s *Store) CredentialUses(ctx context.Context, _, credential string, from, to time.Time, limit int) ([]storage.CredentialUse, error) {
+	uses := map[place]*storage.CredentialUse{}
+	err := s.judged(ctx, from, to, func(row *verdict.Row) error {
+		if row.Verdict.Credential != credential {
+			return nil
+		}
+		at, p := micro(row.Event.RequestReceivedTimestamp), placeOf(row.Event)
+		u := uses[p]
+		if u == nil {
+			u = &storage.CredentialUse{User: p.user, UserAgent: p.agent, Source: p.source, Pod: p.pod, Node: p.node, First: at, Last: at}
+			uses[p] = u
+		}
+		count(row, at, &u.Requests, &u.Forbidden, &u.First, &u.Last)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]storage.CredentialUse, 0, len(uses))
+	for _, u := range uses {
+		out = append(out, *u)
+	}
+	slices.SortFunc(out, func(a, b storage.CredentialUse) int {
+		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.User, b.User), strings.Compare(a.UserAgent, b.UserAgent),
+			strings.Compare(a.Source, b.Source), strings.Compare(a.Pod, b.Pod), strings.Compare(a.Node, b.Node))
+	})
+	return out[:min(limit, len(out))], nil
+}
+
+// count adds a request to sums.
+func count(row *verdict.Row, at time.Time, requests, forbidden *int64, first, last *time.Time) {
+	*requests++
+	if row.Verdict.Recorded == verdict.DecisionForbid {
+		*forbidden++
+	}
+	if at.Before(*first) {
+		*first = at
+	}
+	if at.After(*last) {
+		*last = at
+	}
+}
+
+// Credentials returns what a user authenticated with, the earliest first.
+func (s *Store) Credentials(ctx context.Context, _, user string, from, to time.Time, limit int) ([]storage.SubjectCredential, error) {
+	type under struct {
+		storage.SubjectCredential
+		agents, sources map[string]bool
+	}
+	found := map[string]*under{}
+	err := s.judged(ctx, from, to, func(row *verdict.Row) error {
+		e, v := row.Event, row.Verdict
+		if e.User.Username != user {
+			return nil
+		}
+		at, c := micro(e.RequestReceivedTimestamp), found[v.Credential]
+		if c == nil {
+			c = &under{agents: map[string]bool{}, sources: map[string]bool{}}
+			c.Credential, c.Explained, c.First, c.Last = v.Credential, v.Explained, at, at
+			found[v.Credential] = c
+		}
+		if at.Before(c.First) {
+			c.Explained = v.Explained
+		}
+		c.agents[e.UserAgent], c.sources[sourceOf(e)] = true, true
+		count(row, at, &c.Requests, &c.Forbidden, &c.First, &c.Last)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]storage.SubjectCredential, 0, len(found))
+	for _, c := range found {
+		c.Agents, c.Sources = uint64(len(c.agents)), uint64(len(c.sources))
+		out = append(out, c.SubjectCredential)
+	}
+	slices.SortFunc(out, func(a, b storage.SubjectCredential) int {
+		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Credential, b.Credential))
+	})
+	return out[:min(limit, len(out))], nil
+}

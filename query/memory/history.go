@@ -1,0 +1,74 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// Recording sums up the minutes of a range.
+func (s *Store) Recording(ctx context.Context, _ string, from, to time.Time) (out storage.Recording, err error) {
+	type class struct{ outcome, class string }
+	counts := map[class]int64{}
+	err = s.judged(ctx, from, to, func(row *verdict.Row) error {
+		e, v := row.Event, row.Verdict
+		at := micro(e.RequestReceivedTimestamp)
+		if out.First.IsZero() || at.Before(out.First) {
+			out.First = at
+		}
+		if at.After(out.Last) {
+			out.Last = at
+		}
+		out.Requests++
+		counts[class{v.Outcome.String(), v.Class}]++
+		for _, key := range [...]string{"audit.k8s.io/truncated", event.AnnotationStrippedBytes} {
+			if _, cut := e.Annotations.Get(key); cut {
+				out.Truncated++
+				break
+			}
+		}
+		return nil
+	})
+	for c, n := range counts {
+		out.Classes = append(out.Classes, storage.Share{Outcome: strings.Clone(c.outcome), Class: strings.Clone(c.class), Requests: n})
+	}
+	slices.SortFunc(out.Classes, func(a, b storage.Share) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), strings.Compare(a.Outcome, b.Outcome), strings.Compare(a.Class, b.Class))
+	})
+	out.DeadLetters = s.malformed
+	return out, err
+}
+
+// Malformed notes how many lines of the log are no events.
+func (s *Store) Malformed(n int64) { s.malformed = n }
+
+// History visits the requests of a range one by one; with subjects, what concerns them.
+func (s *Store) History(ctx context.Context, _ string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error {
+	return s.judged(ctx, from, to, func(row *verdict.Row) error {
+		e := row.Event
+		if len(subjects) > 0 && !slices.Contains(subjects, e.EffectiveUser().Username) && !slices.Contains(subjects, e.User.Username) {
+			return nil
+		}
+		at := micro(e.RequestReceivedTimestamp)
+		return visit(codec.Alike{Event: e, Verdict: row.Verdict, Requests: 1, First: at, Last: at})
+	})
+}
+
+// Judged counts the requests of a range, and how many of them were compared with the replica.
+func (s *Store) Judged(ctx context.Context, _ string, from, to time.Time) (requests, judged int64, err error) {
+	err = s.judged(ctx, from, to, func(row *verdict.Row) error {
+		requests++
+		if row.Verdict.Outcome != verdict.OutcomeNotJudged {
+			judged++
+		}
+		return nil
+	})
+	return requests, judged, err
+}

@@ -1,0 +1,85 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/query"
+)
+
+// wornGroups are groups a subject's requests carried for a while.
+type wornGroups struct {
+	groups      []string // sorted
+	first, last time.Time
+}
+
+// wear notes the groups of a request. Nothing of it is kept that is not cloned.
+func (s *Store) wear(u *event.User, at time.Time) {
+	runs := s.groups[u.Username]
+	if n := len(runs); n > 0 && sameGroups(runs[n-1].groups, u.Groups) {
+		last := &runs[n-1]
+		if at.Before(last.first) {
+			last.first = at
+		}
+		if at.After(last.last) {
+			last.last = at
+		}
+		return
+	}
+	groups := make([]string, len(u.Groups))
+	for i, g := range u.Groups {
+		groups[i] = strings.Clone(g)
+	}
+	slices.Sort(groups)
+	s.groups[strings.Clone(u.Username)] = append(runs, wornGroups{groups, at, at})
+}
+
+// sameGroups compares sorted groups with some in any order.
+func sameGroups(sorted, groups []string) bool {
+	if slices.Equal(sorted, groups) {
+		return true
+	}
+	if len(sorted) != len(groups) {
+		return false
+	}
+	groups = slices.Clone(groups)
+	slices.Sort(groups)
+	return slices.Equal(sorted, groups)
+}
+
+// LastGroups returns the groups a subject's requests carried the last time up to a moment, zero
+// for the end of the log. Of a while that goes on beyond the moment its begin counts.
+func (s *Store) LastGroups(_ context.Context, _, subject string, until time.Time) (groups []string, seen time.Time, err error) {
+	for _, w := range s.groups[subject] {
+		at := w.last
+		if !until.IsZero() && at.After(until) {
+			at = w.first
+		}
+		if at.After(seen) && (until.IsZero() || !at.After(until)) {
+			groups, seen = w.groups, at
+		}
+	}
+	return slices.Clone(groups), seen, nil
+}
+
+// NearSubjects returns subjects that contain a name, are contained in it, or are spelt much like it.
+func (s *Store) NearSubjects(_ context.Context, _, name string, limit int) ([]string, error) {
+	var near, all []string
+	for known := range s.groups {
+		all = append(all, known)
+		if known != "" && (strings.Contains(known, name) || strings.Contains(name, known)) {
+			near = append(near, known)
+		}
+	}
+	slices.Sort(near)
+	slices.Sort(all)
+	for _, known := range query.Nearest(name, all, limit) {
+		if !slices.Contains(near, known) {
+			near = append(near, known)
+		}
+	}
+	return near[:min(limit, len(near))], nil
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/internal/version"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/evaluate"
+)
+
+// OfflineCluster is the cluster of a log that no name was given for: part of request keys.
+const OfflineCluster = "evaluate"
+
+// Log is an audit log that is replayed where it lies, without a server, with the states its
+// cluster had. Progress and hints go to Streams.Err, and what is named - is Streams.In.
+type Log struct {
+	Cluster        string // its name, "" for OfflineCluster
+	States, Events []string
+	FromEmpty      bool     // there was nothing before it
+	Apiservers     []string // configurations of its apiserver: a folder, or CLUSTER=FOLDER
+	Rules          *Rules   // that look for findings; nil: those of the binary
+	Key            []byte   // secrets are replaced under; nil: one that nobody knows
+	Library        string   // libchdb.so, for what is asked in SQL; "": where it usually is
+	Streams        cli.Streams
+}
+
+// Summary counts what a log was judged to be.
+type Summary = evaluate.Summary
+
+// DefaultLag is how far an apiserver's caches may run behind, unless somebody knows better.
+const DefaultLag = replay.DefaultLag
+
+// Evaluate judges the log. The verdicts go to lines, one a line as JSON, unless it is nil.
+func (l Log) Evaluate(ctx context.Context, lag time.Duration, lines io.Writer) (*Summary, error) {
+	var o evaluate.Options
+	if lines != nil {
+		o.Sink = evaluate.JSONLines(cli.SafeJSON(lines))
+	}
+	r, err := l.open(lag)
+	if err != nil {
+		return nil, err
+	}
+	return r.run(ctx, o)
+}
+
+// Replay judges the log; o says what is wanted of it beside. A log without any event is an error.
+func (l Log) Replay(ctx context.Context, lag time.Duration, o evaluate.Options) (*Summary, error) {
+	r, err := l.open(lag)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := r.run(ctx, o)
+	if err == nil {
+		err = l.readable(sum)
+	}
+	return sum, err
+}
+
+// openLog is a log whose files were found, and may be replayed several times.
+type openLog struct {
+	Log
+	base    evaluate.Options
+	history func(cluster, server string) *config.History // of its apiserver; nil: none is known
+}
+
+// open finds the files of the log, and makes the engine that judges it: by the configuration of its
+// apiserver, whose caches may run behind so far. A file that cannot be opened is an error of the
+// command line.
+func (l Log) open(lag time.Duration) (*openLog, error) {
+	apiserver, err := l.apiserver()
+	if err != nil {
+		return nil, err
+	}
+	out := &openLog{Log: l, history: apiserver, base: evaluate.Options{
+		Cluster: l.name(), FromEmpty: l.FromEmpty, Now: time.Now, Received: time.Now().UTC(),
+		Engine: replay.New(replay.Config{Lag: lag, Version: version.Version, Apiserver: apiserver}),
+	}}
+	if out.base.States, err = stateInputs(l.States); err != nil {
+		return nil, cli.ExitWith(cli.ExitUsage, err)
+	}
+	if out.base.Events, err = eventInputs(l.Events, l.Streams.In); err != nil {
+		return nil, cli.ExitWith(cli.ExitUsage, err)
+	}
+	return out, nil
+}
+
+// run replays the log; o says what is wanted of it.
+func (l *openLog) run(ctx context.Context, o evaluate.Options) (*Summary, error) {
+	o.Cluster, o.FromEmpty, o.Now, o.Received = l.base.Cluster, l.base.FromEmpty, l.base.Now, l.base.Received
+	o.States, o.Events, o.Engine, o.Redact = l.base.States, l.base.Events, l.base.Engine, l.base.Redact
+	bar := cli.StartProgress(l.Streams.Err, "replaying", 2*cli.TotalSize(l.Events))
+	o.Progress = func(n int) { bar.Add(int64(n)) }
+	defer bar.Finish()
+	return evaluate.Run(ctx, o)
+}
+
+// name is the cluster's name.
+func (l Log) name() string { return cmp.Or(l.Cluster, OfflineCluster) }
+
+// readable returns an error for a log in which nothing is an event.
+func (l Log) readable(sum *Summary) error {
+	if sum.Events == 0 && sum.Malformed > 0 {
+		return fmt.Errorf("%s: no line is an audit event: %s", strings.Join(l.Events, ", "), WantLog)
+	}
+	return nil
+}
+
+// stated tells whether something is known of the time before the log.
+func (l Log) stated() bool { return len(l.States) > 0 || l.FromEmpty }
+
+// WantLog says what an audit log is.
+const WantLog = "want audit.k8s.io/v1 events as JSON, one a line, or an EventList"
+
+// Remarks tells which lines of the log are no events, and what is likely wrong when the summary
+// is not one to rely on. A log in which nothing is an event is an error.
+func (l Log) Remarks(sum *Summary) error {
+	for _, m := range sum.MalformedLines {
+		fmt.Fprintf(l.Streams.Err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))
+	}
+	if more := sum.Malformed - int64(len(sum.MalformedLines)); more > 0 {
+		fmt.Fprintf(l.Streams.Err, "%d more malformed lines\n", more)
+	}
+	if err := l.readable(sum); err != nil {
+		return err
+	}
+	if hint := summaryHint(sum, l.stated()); hint != "" {
+		fmt.Fprintln(l.Streams.Err, hint)
+	}
+	return nil
+}
+
+// hints tells in short what Remarks tells.
+func (l Log) hints(sum *Summary) {
+	if sum.Malformed > 0 {
+		fmt.Fprintf(l.Streams.Err, "hint: %d lines are not audit events; retrial evaluate lists them\n", sum.Malformed)
+	}
+	if hint := summaryHint(sum, l.stated()); hint != "" {
+		fmt.Fprintln(l.Streams.Err, hint)
+	}
+}
+
+// summaryHint says what is likely wrong when the result is not one to rely on. A single
+// drift is what Retrial is for; a log full of it is judged by another state than its own. Where
+// a state was given, or the log shows the cluster's birth, none is missing.
+func summaryHint(sum *Summary, stated bool) string {
+	v := sum.Verdicts
+	switch judged := v.Match + v.Drift; {
+	case sum.Events == 0 && sum.Malformed == 0:
+		return "there is no event in it"
+	case v.Indeterminate > 0 && !stated && !sum.Born:
+		return "hint: no --state was given, so only what the log itself tells of the policy is known"
+	case v.Match+v.Ambiguous == 0 && v.Drift+v.Indeterminate > 0:
+		return "hint: no request matches what the replica decides; is the state that of this cluster, and do events carry authorization.k8s.io annotations?"
+	case v.Drift > 10 && v.Drift*20 > judged:
+		return "hint: much of this drifts; is the state that of this cluster, and of the time the log begins?"
+	}
+	return ""
+}
