@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -125,7 +126,7 @@ func flawOf(f *rbacindex.Flaw, aggregated map[string]string) Flaw {
 		out.Rule = &f.Rule
 	case rbacindex.FlawEverybody:
 		out.Subjects = []string{f.Subject.Kind + "/" + f.Subject.Name}
-		if f.Subject.Name == "system:authenticated" {
+		if f.Subject.Name == kubenames.Authenticated {
 			out.Text = "gives something to everybody who logs in"
 		}
 	case rbacindex.FlawUnboundRole:
@@ -195,7 +196,7 @@ func bootstrapGrant(f *rbacindex.Flaw) bool {
 	}
 	switch f.Key.Name {
 	case "system:basic-user", "system:discovery":
-		return f.Subject.Name == "system:authenticated"
+		return f.Subject.Name == kubenames.Authenticated
 	case "system:public-info-viewer":
 		return true // to those who log in and to all others
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
@@ -35,7 +36,7 @@ type Grant struct {
 }
 
 const (
-	groupMasters = "system:masters"
+	groupMasters = kubenames.Masters
 	// KindSuperuser is the kind of a grant that no binding gives.
 	KindSuperuser = "superuser"
 )

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // FlawKind tells flaws of a policy apart.
@@ -184,8 +186,8 @@ func (c *cleaner) binding(b *binding) {
 		return
 	}
 	for _, s := range b.subjects() {
-		if s.Kind == rbacv1.GroupKind && (s.Name == "system:authenticated" || s.Name == "system:unauthenticated") ||
-			s.Kind == rbacv1.UserKind && s.Name == "system:anonymous" {
+		if s.Kind == rbacv1.GroupKind && (s.Name == kubenames.Authenticated || s.Name == kubenames.Unauthenticated) ||
+			s.Kind == rbacv1.UserKind && s.Name == kubenames.Anonymous {
 			c.flaws = append(c.flaws, Flaw{Kind: FlawEverybody, Key: f.Key, Role: f.Role, Subject: s})
 		}
 	}

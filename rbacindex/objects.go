@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // ErrUnsupportedObject is returned for anything that is not one of the four RBAC kinds.
@@ -206,9 +208,7 @@ func (b *binding) principal(s *rbacv1.Subject) (name string, group, ok bool) {
 		if ns == "" {
 			return "", false, false
 		}
-		return serviceAccountPrefix + ns + ":" + s.Name, false, true
+		return kubenames.ServiceAccount(ns, s.Name), false, true
 	}
 	return "", false, false
 }
-
-const serviceAccountPrefix = "system:serviceaccount:"

@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // groupMasters may do everything, by an authorizer of its own that stands before RBAC.
-const groupMasters = "system:masters"
+const groupMasters = kubenames.Masters
 
 // Access is one subject that a request is granted to, and all that grants it in one scope.
 type Access struct {
@@ -33,24 +35,10 @@ func (a Access) Subject() rbacv1.Subject {
 	if a.Group {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: a.Name}
 	}
-	if ns, name, ok := SplitServiceAccount(a.Name); ok {
+	if ns, name, ok := kubenames.SplitServiceAccount(a.Name); ok {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}
 	}
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: a.Name}
-}
-
-// SplitServiceAccount takes a user name "system:serviceaccount:NAMESPACE:NAME" apart; ok is
-// false for what is none.
-func SplitServiceAccount(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, serviceAccountPrefix)
-	if !ok {
-		return "", "", false
-	}
-	namespace, name, ok = strings.Cut(rest, ":")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
-		return "", "", false
-	}
-	return namespace, name, true
 }
 
 // WhoCan returns every subject that a request is granted to, with every grant: who would be

@@ -12,6 +12,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
@@ -270,7 +271,7 @@ func TestSplitServiceAccount(t *testing.T) {
 		{"system:serviceaccount:ns", "", "", false}, {"system:serviceaccount:a:b:c", "", "", false},
 		{"system:serviceaccounts:a", "", "", false}, {"alice", "", "", false}, {"", "", "", false},
 	} {
-		if ns, name, ok := rbacindex.SplitServiceAccount(c.user); ok != c.ok || ok && (ns != c.ns || name != c.name) {
+		if ns, name, ok := kubenames.SplitServiceAccount(c.user); ok != c.ok || ok && (ns != c.ns || name != c.name) {
 			t.Errorf("%q: %q %q %t", c.user, ns, name, ok)
 		}
 	}

@@ -112,14 +112,11 @@ func (t *trial) agrees(rec *record) (ok, sameDecision bool) {
 
 // noteUnrecorded notes a success without an authorization decision.
 func (t *trial) noteUnrecorded(rec *record) {
-	if !rec.unnoted || t.cfg != nil && t.cfg.Minor > 0 && t.cfg.Minor < 8 || t.e.User.Username == unsecuredUser {
+	if !rec.unnoted || t.cfg != nil && t.cfg.Minor > 0 && t.cfg.Minor < 8 || t.e.User.Username == authn.UserUnsecured {
 		return
 	}
 	t.v.AddContradiction(authz.ContradictionUnrecorded, "a response of "+strconv.Itoa(int(t.e.Code()))+" without "+event.AnnotationDecision)
 }
-
-// unsecuredUser is who came through the insecure port, which authorized nothing, up to 1.19.
-const unsecuredUser = "system:unsecured"
 
 // noteAuthorizers notes what the record says of the authorizers that they do not do.
 func (t *trial) noteAuthorizers(rec *record) {

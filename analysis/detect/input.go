@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/internal/kubenames"
 	apirequest "github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -329,19 +330,19 @@ func (in *input) component() bool {
 	}
 	user := in.event.User.Username
 	switch {
-	case user == "system:apiserver":
-		return slices.Contains(in.event.User.Groups, "system:masters")
-	case strings.HasPrefix(user, "system:node:"):
+	case user == kubenames.APIServer:
+		return slices.Contains(in.event.User.Groups, kubenames.Masters)
+	case strings.HasPrefix(user, kubenames.NodePrefix):
 		// The log alone does not always show a node's right to one object, nor where its pods were
 		// being bound at that moment.
 		return in.verdict.Authorizer == verdict.AuthorizerNode ||
 			in.verdict.Recorded == verdict.DecisionAllow && (in.verdict.Class == verdict.ClassNodeGraph ||
 				in.verdict.Class == verdict.ClassRaced)
-	case strings.HasPrefix(user, "system:serviceaccount:"):
-		name, ok := strings.CutPrefix(user, "system:serviceaccount:kube-system:")
+	case strings.HasPrefix(user, kubenames.ServiceAccountPrefix):
+		name, ok := strings.CutPrefix(user, kubenames.ServiceAccountPrefix+"kube-system:")
 		return ok && in.granted("system:controller:"+name)
 	}
-	return strings.HasPrefix(user, "system:") && in.granted(user)
+	return strings.HasPrefix(user, kubenames.SystemPrefix) && in.granted(user)
 }
 
 // granted reports whether a cluster role of that name allowed the request, bound cluster-wide

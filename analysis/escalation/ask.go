@@ -3,6 +3,8 @@ package escalation
 import (
 	"maps"
 	"slices"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // ask is what one identity may do, including what it has bound to itself.
@@ -308,7 +310,7 @@ func (a *ask) lead(w int16, ns string, reached names, name string) {
 			}
 		default:
 			for _, n := range reached.some {
-				if i, ok := g.at[identityKey{accountPrefix + ns + ":" + n, false}]; ok && g.ids[i].node.Kind == ServiceAccount {
+				if i, ok := g.at[identityKey{kubenames.ServiceAccount(ns, n), false}]; ok && g.ids[i].node.Kind == ServiceAccount {
 					to(g.vertexOf(vertex{at: one, a: i}))
 				}
 			}

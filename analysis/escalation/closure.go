@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
@@ -279,7 +280,7 @@ func (c *Closure) subject(user string, groups []string) (who, []holding) {
 	}
 	for _, x := range groups {
 		w.groups = append(w.groups, x)
-		if user == "" || x != groupAnonymous {
+		if user == "" || x != kubenames.Unauthenticated {
 			add(x, true)
 		}
 	}

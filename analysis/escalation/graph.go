@@ -3,6 +3,8 @@ package escalation
 import (
 	"slices"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // place is the kind of a vertex. A namespace's vertex stands between those who reach it and its
@@ -159,7 +161,9 @@ func (h *holdings) who(i int32) who {
 }
 
 // alone reports whether a group impersonated is less than one whose name implies others.
-func alone(id *identity) bool { return id.group && strings.HasPrefix(id.name, groupAccounts+":") }
+func alone(id *identity) bool {
+	return id.group && strings.HasPrefix(id.name, kubenames.ServiceAccountsOf(""))
+}
 
 // assumed returns the vertex of an identity that is impersonated.
 func (g *graph) assumed(i int32) int32 {
@@ -175,7 +179,7 @@ func newGraph(h *holdings) *graph {
 	for goal := range []int32{goalAdmin, goalMasters, goalOpen} {
 		g.vertexOf(vertex{at: atGoal, a: int32(goal)})
 	}
-	authenticated := h.at[identityKey{groupAuthenticated, true}]
+	authenticated := h.at[identityKey{kubenames.Authenticated, true}]
 	anyUser, anyGroup, anybody := g.vertexOf(vertex{at: atAnyUser}), g.vertexOf(vertex{at: atAnyGroup}), g.vertexOf(vertex{at: atAnybody})
 	for i := range h.ids {
 		id := &h.ids[i]
@@ -192,7 +196,7 @@ func newGraph(h *holdings) *graph {
 			// An impersonated group comes with system:authenticated and no other.
 			v := g.vertexOf(vertex{at: atAlone, a: int32(i)})
 			g.member(v, g.vertexOf(vertex{at: atAssumed, a: authenticated}))
-			alone := who{node: id.node, groups: []string{id.name, groupAuthenticated}}
+			alone := who{node: id.node, groups: []string{id.name, kubenames.Authenticated}}
 			if !h.steps.within(func(e *effort) { g.leave(e, alone, -1, v, id.own, h.ids[authenticated].own, nil) }) {
 				g.member(v, goalOpen)
 			}

@@ -8,15 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
-)
-
-const (
-	accountPrefix      = "system:serviceaccount:"
-	groupAccounts      = "system:serviceaccounts"
-	groupAuthenticated = "system:authenticated"
-	groupAnonymous     = "system:unauthenticated"
-	userAnonymous      = "system:anonymous"
 )
 
 // Account identifies a service account.
@@ -75,24 +68,24 @@ func impliedGroup(name string, group bool) string {
 	switch {
 	case !group:
 		if ns, _, ok := splitAccount(name); ok {
-			return groupAccounts + ":" + ns
+			return kubenames.ServiceAccountsOf(ns)
 		}
-		if name == userAnonymous {
-			return groupAnonymous
+		if name == kubenames.Anonymous {
+			return kubenames.Unauthenticated
 		}
-		return groupAuthenticated
-	case name == groupAuthenticated || name == groupAnonymous:
+		return kubenames.Authenticated
+	case name == kubenames.Authenticated || name == kubenames.Unauthenticated:
 		return ""
-	case strings.HasPrefix(name, groupAccounts+":"):
-		return groupAccounts
+	case strings.HasPrefix(name, kubenames.ServiceAccountsOf("")):
+		return kubenames.ServiceAccounts
 	}
-	return groupAuthenticated
+	return kubenames.Authenticated
 }
 
 // splitAccount splits the name of a possible service account; to the apiserver every other name is
 // a plain user's.
 func splitAccount(user string) (namespace, name string, ok bool) {
-	namespace, name, ok = rbacindex.SplitServiceAccount(user)
+	namespace, name, ok = kubenames.SplitServiceAccount(user)
 	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "", "", false
 	}
@@ -111,7 +104,7 @@ func subjectName(s *rbacv1.Subject, namespace string) (name string, group, ok bo
 			namespace = s.Namespace
 		}
 		if namespace != "" {
-			return accountPrefix + namespace + ":" + s.Name, false, true
+			return kubenames.ServiceAccount(namespace, s.Name), false, true
 		}
 	}
 	return "", false, false
@@ -167,10 +160,10 @@ func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts, steps budget) *hol
 	for _, k := range roles {
 		h.roleOf(k)
 	}
-	h.identity(groupAnonymous, true)
-	h.identity(userAnonymous, false)
+	h.identity(kubenames.Unauthenticated, true)
+	h.identity(kubenames.Anonymous, false)
 	for _, a := range accounts.There {
-		h.identity(accountPrefix+a.Namespace+":"+a.Name, false)
+		h.identity(kubenames.ServiceAccount(a.Namespace, a.Name), false)
 	}
 	there := len(h.ids)
 	for _, k := range bindings {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
@@ -50,8 +51,8 @@ const (
 
 // Names of goals.
 const (
-	ClusterAdmin = "cluster-admin"  // all verbs on all resources, by RBAC
-	Masters      = "system:masters" // everything, regardless of RBAC
+	ClusterAdmin = "cluster-admin"   // all verbs on all resources, by RBAC
+	Masters      = kubenames.Masters // everything, regardless of RBAC
 )
 
 // Node is an identity, a namespace or a goal.
@@ -85,7 +86,7 @@ func (n Node) UserName() string {
 	case User:
 		return n.Name
 	case ServiceAccount:
-		return accountPrefix + n.Namespace + ":" + n.Name
+		return kubenames.ServiceAccount(n.Namespace, n.Name)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package escalation
 import (
 	"slices"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
@@ -144,7 +145,7 @@ func (t *teller) arrive(v int32) {
 		t.become(t.g.who(t.at.a), t.at.at == atAssumed)
 	case atAlone:
 		id := &t.g.ids[t.at.a]
-		t.become(who{node: id.node, groups: []string{id.name, groupAuthenticated}}, true)
+		t.become(who{node: id.node, groups: []string{id.name, kubenames.Authenticated}}, true)
 	case atBound, atBoundAssumed:
 		t.stacks, t.settled = append(slices.Clone(t.stacks), t.g.stack(t.at.a)), true
 	case atSpace:

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
@@ -51,7 +52,7 @@ func (b being) key() string {
 }
 
 func groupsOf(user string) []string {
-	if ns, name, ok := rbacindex.SplitServiceAccount(user); ok && name != "" {
+	if ns, name, ok := kubenames.SplitServiceAccount(user); ok && name != "" {
 		return []string{"system:serviceaccounts:" + ns, "system:serviceaccounts", "system:authenticated"}
 	}
 	if user == "system:anonymous" {
@@ -125,7 +126,7 @@ func (t *twin) out(b being) []edge {
 	var out []edge
 	sas := func(ns string) (list []string) {
 		for _, u := range t.users {
-			if in, _, ok := rbacindex.SplitServiceAccount(u); ok && (ns == "" || in == ns) {
+			if in, _, ok := kubenames.SplitServiceAccount(u); ok && (ns == "" || in == ns) {
 				list = append(list, u)
 			}
 		}
@@ -174,7 +175,7 @@ func (t *twin) out(b being) []edge {
 			out = append(out, edge{to: being{space: ns}})
 		}
 		for _, u := range sas(ns) {
-			if _, name, _ := rbacindex.SplitServiceAccount(u); may("create", "", "serviceaccounts", "token", ns, name) {
+			if _, name, _ := kubenames.SplitServiceAccount(u); may("create", "", "serviceaccounts", "token", ns, name) {
 				token(u, twinStep)
 			}
 		}
@@ -237,7 +238,7 @@ func (t *twin) assume(b being) (out []edge) {
 		somebody = somebody || slices.ContainsFunc(t.names, func(x string) bool { return may("serviceaccounts", ns, x) })
 	}
 	for _, u := range t.users {
-		ns, name, ok := rbacindex.SplitServiceAccount(u)
+		ns, name, ok := kubenames.SplitServiceAccount(u)
 		if ok && may("serviceaccounts", ns, name) || !ok && may("users", "", u) {
 			out = append(out, edge{to: userBeing(u, false), cost: twinStep})
 		}

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -95,7 +96,7 @@ func userOf(s *rbacv1.Subject, namespace string) string {
 			namespace = s.Namespace
 		}
 		if namespace != "" {
-			return "system:serviceaccount:" + namespace + ":" + s.Name
+			return kubenames.ServiceAccount(namespace, s.Name)
 		}
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
 )
@@ -44,10 +45,10 @@ func HeldBy(policy *rbacindex.Snapshot, user string, groups []string) []Held {
 // certificate says.
 func GroupsOf(user string) []string {
 	if namespace, _, ok := authn.ServiceAccountUsername(user); ok {
-		return []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace}
+		return []string{kubenames.Authenticated, kubenames.ServiceAccounts, kubenames.ServiceAccountsOf(namespace)}
 	}
-	if user == "system:anonymous" {
-		return []string{"system:unauthenticated"}
+	if user == kubenames.Anonymous {
+		return []string{kubenames.Unauthenticated}
 	}
-	return []string{"system:authenticated"}
+	return []string{kubenames.Authenticated}
 }

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -150,7 +151,7 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 
 // impersonation counts what the requestor had to be allowed.
 func (c *Collector) impersonation(e *event.Event, v *verdict.Verdict, n Count) {
-	if slices.Contains(e.User.Groups, "system:masters") || len(v.Impersonation.Grants) == 0 {
+	if slices.Contains(e.User.Groups, kubenames.Masters) || len(v.Impersonation.Grants) == 0 {
 		return
 	}
 	u := c.subject(e.User.Username)

@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/authn"
 )
 
@@ -81,7 +82,7 @@ func generated(name string) bool {
 // objectName names a subject's objects: readable, valid as a DNS label, deterministic, and made
 // unique by a hash of what was cut or replaced. salt avoids a name that is already in use.
 func objectName(user string, salt int) string {
-	text := strings.TrimPrefix(user, "system:serviceaccount:")
+	text := strings.TrimPrefix(user, kubenames.ServiceAccountPrefix)
 	var b strings.Builder
 	for _, r := range strings.ToLower(text) {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

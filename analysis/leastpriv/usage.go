@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -112,7 +113,7 @@ func (c *Collector) ObserveMany(e *event.Event, v *verdict.Verdict, n Count) {
 	}
 	u := c.subject(who.Username)
 	u.requests += n.Requests
-	u.masters = u.masters || slices.Contains(who.Groups, "system:masters")
+	u.masters = u.masters || slices.Contains(who.Groups, kubenames.Masters)
 	if judged {
 		u.judged += n.Requests
 	}
@@ -233,10 +234,10 @@ func (c *Collector) Seen(subject string) bool {
 // "system:", except service accounts outside the namespaces kube-*, and members of system:masters,
 // about whom RBAC does not decide. Taking rights from them based on one window breaks clusters.
 func (c *Collector) System(subject string) bool {
-	if rest, ok := strings.CutPrefix(subject, "system:serviceaccount:"); ok {
+	if rest, ok := strings.CutPrefix(subject, kubenames.ServiceAccountPrefix); ok {
 		return strings.HasPrefix(rest, "kube-")
 	}
-	if strings.HasPrefix(subject, "system:") {
+	if strings.HasPrefix(subject, kubenames.SystemPrefix) {
 		return true
 	}
 	u, ok := c.subjects[subject]

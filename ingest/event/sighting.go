@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // SightingEvery is the resolution of the times of sightings: in each span of this length one
@@ -13,7 +15,7 @@ import (
 const SightingEvery = 10 * time.Minute
 
 // userApiserver is the user of an apiserver's requests to itself.
-const userApiserver = "system:apiserver"
+const userApiserver = kubenames.APIServer
 
 // Sighting returns the version of the apiserver that took the request, as "1.36.3", and its minor
 // version, when the request is one of the apiserver's own: made as system:apiserver over the

@@ -11,23 +11,27 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	apiuser "k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // Names and groups the apiserver gives meaning to.
 const (
-	UserAnonymous = "system:anonymous"
-	UserLoopback  = "system:apiserver"
+	UserAnonymous = apiuser.Anonymous
+	UserLoopback  = apiuser.APIServerUser
 	UserUnsecured = "system:unsecured"
 
-	GroupAuthenticated   = "system:authenticated"
-	GroupUnauthenticated = "system:unauthenticated"
-	GroupMasters         = "system:masters"
-	GroupNodes           = "system:nodes"
-	GroupServiceAccounts = "system:serviceaccounts"
+	GroupAuthenticated   = apiuser.AllAuthenticated
+	GroupUnauthenticated = apiuser.AllUnauthenticated
+	GroupMasters         = apiuser.SystemPrivilegedGroup
+	GroupNodes           = apiuser.NodesGroup
+	GroupServiceAccounts = serviceaccount.AllServiceAccountsGroup
 	GroupBootstrappers   = "system:bootstrappers"
 
-	PrefixServiceAccount = "system:serviceaccount:"
-	PrefixNode           = "system:node:"
+	PrefixServiceAccount = serviceaccount.ServiceAccountUsernamePrefix
+	PrefixNode           = kubenames.NodePrefix
 	PrefixBootstrap      = "system:bootstrap:"
 
 	// Annotations of authentication. Unlike those of authorization they are evidence, not an
@@ -45,15 +49,8 @@ const (
 // SplitServiceAccount takes "system:serviceaccount:namespace:name" apart. ok is false when
 // the name does not have that prefix or not that shape; prefixed tells the two apart.
 func SplitServiceAccount(username string) (namespace, name string, ok, prefixed bool) {
-	rest, prefixed := strings.CutPrefix(username, PrefixServiceAccount)
-	if !prefixed {
-		return "", "", false, false
-	}
-	namespace, name, cut := strings.Cut(rest, ":")
-	if !cut || namespace == "" || name == "" || strings.Contains(name, ":") {
-		return "", "", false, true
-	}
-	return namespace, name, true, true
+	namespace, name, ok = kubenames.SplitServiceAccount(username)
+	return namespace, name, ok, ok || strings.HasPrefix(username, PrefixServiceAccount)
 }
 
 // ServiceAccountUsername takes the name of a service account apart; a name whose parts no

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/json"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // Versions of a line of an ABAC policy file. Lines without a version are of version v0.
@@ -16,7 +18,7 @@ const (
 )
 
 // authenticated is the group of all authenticated users.
-const authenticated = "system:authenticated"
+const authenticated = kubenames.Authenticated
 
 // abacSpec is what a line says; in version v0 it is the line itself.
 type abacSpec struct {

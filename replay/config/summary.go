@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
 // summary adds to the report what runs, in the order in which it is asked, and what no log can
@@ -120,7 +122,7 @@ func (b *builder) summarizeAuthorization() {
 	add := func(name, format string, args ...any) {
 		r.Authorizers = append(r.Authorizers, Note{name, fmt.Sprintf(format, args...)})
 	}
-	add("system:masters", "members of the group may do everything")
+	add(kubenames.Masters, "members of the group may do everything")
 	if az.Delegated {
 		if len(az.AlwaysAllowPaths) > 0 {
 			add("paths", "%s are open to all", strings.Join(az.AlwaysAllowPaths, ", "))

@@ -3,15 +3,16 @@ package state
 import (
 	"strings"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/state/graph"
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 // groupNodes is the group of every node's user.
-const groupNodes = "system:nodes"
+const groupNodes = kubenames.Nodes
 
 // nodeUser is the user name of a node.
-func nodeUser(node string) string { return "system:node:" + node }
+func nodeUser(node string) string { return kubenames.Node(node) }
 
 // credentialEffect is the effect of what was learnt of a credential.
 func credentialEffect(id string) Effect {
@@ -71,7 +72,7 @@ func (s *State) concerned(g *gather, k kept.Key, was, is []step) {
 			switch v := line[i].content.Object.(type) {
 			case *kept.Secret:
 				if v.ServiceAccount != "" {
-					g.s.Users = append(g.s.Users, serviceAccountUser(k.Namespace, v.ServiceAccount))
+					g.s.Users = append(g.s.Users, kubenames.ServiceAccount(k.Namespace, v.ServiceAccount))
 				}
 			case *graph.Content:
 				if v.Node != "" {

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/replay/state/instant"
 	"github.com/retrial-io/retrial/replay/state/kept"
@@ -99,7 +100,7 @@ func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 			break
 		}
 		g.s.AllNamespaces = true
-		g.s.Users = []string{serviceAccountUser(k.Namespace, k.Name)}
+		g.s.Users = []string{kubenames.ServiceAccount(k.Namespace, k.Name)}
 	default:
 		s.concerned(&g, k, was, is)
 	}
@@ -114,11 +115,6 @@ func objectAt(line []step, at int64) any {
 		return nil
 	}
 	return line[i-1].content.Object
-}
-
-// serviceAccountUser is the user name of a service account.
-func serviceAccountUser(namespace, name string) string {
-	return "system:serviceaccount:" + namespace + ":" + name
 }
 
 // gather collects subjects.
@@ -174,7 +170,7 @@ func (g *gather) content(k kept.Key, c *content.Content) {
 				ns = k.Namespace
 			}
 			if ns != "" {
-				g.s.Users = append(g.s.Users, serviceAccountUser(ns, sub.Name))
+				g.s.Users = append(g.s.Users, kubenames.ServiceAccount(ns, sub.Name))
 			}
 		}
 	}

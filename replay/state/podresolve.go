@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/state/graph"
 	"github.com/retrial-io/retrial/replay/state/instant"
 	"github.com/retrial-io/retrial/replay/state/kept"
@@ -140,7 +141,7 @@ func podEffect(n podName, was, is []podStep) Effect {
 				g.s.Groups = append(g.s.Groups, groupNodes)
 			}
 			if st.spec != nil && st.spec.account != "" {
-				g.s.Users = append(g.s.Users, serviceAccountUser(n.namespace, st.spec.account))
+				g.s.Users = append(g.s.Users, kubenames.ServiceAccount(n.namespace, st.spec.account))
 			}
 		}
 	}

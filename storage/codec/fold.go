@@ -6,6 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -260,5 +261,5 @@ func (b *Block) count(r *verdict.Row, subject string, groups uint64, a *verdict.
 // refusedNobody tells whether a request of nobody in particular was refused, or failed to say
 // whose it is. Anybody who reaches the apiserver sends as many of them as he likes.
 func refusedNobody(subject string, v *verdict.Verdict) bool {
-	return (subject == "" || subject == "system:anonymous") && v.Recorded != verdict.DecisionAllow
+	return (subject == "" || subject == kubenames.Anonymous) && v.Recorded != verdict.DecisionAllow
 }

@@ -1,0 +1,51 @@
+// Package kubenames names the users and groups that Kubernetes itself gives meaning to, for the rooms
+// that must not import k8s.io/apiserver, which has the same names. A test holds the two equal.
+//
+// The package is pure.
+package kubenames
+
+import "strings"
+
+// Users and groups.
+const (
+	Anonymous = "system:anonymous" // who presents no credential
+	APIServer = "system:apiserver" // the apiserver's own client
+
+	Masters         = "system:masters" // may do everything, whatever authorizers say
+	Nodes           = "system:nodes"
+	Authenticated   = "system:authenticated"
+	Unauthenticated = "system:unauthenticated"
+	ServiceAccounts = "system:serviceaccounts"
+)
+
+// Beginnings of names.
+const (
+	SystemPrefix         = "system:" // of what belongs to Kubernetes, and of service accounts
+	NodePrefix           = "system:node:"
+	ServiceAccountPrefix = "system:serviceaccount:"
+)
+
+// ServiceAccount returns the user name of a service account.
+func ServiceAccount(namespace, name string) string {
+	return ServiceAccountPrefix + namespace + ":" + name
+}
+
+// ServiceAccountsOf returns the group of a namespace's service accounts.
+func ServiceAccountsOf(namespace string) string { return ServiceAccounts + ":" + namespace }
+
+// Node returns the user name of a node.
+func Node(name string) string { return NodePrefix + name }
+
+// SplitServiceAccount takes the user name of a service account apart; ok is false for every other.
+// Parts that no object can have as its name are not told apart.
+func SplitServiceAccount(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, ServiceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
+		return "", "", false
+	}
+	return namespace, name, true
+}
