@@ -470,9 +470,14 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 		}, map[string]state.Known{"12:00:11": state.Present}},
 		"looked for while it was being made, and others deleted": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:02", "12:00:02.1", "deletecollection", roles, 200, options, "")
-			s.during("12:00:02.2", "12:00:02.2", "patch", roles+"/p", 404, "{}", `clusterroles "p" not found`)
+			s.during("12:00:02.2", "12:00:02.2", "patch", roles+"/p", 404, "{}", `clusterroles.rbac.authorization.k8s.io "p" not found`)
 			s.during("12:00:02", "12:00:02.3", "create", roles, 201, role(""), "")
 		}, map[string]state.Known{"12:00:03": state.Unknown}},
+		"looked for while it was being made, as its answer tells, and others deleted": {kept.ClusterRoles, "", func(s *told) {
+			s.during("12:00:03.1", "12:00:03.1", "deletecollection", roles, 200, options, "")
+			s.during("12:00:03.4", "12:00:03.4", "delete", roles+"/p", 404, options, `clusterroles.rbac.authorization.k8s.io "p" not found`)
+			s.during("12:00:03", "12:00:03.5", "patch", roles+"/p", 201, role(""), role(`,"uid":"u1","resourceVersion":"2","creationTimestamp":"2026-01-02T12:00:03Z"`))
+		}, map[string]state.Known{"12:00:04": state.Unknown}},
 		"changed between two listings of which the first ended late": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:03", "12:00:03", "create", roles, 201, "", "")
 			s.during("12:00:05", "12:00:05", "delete", roles+"/p", 200, "", "")

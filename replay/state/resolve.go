@@ -150,7 +150,7 @@ func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*li
 		for i >= 0 && steps[i].na > l.began {
 			i--
 		}
-		if i < 0 || steps[i].phase == phaseAbsent || o.presentIn(l) || !steps[i].settledBy(l.began) {
+		if i < 0 || steps[i].phase == phaseAbsent || o.presentIn(l) || !steps[i].settledBy(l.began) || outstanding(steps[:i+1], l.began) {
 			continue
 		}
 		if i+1 < len(steps) {
@@ -170,6 +170,13 @@ func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*li
 		steps = append(steps, step{span: span{steps[i].na, l.ended}, phase: phaseAbsent, assumed: true})
 	}
 	return steps
+}
+
+// outstanding tells whether the last of some steps overlaps one that may have become effective after a
+// moment: what was not there then may have come since.
+func outstanding(steps []step, at int64) bool {
+	last := &steps[len(steps)-1]
+	return last.phase == phaseUnknown && last.rv == 0 && slices.ContainsFunc(steps, func(s step) bool { return s.na > at && s.overlaps(last.span) })
 }
 
 // insertBlinds places writes without a resourceVersion among the steps, by time. One that
