@@ -23,10 +23,9 @@ import (
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
-// ofTheSample are the parameters that each question is asked with; words in braces come from the
-// sample. A question that is missing here fails the test.
+// ofTheSample are the parameters that questions are asked with; words in braces come from the
+// sample. Others are asked of the sample and all of its time, see [askedOf].
 var ofTheSample = map[string][]string{
-	"clusters": {""}, "classes": {""}, "rules": {""}, "status": {""}, "drained": {""},
 	"overview": {"cluster=sample&from={from}&to={to}", "cluster=sample&from={from}&to={middle}"},
 	"events": {"cluster=sample&limit=500", "cluster=sample&limit=3&decision=forbid", "cluster=sample&outcome=not_judged&limit=100",
 		"cluster=sample&user={user}&verb=get&limit=20&from={from}&to={to}", "cluster=sample&outcome=ambiguous"},
@@ -84,9 +83,12 @@ func TestEveryQuestionOfALog(t *testing.T) {
 	}
 	fill := fromTheSample(t, stored)
 	want := map[string]*httptest.ResponseRecorder{}
-	for name, list := range ofTheSample {
-		for _, q := range list {
-			path := name + "?" + fill.Replace(q)
+	for _, q := range (&query.Service{}).Questions() {
+		if q.Action {
+			continue
+		}
+		for _, params := range askedOf(t, &q) {
+			path := q.Name + "?" + fill.Replace(params)
 			want[path] = get(stored, path)
 		}
 	}
@@ -121,14 +123,31 @@ func TestEveryQuestionOfALog(t *testing.T) {
 			}
 			continue
 		}
-		if len(ofTheSample[q.Name]) == 0 {
-			t.Errorf("%s is asked nothing here", q.Name)
-		}
-		for _, params := range ofTheSample[q.Name] {
+		for _, params := range askedOf(t, &q) {
 			path := q.Name + "?" + fill.Replace(params)
 			same(t, path, want[path], get(handler, path), ofTheServer[q.Name+"?"+params])
 		}
 	}
+}
+
+// askedOf returns the parameters a question is asked with.
+func askedOf(t *testing.T, q *query.Question) []string {
+	t.Helper()
+	if list := ofTheSample[q.Name]; len(list) > 0 {
+		return list
+	}
+	var all []string
+	for _, p := range q.Parameters() {
+		switch {
+		case p.Name == "cluster":
+			all = append(all, "cluster=sample")
+		case p.Name == "from", p.Name == "to":
+			all = append(all, p.Name+"={"+p.Name+"}")
+		case p.Required:
+			t.Errorf("%s needs %s: say with what it is asked", q.Name, p.Name)
+		}
+	}
+	return []string{strings.Join(all, "&")}
 }
 
 // noBar shows nothing of an import.
