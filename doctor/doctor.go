@@ -28,7 +28,7 @@ type Answer struct {
 
 // Request asks how the installation does, and every cluster, or the one that is named. Several checks may
 // have one id. Of the installation: server, store, key-file, certificates, listener, lag, policy-lag,
-// dead-letters, disk, retention, stream; of a cluster: the steps of connection, certificate, watch,
+// dead-letters, folded, disk, retention, stream; of a cluster: the steps of connection, certificate, watch,
 // apiserver-config (whether it is known, its digest, what is missing), policy-known (roles and bindings
 // whose content is not known: fail when no refusal is certain), version (of its apiservers, by their own
 // requests), cache-lag (where it was learnt), clock, audit-policy, completeness (in place of the step
@@ -57,6 +57,9 @@ func (a *Service) Doctor(ctx context.Context, q Request) (out Answer, err error)
 	a.lagChecks(&c)
 	a.Site.findingsCheck(&c)
 	if err := a.letterCheck(ctx, &c); err != nil {
+		return out, err
+	}
+	if err := a.foldedCheck(ctx, &c); err != nil {
 		return out, err
 	}
 	if err := a.diskChecks(ctx, &c); err != nil {
@@ -273,6 +276,31 @@ func (a *Service) letterCheck(ctx context.Context, c *Checks) error {
 	c.Add("dead-letters", CheckWarn, "They are in the table dead_letters, with reason, digest and beginning. Bodies that were too large: "+
 		"see --webhook-max-body-bytes.",
 		"%s in the last day: %s.", phrase.Count(total, "dead letter"), strings.Join(what, ", "))
+	return nil
+}
+
+// foldedCheck tells of requests of today and yesterday that sums do not tell apart.
+func (a *Service) foldedCheck(ctx context.Context, c *Checks) error {
+	folded, err := a.Store.Folded(ctx, a.Site.time().Add(-24*time.Hour))
+	if err != nil {
+		return err
+	}
+	var what []string
+	for _, d := range folded {
+		of := "of subjects beyond those of a day"
+		if d.Rule != "" {
+			of = "with keys of " + d.Rule + " beyond those of a day"
+		}
+		what = append(what, fmt.Sprintf("%s of %s %s", phrase.Count(d.Requests, "request"), d.Cluster, of))
+	}
+	if len(what) == 0 {
+		c.Add("folded", CheckOK, "", "Rollups tell the subjects and first-seen keys of the last day apart.")
+		return nil
+	}
+	const todo = "Somebody asks for very many resources, or acts as very many users: " +
+		"look at top-verbs and at who may impersonate (retrial who-can impersonate users)."
+	c.Add("folded", CheckWarn, todo,
+		"Rollups do not tell everything of the last day apart: %s. Events do.", strings.Join(what, ", "))
 	return nil
 }
 

@@ -13,6 +13,7 @@ type Queries interface {
 	Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]storage.Share, error)
 	LogTraits(ctx context.Context, cluster string, from, to time.Time) (storage.LogTraits, error)
 	DeadLetters(ctx context.Context, since time.Time) ([]storage.Letters, error)
+	Folded(ctx context.Context, since time.Time) ([]storage.FoldedDay, error)
 	DiskBytes(ctx context.Context) (int64, error)
 	DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]storage.DirectRequests, error)
 }

@@ -24,8 +24,9 @@ type CanAnswer struct {
 	Subject string   `json:"subject"`
 	Groups  []string `json:"groups"`
 	// GroupsFrom is "requests": those its requests carried the last time, at GroupsSeen;
-	// "asked": the question's; "name": what its name alone gives it. What the name gives is
-	// always among them.
+	// "asked": the question's; "name": what its name alone gives it; "unknown": its requests came with more
+	// sets of groups than are told apart, and which were the last is not known. What the name
+	// gives is always among them.
 	GroupsFrom string     `json:"groupsFrom"`
 	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
 	// Stranger says that no request of the subject is stored and no binding names it: what it may is
@@ -98,9 +99,11 @@ func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err err
 		return out, err
 	}
 	out.Policy = policy
-	if out.Groups, out.GroupsFrom, out.GroupsSeen, err = a.groupsOf(ctx, q.Cluster, user, asked, q.At); err != nil {
+	var missing []string
+	if out.Groups, out.GroupsFrom, out.GroupsSeen, missing, err = a.groupsOf(ctx, q.Cluster, user, asked, q.At); err != nil {
 		return out, err
 	}
+	out.Missing = append(out.Missing, missing...)
 	out.Superuser = slices.Contains(out.Groups, groupMasters)
 	if q.Verb == "" {
 		a.fillCan(&out, &view, q.Namespace)
@@ -125,7 +128,7 @@ func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err err
 // Of somebody who is known is taken for misspelt, and any other is marked.
 func (a *Service) stranger(ctx context.Context, out *CanAnswer, view *state.View, at time.Time) error {
 	if !at.IsZero() { // it may have been seen later
-		if _, seen, err := a.Store.LastGroups(ctx, out.Cluster, out.Subject, time.Time{}); err != nil || !seen.IsZero() {
+		if _, seen, _, err := a.Store.LastGroups(ctx, out.Cluster, out.Subject, time.Time{}); err != nil || !seen.IsZero() {
 			return err
 		}
 	}

@@ -180,9 +180,11 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 		}
 	default:
 		out.Subject = user
-		if out.Groups, out.GroupsFrom, out.GroupsSeen, err = a.groupsOf(ctx, out.Cluster, user, q.Groups, to); err != nil {
+		var missing []string
+		if out.Groups, out.GroupsFrom, out.GroupsSeen, missing, err = a.groupsOf(ctx, out.Cluster, user, q.Groups, to); err != nil {
 			return out, err
 		}
+		out.MissingBefore, out.MissingAfter = append(out.MissingBefore, missing...), append(out.MissingAfter, missing...)
 		out.Superuser = slices.Contains(out.Groups, groupMasters)
 		if list := changes.To.RBAC.DifferencesOf(changes.From.RBAC, out.Subject, out.Groups); len(list) > 0 {
 			s := rbacindex.Access{Name: out.Subject}.Subject()

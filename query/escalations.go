@@ -161,11 +161,11 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 
 // escalationsOf answers for one subject.
 func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, closure *escalation.Bounds, asked []string, q *EscalationsRequest) error {
-	groups, from, seen, err := a.groupsOf(ctx, out.Cluster, out.Subject, asked, q.At)
+	groups, from, seen, missing, err := a.groupsOf(ctx, out.Cluster, out.Subject, asked, q.At)
 	if err != nil {
 		return err
 	}
-	out.GroupsFrom, out.GroupsSeen = from, seen
+	out.GroupsFrom, out.GroupsSeen, out.Missing = from, seen, append(out.Missing, missing...)
 	reached := closure.Reach(out.Subject, groups, q.Limit)
 	out.Groups = reached.Groups
 	for i := range reached.Goals {

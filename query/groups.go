@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,22 +31,30 @@ func readAsked(subject string, beside []string) (user string, groups []string, e
 	return user, groups, err
 }
 
+// groupsUnknown is where groups are from that requests carried and nobody can tell any more.
+const groupsUnknown = "unknown"
+
 // groupsOf returns the groups of a user, sorted: those asked for, or else those its requests carried
-// the last time, seen, or none; and with each what its name alone gives it. from says which.
-func (a *Service) groupsOf(ctx context.Context, cluster, user string, asked []string, at time.Time) (groups []string, from string, seen *time.Time, err error) {
+// the last time, seen, or none; and with each what its name alone gives it. from says which; where it
+// is groupsUnknown, missing names them.
+func (a *Service) groupsOf(ctx context.Context, cluster, user string, asked []string, at time.Time) (groups []string, from string, seen *time.Time, missing []string, err error) {
 	groups, from = slices.Clone(asked), "asked"
 	if len(asked) == 0 {
 		var last time.Time
-		if groups, last, err = a.Store.LastGroups(ctx, cluster, user, at); err != nil {
-			return nil, "", nil, err
+		var told bool
+		if groups, last, told, err = a.Store.LastGroups(ctx, cluster, user, at); err != nil {
+			return nil, "", nil, nil, err
 		}
 		if from = "name"; !last.IsZero() {
 			from, seen = "requests", &last
+		}
+		if !told {
+			from, seen, missing = groupsUnknown, nil, []string{fmt.Sprintf("groups of %q", user)}
 		}
 	}
 	if user != "" {
 		groups = append(groups, leastpriv.GroupsOf(user)...)
 	}
 	slices.Sort(groups)
-	return slices.Compact(groups), from, seen, nil
+	return slices.Compact(groups), from, seen, missing, nil
 }

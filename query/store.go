@@ -21,8 +21,9 @@ type Rows interface {
 	// Writes returns the writes to objects of some stretches of time, newest first.
 	Writes(ctx context.Context, cluster string, of []storage.Written) ([]verdict.Row, error)
 	// LastGroups returns the groups a subject's requests carried the last time up to a moment
-	// (zero: now), and when that was; zero when there is no request.
-	LastGroups(ctx context.Context, cluster, subject string, until time.Time) ([]string, time.Time, error)
+	// (zero: now), and when that was; zero when there is no request. told is false when nobody
+	// can tell which they were.
+	LastGroups(ctx context.Context, cluster, subject string, until time.Time) (groups []string, last time.Time, told bool, err error)
 	// NearSubjects returns subjects that are called much like a name.
 	NearSubjects(ctx context.Context, cluster, name string, limit int) ([]string, error)
 	// Recording sums up a range, in whole minutes; zero bounds leave it open.

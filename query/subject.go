@@ -23,16 +23,20 @@ type Doings struct {
 	Subject string     `json:"subject"`
 	User    string     `json:"user"`   // the subject; the name goes with the next release
 	Groups  [][]string `json:"groups"` // sets it was seen with
+	// OtherGroups are requests with further sets, which are not told apart.
+	OtherGroups int64 `json:"otherGroups,omitempty"`
 	// GroupsFrom is "requests", or "name" when there are none: what its name alone gives it.
-	GroupsFrom string       `json:"groupsFrom"`
-	First      *time.Time   `json:"first"` // null without requests
-	Last       *time.Time   `json:"last"`
-	Requests   int64        `json:"requests"`  // of the range; 0 and null without any
-	Forbidden  int64        `json:"forbidden"` // requests of those
-	Drift      int64        `json:"drift"`     // requests of those
-	Folded     int64        `json:"folded"`    // requests that usage counts as (other)
-	Usage      []SubjectUse `json:"usage"`     // distinct things it asked for, most requests first, 1,000 at most
-	More       bool         `json:"more"`      // there are more uses
+	GroupsFrom string     `json:"groupsFrom"`
+	First      *time.Time `json:"first"` // null without requests
+	Last       *time.Time `json:"last"`
+	Requests   int64      `json:"requests"`  // of the range; 0 and null without any
+	Forbidden  int64      `json:"forbidden"` // requests of those
+	Drift      int64      `json:"drift"`     // requests of those
+	Folded     int64      `json:"folded"`    // requests that usage counts as (other)
+	// Untold are requests of all subjects that are not told apart, of the days of the range: some may be this one's.
+	Untold int64        `json:"untold,omitempty"`
+	Usage  []SubjectUse `json:"usage"` // distinct things it asked for, most requests first, 1,000 at most
+	More   bool         `json:"more"`  // there are more uses
 	// Rules are what its bindings and those of its groups give it, with how often each was
 	// used; Known is false when the policy is not known.
 	Known     bool          `json:"known"`
@@ -105,8 +109,9 @@ func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, er
 	if err != nil {
 		return out, err
 	}
-	out = Doings{Cluster: cluster, Subject: user, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
-		Drift: u.Drift, Folded: u.Folded, Usage: []SubjectUse{}, More: u.More, Rules: []SubjectRule{}}
+	out = Doings{Cluster: cluster, Subject: user, User: user, Groups: u.Groups, GroupsFrom: "requests", OtherGroups: u.OtherGroups,
+		Requests: u.Requests, Forbidden: u.Forbidden,
+		Drift: u.Drift, Folded: u.Folded, Untold: u.Untold, Usage: []SubjectUse{}, More: u.More, Rules: []SubjectRule{}}
 	if u.Requests > 0 {
 		out.First, out.Last = &u.First, &u.Last
 	} else {
@@ -125,7 +130,7 @@ func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, er
 		out.Known = view.Certain()
 		own = out.holds(view.RBAC, u.Grants)
 	}
-	if u.Requests == 0 && !own {
+	if u.Requests == 0 && !own && u.Untold == 0 {
 		return out, none("no request of %q is stored in this range, and no binding names it", user)
 	}
 	return out, nil

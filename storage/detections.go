@@ -3,8 +3,6 @@ package storage
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -73,48 +71,6 @@ func (s *Store) MarkedCount(ctx context.Context, f verdict.MarkFilter) (n int64,
 		return 0, fmt.Errorf("count requests marked by %s: %w", f.Rule, err)
 	}
 	return n, nil
-}
-
-// FirstKeys returns the keys of a first-seen rule that no day before has: of the marks on
-// standing rows, those of dropped events included.
-func (s *Store) FirstKeys(ctx context.Context, cluster, rule string, day time.Time) ([]uint64, error) {
-	keys, err := collect(ctx, s, `SELECT key
-FROM (SELECT key, slot, sum(count) AS n FROM %[1]s.detections WHERE cluster = {cluster:String} AND rule = {rule:String} AND key != 0 GROUP BY key, slot HAVING n > 0)
-GROUP BY key HAVING toUnixTimestamp(min(slot)) = {day:UInt32}`,
-		clickhouse.Parameters{"cluster": text(cluster), "rule": text(rule), "day": fmt.Sprint(day.Unix())},
-		func(k *uint64) ([]any, func()) { return []any{k}, nil })
-	if err != nil {
-		return nil, fmt.Errorf("find what %s sees first: %w", rule, err)
-	}
-	return keys, nil
-}
-
-// FirstTimes returns the earliest standing request of each of the keys within the filter's
-// stretch; those without one are left out.
-func (s *Store) FirstTimes(ctx context.Context, f verdict.MarkFilter, keys []uint64) ([]verdict.KeyTime, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	where, p := markWhere(f)
-	list := make([]string, len(keys))
-	for i, k := range keys {
-		list[i] = strconv.FormatUint(k, 10)
-	}
-	out, err := collect(ctx, s, `SELECT key, min(received)
-FROM
-(
-    SELECT `+markKey+` AS key, toUnixTimestamp64Micro(request_received) AS received
-    FROM %[1]s.events WHERE `+where+` AND key IN (SELECT arrayJoin(CAST('[`+strings.Join(list, ",")+`]', 'Array(UInt64)')))
-    GROUP BY key, received HAVING sum(toInt64(sign)) > 0
-)
-GROUP BY key`+thrift, p, func(k *verdict.KeyTime) ([]any, func()) {
-		var us int64
-		return []any{&k.Key, &us}, func() { k.First = codec.FromMicro(us) }
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find first requests of %s: %w", f.Rule, err)
-	}
-	return out, nil
 }
 
 // Earliest returns when the earliest judged request of a cluster was received; where its

@@ -87,13 +87,23 @@ func FoldPath(path string) string { return codec.FoldPath(path) }
 // FoldBeyond makes the store count fewer accesses by themselves.
 func (s *Store) FoldBeyond(accesses, kinds, cluster, held int) {
 	s.folds.Limit(func(l *codec.FoldLimits) {
-		*l = codec.FoldLimits{Accesses: accesses, Kinds: kinds, Cluster: cluster, Held: held}
+		*l = codec.FoldLimits{Accesses: accesses, Kinds: kinds, Cluster: cluster, Held: held, Subjects: 1000, Groups: 1000, Sets: 1000, First: 1000, Firsts: 1000}
 	})
 }
 
 // FoldAgentsBeyond makes the store count fewer user agents by themselves.
 func (s *Store) FoldAgentsBeyond(agents, clients int) {
 	s.folds.Limit(func(l *codec.FoldLimits) { l.Agents, l.Clients = agents, clients })
+}
+
+// FoldGroupsBeyond makes the store count fewer subjects and sets of groups by themselves.
+func (s *Store) FoldGroupsBeyond(subjects, groups, sets int) {
+	s.folds.Limit(func(l *codec.FoldLimits) { l.Subjects, l.Groups, l.Sets = subjects, groups, sets })
+}
+
+// FoldFirstBeyond makes the store keep fewer keys of first-seen rules.
+func (s *Store) FoldFirstBeyond(first, firsts int) {
+	s.folds.Limit(func(l *codec.FoldLimits) { l.First, l.Firsts = first, firsts })
 }
 
 // FoldsHeld returns how many accesses the store remembers, and of how many days.
@@ -127,9 +137,7 @@ func Encoded(rows []verdict.Row, last int) ([]byte, error) {
 // foldsOf has begun the days of rows with nothing counted.
 func foldsOf(rows []verdict.Row) *codec.Folds {
 	f := codec.NewFolds()
-	_ = f.Begin(rows, func(string, uint16, int, int) ([]codec.CountedAccess, []codec.CountedAgent, error) {
-		return nil, nil, nil
-	})
+	_ = f.Begin(rows, func(string, uint16, codec.FoldLimits) (codec.Counted, error) { return codec.Counted{}, nil })
 	return f
 }
 

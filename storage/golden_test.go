@@ -121,8 +121,11 @@ func TestGoldenQueries(t *testing.T) {
 			_, err := s.PaneCounts(ctx, []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}}, [][]verdict.Threshold{{{AtLeast: 6, Distinct: []string{"path"}}, {AtLeast: 1}}, {{AtLeast: 3, Distinct: []string{"user", "uid"}}}})
 			return err
 		}},
-		{"FirstKeys", func() error { _, err := s.FirstKeys(ctx, "c", "rule", day); return err }},
-		{"FirstTimes", func() error { _, err := s.FirstTimes(ctx, marks, []uint64{7}); return err }},
+		{"FirstSeen", func() error {
+			_, err := s.FirstSeen(ctx, marks, day, verdict.FirstLimits{User: 64, Cluster: 4096, Examples: 5})
+			return err
+		}},
+		{"Folded", func() error { _, err := s.Folded(ctx, day); return err }},
 		{"Earliest", func() error { _, err := s.Earliest(ctx, "c"); return err }},
 		{"Findings", func() error {
 			_, err := s.Findings(ctx, storage.FindingFilter{Cluster: "c", From: from, To: to, At: to, Rule: "rule", Subject: "bob", Severities: []string{"high"}, Before: storage.FindingCursor{First: 1, ID: "id"}})

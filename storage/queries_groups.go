@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -20,28 +21,87 @@ HAVING sum(u.count) > 0
 ORDER BY least(last, {until:Int64}) DESC, last, a.group_set
 LIMIT 1`
 
+// recordedGroupsQuery has the groups of the last request of a subject in a stretch of time, as its event has them.
+const recordedGroupsQuery = `SELECT groups, toUnixTimestamp64Micro(request_received)
+FROM (
+    SELECT request_key, request_received, if(bitAnd(any(shape), 1) = 1, any(impersonated_groups), any(user_groups)) AS groups
+    FROM %[1]s.events
+    WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND subject = {subject:String} AND outcome != ''
+        AND toUnixTimestamp64Micro(request_received) <= {until:Int64}
+    GROUP BY request_key, request_received HAVING sum(toInt64(sign)) > 0
+)
+ORDER BY request_received DESC, request_key LIMIT 1`
+
+// otherDaysQuery has the days on which subjects were not told apart, and since when events are kept.
+const otherDaysQuery = `SELECT toInt64(toUnixTimestamp(min(day))), toInt64(toUnixTimestamp(max(day))), sum(requests),
+    (SELECT toInt64(toUnixTimestamp(min(minute))) FROM %[1]s.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32})
+FROM (
+    SELECT toDateTime(day, 'UTC') AS day, sum(count) AS requests
+    FROM %[1]s.access_usage
+    WHERE cluster = {cluster:String} AND implied = '' AND access IN (SELECT access FROM %[1]s.accesses WHERE group_set = {nobody:UInt64})
+        AND toUInt16(access_usage.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16}
+    GROUP BY day HAVING requests > 0
+)`
+
+// otherDays are the days of a range on which requests of a cluster were counted for subjects that are
+// not told apart.
+type otherDays struct {
+	requests          int64
+	first, last, kept int64 // days, and the first minute there are events of, in seconds since 1970
+}
+
+func (s *Store) otherDays(ctx context.Context, cluster, fromDay, toDay string) (d otherDays, err error) {
+	p := clickhouse.Parameters{"cluster": text(cluster), "nobody": fmt.Sprint(codec.OtherSubject), "from_day": fromDay, "to_day": toDay, "from_minute": "0"}
+	if err := s.conn.QueryRow(params(ctx, p), fmt.Sprintf(otherDaysQuery, s.db)).Scan(&d.first, &d.last, &d.requests, &d.kept); err != nil {
+		return d, fmt.Errorf("days of cluster %q whose subjects are not told apart: %w", cluster, err)
+	}
+	return d, nil
+}
+
+// wornSet is a set of groups and when it was last worn.
+type wornSet struct {
+	key    uint64
+	groups []string
+	last   int64
+}
+
 // LastGroups returns the groups a subject's requests carried the last time up to a moment,
 // sorted, and when that was; a zero moment is now. The time is zero when there is no request.
 // Rollups count by day: of sets that were both in use on the moment's day either may come,
-// and the time may be later on that day.
-func (s *Store) LastGroups(ctx context.Context, cluster, subject string, until time.Time) ([]string, time.Time, error) {
+// and the time may be later on that day. They do not tell all subjects and sets of a day apart:
+// where it comes to that the events are asked, and told is false when they are gone.
+func (s *Store) LastGroups(ctx context.Context, cluster, subject string, until time.Time) (groups []string, last time.Time, told bool, err error) {
 	p := clickhouse.Parameters{"cluster": text(cluster), "subject": text(subject), "until": fmt.Sprint(int64(1) << 62)}
+	toDay := "65535"
 	if !until.IsZero() {
-		p["until"] = fmt.Sprint(until.UnixMicro())
+		p["until"], toDay = fmt.Sprint(until.UnixMicro()), fmt.Sprint(codec.Day(until))
 	}
-	type set struct {
-		key    uint64
-		groups []string
-		last   int64
-	}
-	sets, err := collect(ctx, s, lastGroupsQuery, p, func(g *set) ([]any, func()) {
-		return []any{&g.key, &g.groups, &g.last}, nil
-	})
+	sets, err := collect(ctx, s, lastGroupsQuery, p, func(g *wornSet) ([]any, func()) { return []any{&g.key, &g.groups, &g.last}, nil })
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("groups of %q: %w", subject, err)
+		return nil, time.Time{}, false, fmt.Errorf("groups of %q: %w", subject, err)
+	}
+	var from, to, kept int64
+	if len(sets) == 0 {
+		d, err := s.otherDays(ctx, cluster, "0", toDay)
+		if err != nil || d.requests == 0 {
+			return nil, time.Time{}, true, err
+		}
+		from, to, kept = d.first, d.last, d.kept
+	} else {
+		if last = codec.FromMicro(sets[0].last); codec.GroupsTold(sets[0].key) {
+			return sets[0].groups, last, true, nil
+		}
+		from = last.Truncate(24 * time.Hour).Unix()
+		to, kept = from, from+1
+	}
+	p["from_minute"], p["to_minute"] = fmt.Sprint(from), fmt.Sprint(to+24*60*60-60)
+	sets, err = collect(ctx, s, recordedGroupsQuery, p, func(g *wornSet) ([]any, func()) { return []any{&g.groups, &g.last}, nil })
+	if err != nil {
+		return nil, time.Time{}, false, fmt.Errorf("groups of %q: %w", subject, err)
 	}
 	if len(sets) == 0 {
-		return nil, time.Time{}, nil
+		return nil, last, kept != 0 && kept/(24*60*60)*(24*60*60) <= from && last.IsZero(), nil
 	}
-	return sets[0].groups, codec.FromMicro(sets[0].last), nil
+	slices.Sort(sets[0].groups)
+	return slices.Compact(sets[0].groups), codec.FromMicro(sets[0].last), true, nil
 }

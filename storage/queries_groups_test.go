@@ -44,7 +44,7 @@ func TestLastGroups(t *testing.T) {
 		if w.sets == 1 {
 			first = name
 		}
-		got, at, err := s.LastGroups(ctx, "c", name, time.Time{})
+		got, at, _, err := s.LastGroups(ctx, "c", name, time.Time{})
 		if err != nil || !slices.Equal(got, w.groups) && w.sets == 1 || !at.Equal(w.at.Truncate(time.Microsecond)) {
 			t.Errorf("%s: %q at %s, %v; want %q at %s", name, got, at, err, w.groups, w.at)
 		}
@@ -60,7 +60,7 @@ func TestLastGroups(t *testing.T) {
 		{"another cluster", "d", first, time.Time{}},
 		{"nobody", "c", "x' OR 1 --\t\\", time.Time{}},
 	} {
-		if got, at, err := s.LastGroups(ctx, c.cluster, c.subject, c.until); err != nil || len(got) != 0 || !at.IsZero() {
+		if got, at, _, err := s.LastGroups(ctx, c.cluster, c.subject, c.until); err != nil || len(got) != 0 || !at.IsZero() {
 			t.Errorf("%s: %q at %s, %v", c.name, got, at, err)
 		}
 	}

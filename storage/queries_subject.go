@@ -15,14 +15,17 @@ import (
 // covers the days (UTC) it touches. Generated names are folded to *.
 type SubjectUsage struct {
 	Groups      [][]string // sets the subject was seen with, each sorted
+	OtherGroups int64      // requests with others, which are not told apart
 	First, Last time.Time  // zero when there is no request
 	Requests    int64
 	Forbidden   int64 // recorded as refused
 	Drift       int64
 	Folded      int64 // not counted by name, or at all by what was asked for: see Other
-	Uses        []Use // most requests first
-	More        bool  // there are more than were asked for
-	Grants      []GrantUse
+	// Untold are requests of the cluster, of all subjects that are not told apart: some may be of this one.
+	Untold int64
+	Uses   []Use // most requests first
+	More   bool  // there are more than were asked for
+	Grants []GrantUse
 }
 
 // Use is one distinct thing a subject asked for.
@@ -103,7 +106,11 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 		return out, fmt.Errorf("usage of %q: %w", subject, err)
 	}
 	for _, g := range sets {
-		out.Groups = append(out.Groups, g.groups)
+		if codec.GroupsTold(g.key) {
+			out.Groups = append(out.Groups, g.groups)
+		} else {
+			out.OtherGroups += g.requests
+		}
 		out.Requests, out.Forbidden, out.Drift, out.Folded = out.Requests+g.requests, out.Forbidden+g.forbidden, out.Drift+g.drift, out.Folded+g.folded
 		if first := codec.FromMicro(g.first); out.First.IsZero() || first.Before(out.First) {
 			out.First = first
@@ -112,6 +119,11 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 			out.Last = last
 		}
 	}
+	others, err := s.otherDays(ctx, cluster, p["from_day"], p["to_day"])
+	if err != nil {
+		return out, err
+	}
+	out.Untold = others.requests
 	out.Uses, err = collect(ctx, s, subjectUsesQuery, p, func(u *Use) ([]any, func()) {
 		var first, last int64
 		var covered uint8

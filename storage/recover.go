@@ -36,12 +36,12 @@ FROM (SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_rece
 	impliedGrants = `(SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied, sign, request_received
 FROM (SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
     FROM %[1]s.events ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1`
-	impliedAccesses = `(SELECT item_access AS access, if(requestor = '', effective, user_name) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+	impliedAccesses = `(SELECT item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
     if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group, if(path = '(other)', '', JSONExtractString(item, 9)) AS resource,
     if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource, if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, kpart, day, ingest_day
 FROM (SELECT subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path FROM ` + impliedItems + `))`
 	impliedSets = `(SELECT toUInt64OrZero(requestor) AS group_set, user_groups, kpart, day, ingest_day
-FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM %[1]s.events ARRAY JOIN implied AS item WHERE recorded != 'forbid') WHERE requestor != '')`
+FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM ` + impliedItems + `) WHERE requestor != '')`
 )
 
 var rollups = []rollup{ //nolint:gochecknoglobals // constant table
@@ -51,26 +51,26 @@ var rollups = []rollup{ //nolint:gochecknoglobals // constant table
 	{"grant_usage", "implied != ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day", "implied"}, impliedGrants, "day", true, ""},
 	{"volume", "", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s.events WHERE 1", "toDate(minute)", false, ""},
 	{"activity", "", []string{"cluster", "slot", "subject", "user_agent", "recorded", "outcome", "kpart", "ingest_day"},
-		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, subject, if(bitAnd(shape, 16) = 16 OR subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s.events WHERE outcome != '') WHERE 1", "toDate(slot)", false, ""},
+		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s.events WHERE outcome != '') WHERE 1", "toDate(slot)", false, ""},
 	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s.events ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
     arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
-    arrayMap((h, k) -> if(endsWith(h, '/first'), k, 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
+    arrayMap((h, k) -> if(endsWith(h, '/first'), if(bitAnd(shape, 32) = 32, 1, k), 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
 		"reinterpretAsInt64(cityHash64(request_key, version, hit, hit_key))"},
 }
 
 // interned are the tables without counts: what they lack is added.
 var interned = []struct{ table, query string }{ //nolint:gochecknoglobals // constant table
-	{"accesses", `SELECT access, subject, group_set, if(access_path = '(other)', access_path, attr_verb), if(access_path = '(other)', '', attr_api_group), if(access_path = '(other)', '', attr_resource),
+	{"accesses", `SELECT access, if(group_set = 18446744073709551614, '(other)', subject), group_set, if(access_path = '(other)', access_path, attr_verb), if(access_path = '(other)', '', attr_api_group), if(access_path = '(other)', '', attr_resource),
     if(access_path = '(other)', '', attr_subresource), if(access_path = '(other)', '', attr_namespace), access_name, access_path, max(ingest_day)
 FROM %[1]s.events WHERE outcome != '' AND kpart = {kpart:Int32}%[2]s AND access NOT IN (SELECT access FROM %[1]s.accesses)
 GROUP BY ALL`},
 	{"accesses", `SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, max(ingest_day)
 FROM ` + impliedAccesses + ` WHERE kpart = {kpart:Int32}%[2]s AND access NOT IN (SELECT access FROM %[1]s.accesses)
 GROUP BY ALL`},
-	{"group_sets", `SELECT group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups)))), max(ingest_day)
+	{"group_sets", `SELECT group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups))))), max(ingest_day)
 FROM ` + impliedSets + ` WHERE kpart = {kpart:Int32}%[2]s AND group_set NOT IN (SELECT group_set FROM %[1]s.group_sets)
 GROUP BY group_set`},
-	{"group_sets", `SELECT group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups))))), max(ingest_day)
+	{"group_sets", `SELECT group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)))))), max(ingest_day)
 FROM %[1]s.events WHERE outcome != '' AND kpart = {kpart:Int32}%[2]s AND group_set NOT IN (SELECT group_set FROM %[1]s.group_sets)
 GROUP BY group_set`},
 }

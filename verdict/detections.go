@@ -133,6 +133,30 @@ type KeyTime struct {
 	First time.Time
 }
 
+// FirstLimits say how many keys that a day sees first are told one by one: the earliest. Of the rest
+// of each user Examples are.
+type FirstLimits struct {
+	User     int // of one user, as it authenticated: not whom it acted as
+	Cluster  int // of all users, of those that are within User
+	Examples int
+}
+
+// FirstSeen is what a day sees first: the keys to be told, examples of the others among them, and how
+// many others there are.
+type FirstSeen struct {
+	Keys []KeyTime
+	Rest []FirstRest
+}
+
+// FirstRest are keys that are not told one by one. Those of users of whom no key is told are counted
+// together.
+type FirstRest struct {
+	User           string
+	Everybody      bool
+	Keys, Requests int64     // the requests are of the hour each key is seen first in
+	First, Last    time.Time // of the requests
+}
+
 // StoredFinding is a stored finding, identified by Cluster, Rule and ID.
 type StoredFinding struct {
 	Cluster, Rule, ID string

@@ -31,6 +31,9 @@ type Row struct {
 	// AgentOther says that a stored row's user agent is counted with others of the subject's. It is
 	// carried over like Counted.
 	AgentOther bool
+	// FirstOther says of a stored row that keys of its marks that end with MarkFirst are not kept by
+	// themselves. Handed on as Counted is.
+	FirstOther bool
 	Sign       int8
 	Revision   uint64
 }

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -19,6 +22,9 @@ type Config struct {
 	// MaxPanes bounds the memory of each rule: groups and windows in progress. Default: one
 	// million. Beyond it new ones are dropped and counted.
 	MaxPanes int
+	// First is how many first-seen keys of a day are findings of their own; see restOf. Default: 64 of
+	// a user, 4,096 of a cluster.
+	First verdict.FirstLimits
 }
 
 // Stats counts what a detector did.
@@ -42,6 +48,8 @@ type Detector struct {
 	start map[string]time.Time  // earliest request, by cluster
 	stats Stats
 	group []byte // scratch
+
+	rest []verdict.FirstRest // of the one day of a first-seen rule, where not all keys were observed
 }
 
 // New returns a detector.
@@ -49,6 +57,10 @@ func New(set *Set, cfg Config) *Detector {
 	if cfg.MaxPanes <= 0 {
 		cfg.MaxPanes = 1_000_000
 	}
+	if cfg.First == (verdict.FirstLimits{}) {
+		cfg.First = verdict.FirstLimits{User: 64, Cluster: 4096}
+	}
+	cfg.First.Examples = maxEvidence
 	d := &Detector{
 		cfg: cfg, set: set, rules: map[string]*ruleState{}, start: map[string]time.Time{},
 		stats: Stats{Hits: map[string]int64{}, Errors: map[string]int64{}, FirstError: map[string]string{}},
@@ -288,6 +300,9 @@ func (d *Detector) Flush() []Finding {
 }
 
 func (d *Detector) flush(s *ruleState) []Finding {
+	if s.rule.Kind == KindFirstSeen {
+		return d.firstSeen(s)
+	}
 	groups := map[paneKey][]int64{} // start 0 → starts of its panes
 	for k := range s.panes {
 		g := paneKey{cluster: k.cluster, group: k.group}
@@ -295,10 +310,6 @@ func (d *Detector) flush(s *ruleState) []Finding {
 	}
 	var out []Finding
 	for g, starts := range groups {
-		if s.rule.Kind == KindFirstSeen {
-			out = append(out, d.firstSeen(s, g)...)
-			continue
-		}
 		slices.Sort(starts)
 		for _, w := range s.windows(g, starts) {
 			out = append(out, s.finding(g, w))
@@ -411,15 +422,56 @@ func (s *ruleState) state(g paneKey, window, begin int64, p *pane) Finding {
 // firstFold is the stretch of time in which the requests of a new key count.
 const firstFold = time.Hour
 
-// firstSeen reports a key whose first request lies after the time in which everything is new.
-func (d *Detector) firstSeen(s *ruleState, g paneKey) []Finding {
-	since := d.cfg.Since
-	if since.IsZero() {
-		since = d.start[g.cluster]
+// firstSeen reports the keys whose first request lies behind the time in which everything is new: of
+// each day of a cluster the earliest by themselves, and the others together.
+func (d *Detector) firstSeen(s *ruleState) (out []Finding) {
+	days := map[paneKey][]firstKey{} // without a group, by begin of the day
+	for g, p := range s.panes {
+		since := d.cfg.Since
+		if since.IsZero() {
+			since = d.start[g.cluster]
+		}
+		if !p.first.Before(since.Add(time.Duration(s.rule.Baseline))) {
+			at := paneKey{cluster: g.cluster, start: floor(nanos(p.first), int64(day))}
+			days[at] = append(days[at], firstKey{g.group, xxhash.Sum64String(g.group), p.first, p.evidence[0].user})
+		}
 	}
-	p := s.panes[g]
-	if p.first.Before(since.Add(time.Duration(s.rule.Baseline))) {
-		return nil
+	for at, keys := range days {
+		told, rests := ranked(keys, d.cfg.First)
+		for _, k := range told {
+			g := paneKey{cluster: at.cluster, group: k.group}
+			out = append(out, s.state(g, 0, s.panes[g].hour, s.panes[g]))
+		}
+		for of, rest := range rests {
+			out = append(out, d.restFinding(s, at, of, rest))
+		}
 	}
-	return []Finding{s.state(g, 0, p.hour, p)}
+	return out
+}
+
+// restFinding tells of keys of a day together: of all that were observed, unless examples of them alone were.
+func (d *Detector) restFinding(s *ruleState, at paneKey, of restOf, keys []firstKey) Finding {
+	var sum tally
+	var shown []Evidence
+	for i, k := range keys {
+		p := s.panes[paneKey{cluster: at.cluster, group: k.group}]
+		if sum.add(&p.tally); i < maxEvidence {
+			shown = append(shown, p.evidence[0])
+		}
+	}
+	rest := verdict.FirstRest{Keys: int64(len(keys)), Requests: sum.n, First: sum.first, Last: sum.last}
+	if i := slices.IndexFunc(d.rest, func(r verdict.FirstRest) bool { return r.User == of.user && r.Everybody == of.everybody }); i >= 0 {
+		rest = d.rest[i]
+	}
+	kind, subject, whose := "/other", short(of.user), "of its own"
+	if of.everybody {
+		kind, subject, whose = "/others", codec.Other, "of everybody"
+	}
+	return Finding{
+		ID: identify(at.cluster, s.rule.ID+kind, of.user, at.start), Rule: s.rule.ID, Title: s.rule.Title,
+		Severity: s.rule.Severity, Attack: s.rule.Attack, Cluster: at.cluster, Subject: subject, Window: time.Unix(0, at.start).UTC(),
+		First: rest.First, Last: rest.Last, Count: rest.Requests, Keys: rest.Keys, Evidence: shown,
+		Text: fmt.Sprintf("%s; the earliest of %s that are new on this day, beyond those %s that are told one by one (%s)",
+			shown[0].Text, phrase.Count(rest.Keys, "key"), whose, plural(rest.Requests)),
+	}
 }

@@ -26,10 +26,13 @@ type Finding struct {
 	// hour in which a key was first seen.
 	Window time.Time `json:"window"`
 	// First and Last are the times of the earliest and latest request counted.
-	First    time.Time  `json:"first"`
-	Last     time.Time  `json:"last"`
-	Count    int64      `json:"count"` // requests
-	Text     string     `json:"text"`  // one line: the earliest request, and the number of others
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+	Count int64     `json:"count"` // requests
+	// Keys is how many first-seen keys of a day it tells of together, when there are more than are told one by
+	// one; absent from all other findings.
+	Keys     int64      `json:"keys,omitempty"`
+	Text     string     `json:"text"` // one line: the earliest request, and the number of others
 	Evidence []Evidence `json:"evidence"`
 }
 
@@ -41,7 +44,7 @@ type Evidence struct {
 	Time    time.Time `json:"time"`
 	Text    string    `json:"text"`
 
-	subject string
+	subject, user string
 }
 
 // maxEvidence is how many requests a finding lists: the earliest ones.
@@ -100,7 +103,7 @@ func (in *input) evidence(about, says string) Evidence {
 	}
 	return Evidence{
 		AuditID: strings.Clone(e.AuditID), Request: in.requestKey(), Time: e.RequestReceivedTimestamp,
-		Text: short(b.String()), subject: strings.Clone(short(subject)),
+		Text: short(b.String()), subject: strings.Clone(short(subject)), user: strings.Clone(e.User.Username),
 	}
 }
 

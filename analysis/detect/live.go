@@ -36,8 +36,7 @@ type MarkStore interface {
 	Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(row verdict.Row, selected []int) error) error
 	MarkedCount(ctx context.Context, f verdict.MarkFilter) (int64, error)
 	PaneCounts(ctx context.Context, filters []verdict.MarkFilter, thresholds [][]verdict.Threshold) ([][]verdict.PaneCounts, error)
-	FirstKeys(ctx context.Context, cluster, rule string, day time.Time) ([]uint64, error)
-	FirstTimes(ctx context.Context, f verdict.MarkFilter, keys []uint64) ([]verdict.KeyTime, error)
+	FirstSeen(ctx context.Context, f verdict.MarkFilter, since time.Time, most verdict.FirstLimits) (verdict.FirstSeen, error)
 }
 
 // LiveConfig configures the upkeep of findings.
@@ -63,6 +62,8 @@ type LiveConfig struct {
 	// advances: before each rest, and at the end of a pass. What waits for time to pass (Lateness)
 	// does not count. May be nil.
 	AsOf func(at time.Time)
+	// First is how many first-seen keys of a day are findings of their own; zero: as Config has it.
+	First verdict.FirstLimits
 	// Failed is called for expressions that failed on a stored request; may be nil.
 	Failed func(rule, example string, n int64)
 }
@@ -133,8 +134,6 @@ const (
 	tierBodies             // most of what there is to read, for few rules
 	tiers
 )
-
-const day = 24 * time.Hour
 
 func newLiveRule(set *Set, p *program) *liveRule {
 	w := p.rule.Window

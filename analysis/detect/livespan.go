@@ -156,31 +156,26 @@ func hopeful(g *verdict.PaneCounts, thresholds []verdict.Threshold, width int64)
 	return out
 }
 
-// firstPanes returns the panes of the keys that are new on that day, and starts the detector.
+// firstPanes returns the panes of the keys that are new on that day and reported, and starts the detector.
 func (w *spanWork) firstPanes(ctx context.Context) ([]verdict.Pane, error) {
 	since, err := w.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.detector = New(w.r.single, Config{Since: since})
+	w.detector = New(w.r.single, Config{Since: since, First: w.cfg.First})
 	f := w.filter()
 	from := since.Add(time.Duration(w.r.rule.Baseline))
 	if !from.Before(f.To) {
 		return nil, nil
 	}
-	keys, err := w.store.FirstKeys(ctx, w.span.cluster, w.span.rule, f.From)
-	if err != nil || len(keys) == 0 {
-		return nil, err
-	}
-	first, err := w.store.FirstTimes(ctx, f, keys)
+	seen, err := w.store.FirstSeen(ctx, f, from, w.detector.cfg.First)
 	if err != nil {
 		return nil, err
 	}
+	w.detector.rest = seen.Rest
 	var panes []verdict.Pane
-	for _, k := range first {
-		if !k.First.Before(from) {
-			panes = append(panes, verdict.Pane{Key: k.Key, Number: floor(nanos(k.First), int64(firstFold)) / int64(firstFold)})
-		}
+	for _, k := range seen.Keys {
+		panes = append(panes, verdict.Pane{Key: k.Key, Number: floor(nanos(k.First), int64(firstFold)) / int64(firstFold)})
 	}
 	return panes, nil
 }

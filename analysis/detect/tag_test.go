@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	apirequest "github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/test/perevent"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -151,4 +152,34 @@ func BenchmarkTag(b *testing.B) {
 		tagger.Tag("sample", q.event, q.verdict)
 	}
 	m.Report(b.N, 0)
+}
+
+// TestUnservedResourcesAreNoKeys: who holds * is allowed to ask for resources there are not, one new with each
+// request. A resource that is served, and whose object is not there, is a key as any.
+func TestUnservedResourcesAreNoKeys(t *testing.T) {
+	tagger := NewTagger(builtinSet(t), func(rule string, err error) { t.Errorf("%s: %v", rule, err) })
+	for _, tc := range []struct {
+		uri, message string
+		code         int32
+		marked       bool
+	}{
+		{"/apis/x1.example.com/v1/things", "", 404, false},
+		{"/apis/apps/v1/namespaces/n/thingx", "the server could not find the requested resource", 404, false},
+		{"/api/v1/namespaces/n/pods/x/thing", "", 404, false},
+		{"/api/v1/nodex/n/proxy/", "", 404, false},
+		{"/api/v1/namespaces/n/pods/x", `pods "x" not found`, 404, true},
+		{"/api/v1/namespaces/n/services/x/proxy/path", "", 404, true}, // the answer of who is behind it
+		{"/apis/apps/v1/namespaces/n/deployments", "", 200, true},
+		{"/apis/apps/v1/namespaces/n/deployments", "", 504, true},
+	} {
+		e := podGet("mallory", "x", 0)
+		e.RequestURI, e.ResponseStatus = tc.uri, &event.Status{Code: tc.code, Message: tc.message}
+		v := &verdict.Verdict{Recorded: verdict.DecisionAllow}
+		v.Attributes, _ = apirequest.Of(e.Verb, e.RequestURI)
+		marks := tagger.Tag("c", e, v)
+		got := slices.ContainsFunc(marks, func(m verdict.Mark) bool { return m.Name == "first-seen-access"+verdict.MarkFirst })
+		if got != tc.marked {
+			t.Errorf("%s, %d %q: marked %v, want %v", tc.uri, tc.code, tc.message, got, tc.marked)
+		}
+	}
 }

@@ -24,13 +24,13 @@ type fakeAccess struct {
 	until  time.Time // of the last question
 }
 
-func (f *fakeAccess) LastGroups(_ context.Context, _, subject string, until time.Time) ([]string, time.Time, error) {
+func (f *fakeAccess) LastGroups(_ context.Context, _, subject string, until time.Time) ([]string, time.Time, bool, error) {
 	f.until = until
 	groups, ok := f.groups[subject]
 	if !ok || subject == "late" && !until.IsZero() {
-		return nil, time.Time{}, nil
+		return nil, time.Time{}, true, nil
 	}
-	return slices.Clone(groups), f.seen, nil
+	return slices.Clone(groups), f.seen, subject != "untold", nil
 }
 
 const (
@@ -175,7 +175,7 @@ func may(a query.CanAnswer) string {
 
 func TestAPICan(t *testing.T) {
 	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{
-		groups: map[string][]string{"ann": {"devs", "system:authenticated"}, "root": {"system:masters"}, "late": {"devs"}}, seen: time.Date(2026, 11, 20, 11, 20, 0, 0, time.UTC)}}
+		groups: map[string][]string{"ann": {"devs", "system:authenticated"}, "root": {"system:masters"}, "late": {"devs"}, "untold": nil}, seen: time.Date(2026, 11, 20, 11, 20, 0, 0, time.UTC)}}
 	discovery := "  get /api/*,/healthz./ ClusterRoleBinding/discovery>ClusterRole/discovery#0@Group/system:authenticated\n"
 	ann := "in \n  get pods./ ClusterRoleBinding/ann-reads>ClusterRole/reader#0@User/ann\n  list secrets./ ClusterRoleBinding/ann-reads>ClusterRole/reader#1@User/ann\n" + discovery
 	devs := "in shop\n  get pods./ RoleBinding/shop/devs-read>ClusterRole/reader#0@Group/devs\n  list secrets./ RoleBinding/shop/devs-read>ClusterRole/reader#1@Group/devs\n"
@@ -203,6 +203,7 @@ func TestAPICan(t *testing.T) {
 			want: "in \n  * *.*/ ClusterRoleBinding/cluster-admin>ClusterRole/cluster-admin#0@Group/system:masters\n" +
 				"  * *./ ClusterRoleBinding/cluster-admin>ClusterRole/cluster-admin#1@Group/system:masters\n" + discovery},
 		{name: "nobody that is known, with groups", query: "subject=user:an&group=system:authenticated&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "asked"},
+		{name: "groups nobody can tell", query: "subject=untold&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "unknown"},
 		{name: "who was seen later", query: "subject=late&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "name"},
 		{name: "with a binding unknown", query: "subject=bob", want: "in \n" + discovery, groups: "system:authenticated", from: "name", missing: "ClusterRoleBinding/ann-reads", hint: "no binding names it"},
 		{name: "before anything is known", query: "subject=ann&at=2026-11-20T09:00:00Z", groups: "devs,system:authenticated", from: "requests", missing: "all RoleBindings,all ClusterRoleBindings"},
@@ -364,6 +365,6 @@ var errNoGroups = errors.New("no groups")
 
 type failingGroups struct{ fakeStore }
 
-func (*failingGroups) LastGroups(context.Context, string, string, time.Time) ([]string, time.Time, error) {
-	return nil, time.Time{}, errNoGroups
+func (*failingGroups) LastGroups(context.Context, string, string, time.Time) ([]string, time.Time, bool, error) {
+	return nil, time.Time{}, false, errNoGroups
 }

@@ -97,7 +97,7 @@ func printCan(out, hints io.Writer, a *query.CanAnswer) error {
 	if a.Subject != "" {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
 	}
-	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone"}[a.GroupsFrom]
+	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone", "unknown": "by its name; those of its requests are not known: name them with --group"}[a.GroupsFrom]
 	if a.Stranger {
 		from += ": nobody of that name is known, and this is what everybody has"
 	}

@@ -30,6 +30,7 @@ type fakeDoctor struct {
 	shares  []storage.Share
 	traits  storage.LogTraits
 	letters []storage.Letters
+	folded  []storage.FoldedDay
 	disk    int64
 	direct  []storage.DirectRequests
 }
@@ -44,6 +45,10 @@ func (f fakeDoctor) Outcomes(context.Context, string, time.Time, time.Time) ([]s
 
 func (f fakeDoctor) LogTraits(context.Context, string, time.Time, time.Time) (storage.LogTraits, error) {
 	return f.traits, nil
+}
+
+func (f fakeDoctor) Folded(context.Context, time.Time) ([]storage.FoldedDay, error) {
+	return f.folded, nil
 }
 
 func (f fakeDoctor) DeadLetters(context.Context, time.Time) ([]storage.Letters, error) {
@@ -201,7 +206,11 @@ func TestDoctor(t *testing.T) {
 			p.site.Config.Kafka.Brokers = []string{"a:1"}
 			p.findings(0, 0)
 		}, "findings", "", doctor.CheckOK, "Another process"},
-		"detections off":  {func(_ *testing.T, p *patient) { p.site.Config.Detect.Enabled = false }, "findings", "", doctor.CheckWarn, "switched off"},
+		"detections off": {func(_ *testing.T, p *patient) { p.site.Config.Detect.Enabled = false }, "findings", "", doctor.CheckWarn, "switched off"},
+		"nothing folded": {func(*testing.T, *patient) {}, "folded", "", doctor.CheckOK, "apart"},
+		"folded": {func(_ *testing.T, p *patient) {
+			p.store.folded = []storage.FoldedDay{{Cluster: "prod", Rule: "first-seen-access", Requests: 95_904}, {Cluster: "test", Requests: 1}}
+		}, "folded", "", doctor.CheckWarn, "95,904 requests of prod with keys of first-seen-access beyond those of a day, 1 request of test of subjects beyond those of a day"},
 		"no dead letters": {func(*testing.T, *patient) {}, "dead-letters", "", doctor.CheckOK, "None"},
 		"dead letters":    {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", doctor.CheckWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
 		"a disk":          {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", doctor.CheckOK, "The store uses 3.0 MiB"},

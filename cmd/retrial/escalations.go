@@ -120,7 +120,7 @@ func printReached(out io.Writer, a *query.EscalationsAnswer) error {
 	if a.Subject != "" {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
 	}
-	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone"}[a.GroupsFrom]
+	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone", "unknown": "by its name; those of its requests are not known: name them with --group"}[a.GroupsFrom]
 	if a.GroupsSeen != nil {
 		from += ", last " + a.GroupsSeen.UTC().Format(time.RFC3339)
 	}

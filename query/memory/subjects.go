@@ -51,8 +51,8 @@ func sameGroups(sorted, groups []string) bool {
 }
 
 // LastGroups returns the groups a subject's requests carried the last time up to a moment, zero
-// for the end of the log. Of a while that goes on beyond the moment its begin counts.
-func (s *Store) LastGroups(_ context.Context, _, subject string, until time.Time) (groups []string, seen time.Time, err error) {
+// for the end of the log; they are always told. Of a while that goes on beyond the moment its begin counts.
+func (s *Store) LastGroups(_ context.Context, _, subject string, until time.Time) (groups []string, seen time.Time, told bool, err error) {
 	for _, w := range s.groups[subject] {
 		at := w.last
 		if !until.IsZero() && at.After(until) {
@@ -62,7 +62,7 @@ func (s *Store) LastGroups(_ context.Context, _, subject string, until time.Time
 			groups, seen = w.groups, at
 		}
 	}
-	return slices.Clone(groups), seen, nil
+	return slices.Clone(groups), seen, true, nil
 }
 
 // NearSubjects returns subjects that contain a name, are contained in it, or are spelt much like it.

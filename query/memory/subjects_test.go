@@ -39,7 +39,7 @@ func TestLastGroups(t *testing.T) {
 		{time.Time{}, "d", at(30)}, {at(40), "d", at(30)}, {at(29), "d", at(25)}, {at(24), "c", at(20)},
 		{at(19), "a b", at(12)}, {at(10), "a b", at(10)}, {at(9), "", time.Time{}},
 	} {
-		groups, seen, err := s.LastGroups(context.Background(), "", "alice", tc.until)
+		groups, seen, _, err := s.LastGroups(context.Background(), "", "alice", tc.until)
 		if got := strings.Join(groups, " "); err != nil || got != tc.want || !seen.Equal(tc.seen) {
 			t.Errorf("until %s: %q, seen %s, %v; want %q, %s", tc.until, got, seen, err, tc.want, tc.seen)
 		}

@@ -125,11 +125,12 @@ func (b *Block) Append(r *verdict.Row) error {
 	x := &b.at
 	x.set(r)
 	if x.judged {
-		u := x.e.EffectiveUser()
-		x.groups = groupSet(u.Groups)
-		x.access = b.count(r, u.Username, x.groups, &x.v.Attributes, r.Counted[:min(len(r.Counted), 1)])
+		u, was := x.e.EffectiveUser(), r.Counted[:min(len(r.Counted), 1)]
+		x.who = b.whoIs(r, u, x.e.ImpersonatedUser != nil, &x.v.Attributes, was)
+		x.access = b.count(r, x.who, &x.v.Attributes, was)
 		x.agent = b.countAgent(r, u.Username)
 	}
+	x.first = b.countFirst(r)
 	for _, add := range b.appends {
 		add()
 	}

@@ -91,20 +91,20 @@ func (b *Block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
 	x := &b.at
 	for i := range checks {
 		c := &checks[i]
-		u, by := r.Event.EffectiveUser(), ""
-		groups := groupSet(u.Groups)
+		was := r.Counted[min(len(r.Counted), 1):]
+		if r.Sign < 0 && i < len(was) {
+			was = was[i : i+1]
+		}
+		asker, by := x.who, ""
 		if c.ByRequestor() {
-			u = &r.Event.User
-			groups = groupSet(u.Groups)
-			by = strconv.FormatUint(groups, 10)
+			if asker.groups = groupSet(r.Event.User.Groups); c.Attributes.Verb != "" {
+				asker = b.whoIs(r, &r.Event.User, false, &c.Attributes, was)
+			}
+			by = strconv.FormatUint(asker.groups, 10)
 		}
 		as := counted{name: FoldName(c.Attributes.Name), path: FoldPath(c.Attributes.Path)}
 		if c.Attributes.Verb != "" {
-			was := r.Counted[min(len(r.Counted), 1):]
-			if r.Sign < 0 && i < len(was) {
-				was = was[i : i+1]
-			}
-			as = b.count(r, u.Username, groups, &c.Attributes, was)
+			as = b.count(r, asker, &c.Attributes, was)
 		}
 		text, err := encodeImplied(c, as.name, as.path, by)
 		if err != nil {

@@ -83,7 +83,8 @@ type at struct {
 	auditText string  // of an audit ID that is no UUID
 	access    counted // what the request counts for
 	agent     uint8   // shapeAgentOther, or nothing
-	groups    uint64  // key of its group set
+	first     uint8   // shapeFirstOther, or nothing
+	who       who     // whom it counts for
 	grants    []string
 	chain     []byte
 	implied   []byte // texts of the checks behind it, each with its length
@@ -98,7 +99,7 @@ type at struct {
 
 // set makes a row the one at hand.
 func (x *at) set(r *verdict.Row) {
-	x.row, x.e, x.v, x.judged, x.agent = r, r.Event, r.Verdict, r.Verdict != nil, 0
+	x.row, x.e, x.v, x.judged, x.agent, x.first = r, r.Event, r.Verdict, r.Verdict != nil, 0, 0
 	if x.as = r.Event.ImpersonatedUser; x.as == nil {
 		x.as = &x.noUser
 	}
@@ -111,7 +112,7 @@ func (x *at) set(r *verdict.Row) {
 	if x.v == nil {
 		x.v = &x.noVerdict
 	}
-	x.access, x.groups, x.err = counted{}, 0, nil
+	x.access, x.who, x.err = counted{}, who{}, nil
 	x.grants, x.chain, x.implied = x.grants[:0], x.chain[:0], x.implied[:0]
 }
 

@@ -97,7 +97,7 @@ func eventColumns(b *Block, r *stored) []column {
 		plain("unknown_at", &b.unknownAt, &r.unknownAt, func() { b.appendUnknown(x.e) }),
 		plain("unknown_name", &b.unknownName, &r.unknownName, nil),
 		plain("unknown_value", &b.unknownValue, &r.unknownValue, nil),
-		plain("shape", &b.shape, &r.shape, func() { b.shape.Append(shapeOf(x.e) | x.agent) }),
+		plain("shape", &b.shape, &r.shape, func() { b.shape.Append(shapeOf(x.e) | x.agent | x.first) }),
 		plain("minute", native.Seconds{ColUInt32: &b.minute}, nil, func() { b.minute.Append(Minute(x.e.RequestReceivedTimestamp)) }),
 		plain("day", native.Dates{ColUInt16: &b.day}, nil, func() { b.day.Append(Day(x.e.RequestReceivedTimestamp)) }),
 		plain("subject", &b.subject, nil, func() { b.subject.Append(x.e.EffectiveUser().Username) }),
@@ -112,6 +112,7 @@ const (
 	shapeObjectRef
 	shapeStatus
 	shapeAgentOther // no object: the user agent is counted with others, read by activity_mv
+	shapeFirstOther // nor this: keys of first-seen rules are counted with others, read by detections_mv
 )
 
 func shapeOf(e *event.Event) (shape uint8) {

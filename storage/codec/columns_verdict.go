@@ -182,7 +182,7 @@ func countedColumns(b *Block, r *stored) []column {
 		plain("access", &b.access, &r.access, func() { b.access.Append(x.access.key) }),
 		plain("access_name", &b.accessName, nil, func() { b.accessName.Append(x.access.name) }),
 		plain("access_path", &b.accessPath, nil, func() { b.accessPath.Append(x.access.path) }),
-		plain("group_set", &b.groupSet, nil, func() { b.groupSet.Append(x.groups) }),
+		plain("group_set", &b.groupSet, nil, func() { b.groupSet.Append(x.who.groups) }),
 		hits,
 		plain("hit_keys", &b.hitKeys, &r.hitKeys, func() {
 			for _, m := range x.row.Marks {

@@ -1,18 +1,28 @@
 package codec
 
 import (
-	"slices"
+	"encoding/binary"
+	"math"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // Other stands for what is not counted by itself: as the name of an access, for any object of
 // its kind and namespace; as verb and path, for anything. No method and no path is written so.
 const Other = "(other)"
+
+// Keys of sets of groups that are not told apart. Whoever may impersonate makes up subjects and
+// their groups: docs/adr/0076. The views of the rollups know both.
+const (
+	OtherGroups  uint64 = math.MaxUint64     // beyond those of a subject's day
+	OtherSubject uint64 = math.MaxUint64 - 1 // the subject is not told apart either, and is called Other
+)
+
+// GroupsTold tells whether the key of a set of groups says which groups they are.
+func GroupsTold(key uint64) bool { return key < OtherSubject }
 
 // FoldLimits say how many distinct accesses of a day are counted by themselves. Whoever sends
 // requests chooses their names and paths: docs/adr/0076.
@@ -23,9 +33,16 @@ type FoldLimits struct {
 	Held     int // remembered of all clusters and days, the day at hand aside
 	Agents   int // user agents of a subject
 	Clients  int // user agents of all subjects, one that several have counted for each
+	Subjects int // whom others acted as; with those who came themselves twice as many, as of the next two
+	Groups   int // sets of groups of a subject
+	Sets     int // sets of groups of all subjects, one that several have counted for each
+	First    int // keys of first-seen rules of a user, as it authenticated
+	Firsts   int // of all users
 }
 
-var usualFolds = FoldLimits{Accesses: 4096, Kinds: 512, Cluster: 1 << 20, Held: 1 << 21, Agents: 64, Clients: 1 << 17} //nolint:gochecknoglobals // constant
+//nolint:gochecknoglobals // constant
+var usualFolds = FoldLimits{Accesses: 4096, Kinds: 512, Cluster: 1 << 20, Held: 1 << 21, Agents: 64, Clients: 1 << 17, Subjects: 1 << 16, Groups: 64, Sets: 1 << 17,
+	First: 4096, Firsts: 1 << 20}
 
 // accessDay is a day of requests of a cluster.
 type accessDay struct {
@@ -48,23 +65,38 @@ type Folds struct {
 type countedDay struct {
 	keys     map[uint64]struct{}
 	agents   map[uint64]struct{}  // user agents with their subjects
-	subjects map[uint64]countedOf // by hash of the name; of keys and agents only
+	sets     map[uint64]struct{}  // sets of groups with their subjects
+	subjects map[uint64]countedOf // by hash of the name
+	firsts   map[uint64]struct{}  // keys of first-seen rules
+	asking   map[uint64]int       // how many of those each user was the first to have, since the day was read
 	used     uint64
 }
 
-type countedOf struct{ accesses, kinds, agents int }
+type countedOf struct{ accesses, kinds, agents, sets int }
 
 func newCountedDay(used uint64) *countedDay {
-	return &countedDay{keys: map[uint64]struct{}{}, agents: map[uint64]struct{}{}, subjects: map[uint64]countedOf{}, used: used}
+	return &countedDay{keys: map[uint64]struct{}{}, agents: map[uint64]struct{}{}, sets: map[uint64]struct{}{},
+		subjects: map[uint64]countedOf{}, firsts: map[uint64]struct{}{}, asking: map[uint64]int{}, used: used}
 }
 
 // held is how much is remembered of the day.
-func (d *countedDay) held() int { return len(d.keys) + len(d.agents) }
+func (d *countedDay) held() int {
+	return len(d.keys) + len(d.agents) + len(d.sets) + len(d.subjects) + len(d.firsts)
+}
 
 // NewFolds returns Folds that remember nothing.
 func NewFolds() *Folds { return &Folds{limits: usualFolds, days: map[accessDay]*countedDay{}} }
 
-// CountedAccess is an access that the store counts by itself, and countedAgent a user agent.
+// Counted is what the store counts by itself of a day of a cluster.
+type Counted struct {
+	Accesses []CountedAccess
+	Agents   []CountedAgent
+	Sets     []CountedSet
+	Firsts   []CountedFirst
+}
+
+// CountedAccess is an access that the store counts by itself, CountedAgent a user agent,
+// CountedSet a subject with a set of groups and CountedFirst a key of a first-seen rule.
 type (
 	CountedAccess struct {
 		Access  uint64
@@ -72,11 +104,23 @@ type (
 		Kind    bool // resource and namespace, without the name
 	}
 	CountedAgent struct{ Subject, Agent string }
+	CountedSet   struct {
+		Subject string
+		Groups  uint64
+	}
+	CountedFirst struct {
+		Rule string
+		Key  uint64
+	}
 )
 
-// Begin remembers the days of rows, and has the store say what it counts of those that are not remembered: at most so many accesses
-// and user agents.
-func (f *Folds) Begin(rows []verdict.Row, read func(cluster string, day uint16, accesses, agents int) ([]CountedAccess, []CountedAgent, error)) error {
+// Most is how much of each is counted by itself of a day of a cluster.
+func (l *FoldLimits) Most() (accesses, agents, sets, firsts int) {
+	return l.Cluster + l.Cluster/4, l.Clients, 2*l.Sets + 2*l.Subjects, l.Firsts
+}
+
+// Begin remembers the days of rows, and has the store say what it counts of those that are not remembered.
+func (f *Folds) Begin(rows []verdict.Row, read func(cluster string, day uint16, limits FoldLimits) (Counted, error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tick++
@@ -89,15 +133,21 @@ func (f *Folds) Begin(rows []verdict.Row, read func(cluster string, day uint16, 
 			d.used = f.tick
 			continue
 		}
-		accesses, agents, err := read(at.cluster, at.day, f.limits.Cluster+f.limits.Cluster/4, f.limits.Clients)
+		counted, err := read(at.cluster, at.day, f.limits)
 		if err != nil {
 			return err
 		}
 		d := newCountedDay(f.tick)
-		for _, k := range accesses {
+		for _, k := range counted.Accesses {
 			d.add(xxhash.Sum64String(k.Subject), k.Access, k.Kind)
 		}
-		for _, c := range agents {
+		for _, c := range counted.Sets {
+			d.addSet(xxhash.Sum64String(c.Subject), c.Groups)
+		}
+		for _, c := range counted.Firsts {
+			d.firsts[firstKey(c.Rule, c.Key)] = struct{}{}
+		}
+		for _, c := range counted.Agents {
 			d.addAgent(xxhash.Sum64String(c.Subject), agentKey(c.Subject, c.Agent))
 		}
 		f.days[at] = d
@@ -142,15 +192,21 @@ func (d *countedDay) add(subject, key uint64, kind bool) {
 	d.subjects[subject], d.keys[key] = of, struct{}{}
 }
 
+// dayOf returns a day, a new one if it was forgotten meanwhile: a block of more days than are held.
+func (f *Folds) dayOf(at accessDay) *countedDay {
+	d := f.days[at]
+	if d == nil {
+		d = newCountedDay(f.tick)
+		f.days[at] = d
+	}
+	return d
+}
+
 // admit tells whether an access, or a kind, is counted under its own key.
 func (f *Folds) admit(at accessDay, subject, key uint64, kind bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := f.days[at]
-	if d == nil { // forgotten meanwhile: a block of more days than are held
-		d = newCountedDay(f.tick)
-		f.days[at] = d
-	}
+	d := f.dayOf(at)
 	if _, ok := d.keys[key]; ok {
 		return true
 	}
@@ -184,11 +240,7 @@ func agentKey(subject, agent string) uint64 {
 func (f *Folds) admitAgent(at accessDay, subject, agent string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := f.days[at]
-	if d == nil {
-		d = newCountedDay(f.tick)
-		f.days[at] = d
-	}
+	d := f.dayOf(at)
 	key, whose := agentKey(subject, agent), xxhash.Sum64String(subject)
 	if _, ok := d.agents[key]; ok {
 		return true
@@ -201,65 +253,71 @@ func (f *Folds) admitAgent(at accessDay, subject, agent string) bool {
 	return true
 }
 
-// countAgent returns the bit of a row whose user agent is counted with others. A row that is stored,
-// or the one it replaces, is counted as it was.
-func (b *Block) countAgent(r *verdict.Row, subject string) uint8 {
-	switch {
-	case r.AgentOther:
-		return shapeAgentOther
-	case len(r.Counted) > 0 || refusedNobody(subject, r.Verdict): // the view knows nobody
-		return 0
-	case b.folds.admitAgent(accessDay{r.Cluster, Day(r.Event.RequestReceivedTimestamp)}, subject, r.Event.UserAgent):
-		return 0
-	}
-	b.FoldedAs["agent"]++
-	return shapeAgentOther
+// setKey is a set of groups and whose it is.
+func setKey(subject, groups uint64) uint64 {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], subject)
+	binary.LittleEndian.PutUint64(b[8:], groups)
+	return xxhash.Sum64(b[:])
 }
 
-// counted is what a request or a check is counted under.
-type counted struct {
-	key        uint64
-	name, path string
-}
-
-// count returns what an access is counted under. was are the keys the row, or the one it
-// replaces, has in the store: what it was counted under it is counted under.
-func (b *Block) count(r *verdict.Row, subject string, groups uint64, a *verdict.Attributes, was []uint64) counted {
-	own := counted{name: FoldName(a.Name), path: FoldPath(a.Path)}
-	own.key = accessKey(&b.hash, subject, groups, a, own.name, own.path)
-	kind := func() counted {
-		return counted{accessKey(&b.hash, subject, groups, a, Other, own.path), Other, own.path}
+// admitSet tells whether a subject, and its set of groups, are counted by themselves. What somebody
+// makes up who acts as others leaves room for those who come themselves.
+func (f *Folds) admitSet(at accessDay, name string, groups uint64, acting bool) (subject, set bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, whose, room := f.dayOf(at), xxhash.Sum64String(name), 2
+	key := setKey(whose, groups)
+	if _, ok := d.sets[key]; ok {
+		return true, true
 	}
-	other := func() counted {
-		return counted{accessKey(&b.hash, subject, groups, &verdict.Attributes{Verb: Other}, "", Other), "", Other}
+	if acting {
+		room = 1
 	}
-	if len(was) > 0 {
-		for _, c := range [...]counted{own, kind(), other()} {
-			if slices.Contains(was, c.key) {
-				return c
-			}
+	of, known := d.subjects[whose]
+	if !known {
+		if len(d.subjects) >= room*f.limits.Subjects {
+			return false, false
 		}
+		d.subjects[whose] = of
+		f.held++
 	}
-	if refusedNobody(subject, r.Verdict) {
-		b.FoldedAs["nobody"]++
-		return other()
+	if !GroupsTold(groups) || of.sets >= room*f.limits.Groups || len(d.sets) >= room*f.limits.Sets {
+		return true, false
 	}
-	at, whose := accessDay{r.Cluster, Day(r.Event.RequestReceivedTimestamp)}, xxhash.Sum64String(subject)
-	if b.folds.admit(at, whose, own.key, false) {
-		return own
-	}
-	if a.ResourceRequest {
-		if c := kind(); b.folds.admit(at, whose, c.key, true) {
-			b.FoldedAs["kind"]++
-			return c
-		}
-	}
-	b.FoldedAs["other"]++
-	return other()
+	d.addSet(whose, groups)
+	f.held++
+	return true, true
 }
 
-// refusedNobody tells whether a request of nobody in particular was refused, or failed to say
-// whose it is. Anybody who reaches the apiserver sends as many of them as he likes.
-func refusedNobody(subject string, v *verdict.Verdict) bool {
-	return (subject == "" || subject == kubenames.Anonymous) && v.Recorded != verdict.DecisionAllow
+// addSet remembers a subject and, if it is told, its set of groups.
+func (d *countedDay) addSet(subject, groups uint64) {
+	of := d.subjects[subject]
+	if GroupsTold(groups) {
+		of.sets++
+		d.sets[setKey(subject, groups)] = struct{}{}
+	}
+	d.subjects[subject] = of
+}
+
+// firstKey is a key of a first-seen rule and which rule's it is.
+func firstKey(rule string, key uint64) uint64 { return setKey(xxhash.Sum64String(rule), key) }
+
+// admitFirst tells whether a key of a first-seen rule is kept by itself. Of a user's keys those count
+// that it was the first to have on the day, since the day was read.
+func (f *Folds) admitFirst(at accessDay, user, rule string, key uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, whose := f.dayOf(at), xxhash.Sum64String(user)
+	key = firstKey(rule, key)
+	if _, ok := d.firsts[key]; ok {
+		return true
+	}
+	if d.asking[whose] >= f.limits.First || len(d.firsts) >= f.limits.Firsts {
+		return false
+	}
+	d.asking[whose]++
+	d.firsts[key] = struct{}{}
+	f.held++
+	return true
 }

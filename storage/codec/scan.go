@@ -103,7 +103,8 @@ func (r *stored) Row() (verdict.Row, error) {
 		Cluster: r.cluster, Source: r.source, APIServer: r.apiserver, Received: FromMicro(r.ingested),
 		Position: event.Position{Epoch: r.epoch, Partition: r.kpart, Offset: r.koffset},
 		EventKey: event.EventKey(key, e), Request: key, Content: KnownContent(string(content)),
-		Size: int(r.size), Event: e, Verdict: v, Marks: r.marks(), Counted: r.counted(v), AgentOther: r.shape&shapeAgentOther != 0, Sign: r.sign, Revision: r.rowRevision,
+		Size: int(r.size), Event: e, Verdict: v, Marks: r.marks(), Counted: r.counted(v), AgentOther: r.shape&shapeAgentOther != 0,
+		FirstOther: r.shape&shapeFirstOther != 0, Sign: r.sign, Revision: r.rowRevision,
 	}, nil
 }
 

@@ -126,6 +126,15 @@ WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16}
 GROUP BY a.group_set
 HAVING requests > 0
 ORDER BY requests DESC, a.group_set;
+SELECT toInt64(toUnixTimestamp(min(day))), toInt64(toUnixTimestamp(max(day))), sum(requests),
+    (SELECT toInt64(toUnixTimestamp(min(minute))) FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32})
+FROM (
+    SELECT toDateTime(day, 'UTC') AS day, sum(count) AS requests
+    FROM `retrial`.access_usage
+    WHERE cluster = {cluster:String} AND implied = '' AND access IN (SELECT access FROM `retrial`.accesses WHERE group_set = {nobody:UInt64})
+        AND toUInt16(access_usage.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16}
+    GROUP BY day HAVING requests > 0
+);
 SELECT a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, u.implied, u.covered,
     sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'allow')), toInt64(sumIf(u.count, recorded = 'forbid')),
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
@@ -266,21 +275,22 @@ ARRAY JOIN hits AS h, hit_keys AS k WHERE at >= {whole0_from:Int64} AND at < {wh
 GROUP BY rule, key HAVING rule = {rules:Array(String)}[1] AND length(groupUniqArrayArray(3)(v0)) >= 3 OR rule = {rules:Array(String)}[2] AND length(groupUniqArrayArray(6)(v0)) >= 6 AND sum(c1) >= 1
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
--- FirstKeys
-SELECT key
-FROM (SELECT key, slot, sum(count) AS n FROM `retrial`.detections WHERE cluster = {cluster:String} AND rule = {rule:String} AND key != 0 GROUP BY key, slot HAVING n > 0)
-GROUP BY key HAVING toUnixTimestamp(min(slot)) = {day:UInt32};
+-- FirstSeen
+SELECT toUnixTimestamp(slot)
+FROM `retrial`.detections
+WHERE cluster = {cluster:String} AND rule = {rule:String} AND key = 1 AND toUnixTimestamp(slot) <= {day:UInt32}
+GROUP BY slot HAVING sum(count) > 0
+ORDER BY slot;
+SELECT count() FROM (SELECT key
+    FROM (SELECT key, slot, sum(count) AS n FROM `retrial`.detections WHERE cluster = {cluster:String} AND rule = {rule:String} AND key > 1 GROUP BY key, slot HAVING n > 0)
+    GROUP BY key HAVING toUnixTimestamp(min(slot)) = {day:UInt32});
 
--- FirstTimes
-SELECT key, min(received)
-FROM
-(
-    SELECT if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]) AS key, toUnixTimestamp64Micro(request_received) AS received
-    FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND key IN (SELECT arrayJoin(CAST('[7]', 'Array(UInt64)')))
-    GROUP BY key, received HAVING sum(toInt64(sign)) > 0
-)
-GROUP BY key
-SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
+-- Folded
+SELECT * FROM (SELECT cluster, toString(rule), sum(count) AS n FROM `retrial`.detections
+WHERE key = 1 AND toUInt16(toDate(slot)) >= {day:UInt16} GROUP BY cluster, rule HAVING n > 0
+UNION ALL
+SELECT cluster, '', sum(count) AS n FROM `retrial`.access_usage
+WHERE toUInt16(day) >= {day:UInt16} AND implied = '' AND access IN (SELECT access FROM `retrial`.accesses WHERE group_set = {nobody:UInt64}) GROUP BY cluster HAVING n > 0) ORDER BY 1, 2;
 
 -- Earliest
 SELECT toInt64(toUnixTimestamp(min(minute))) FROM (SELECT minute FROM `retrial`.volume WHERE cluster = {cluster:String} AND outcome != '' GROUP BY minute HAVING sum(count) > 0);

@@ -683,3 +683,73 @@ ALTER TABLE `retrial_local`.events ON CLUSTER `main`
         COMMENT 'for each of admission_plugins: the response code where it refused the request, else 0' CODEC(ZSTD(1))
 ;
 
+-- Whoever may act as others makes up subjects and groups: sets of groups beyond those of a subject's
+-- day have the last key there is, and subjects beyond those of a cluster's the one before.
+ALTER TABLE `retrial_local`.accesses_mv ON CLUSTER `main` MODIFY QUERY
+SELECT access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set, if(access_path = '(other)', access_path, attr_verb) AS verb,
+    if(access_path = '(other)', '', attr_api_group) AS api_group, if(access_path = '(other)', '', attr_resource) AS resource,
+    if(access_path = '(other)', '', attr_subresource) AS subresource, if(access_path = '(other)', '', attr_namespace) AS namespace,
+    access_name AS name, access_path AS path, max(ingest_day) AS seen
+FROM `retrial_local`.events
+WHERE outcome != ''
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+ALTER TABLE `retrial_local`.accesses_implied_mv ON CLUSTER `main` MODIFY QUERY
+SELECT item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject,
+    if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group,
+    if(path = '(other)', '', JSONExtractString(item, 9)) AS resource, if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource,
+    if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, max(ingest_day) AS seen
+FROM (
+    SELECT subject AS effective, group_set AS effective_set, user_name, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path
+    FROM `retrial_local`.events
+    ARRAY JOIN implied AS item, implied_access AS item_access
+    WHERE recorded != 'forbid' AND item_access != 0
+)
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+ALTER TABLE `retrial_local`.activity_mv ON CLUSTER `main` MODIFY QUERY
+SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject,
+    if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent,
+    recorded, outcome, kpart, ingest_day, sum(toInt64(sign)) AS count
+FROM `retrial_local`.events
+WHERE outcome != ''
+GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day
+;
+
+-- What is not told apart is no set of the groups of whoever came first.
+ALTER TABLE `retrial_local`.group_sets_mv ON CLUSTER `main` MODIFY QUERY
+SELECT group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)))))) AS groups,
+    max(ingest_day) AS seen
+FROM `retrial_local`.events
+WHERE outcome != ''
+GROUP BY group_set
+;
+
+ALTER TABLE `retrial_local`.group_sets_implied_mv ON CLUSTER `main` MODIFY QUERY
+SELECT toUInt64OrZero(requestor) AS group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups))))) AS groups, max(ingest_day) AS seen
+FROM (
+    SELECT user_groups, ingest_day, JSONExtractString(item, 20) AS requestor
+    FROM `retrial_local`.events
+    ARRAY JOIN implied AS item, implied_access AS item_access
+    WHERE recorded != 'forbid' AND requestor != '' AND item_access != 0
+)
+GROUP BY group_set
+;
+
+-- Whoever may ask for anything, or act as anybody, makes up keys of first-seen rules: those beyond what is
+-- kept of a user's and a cluster's day are marked in the row, and have key 1.
+ALTER TABLE `retrial_local`.detections_mv ON CLUSTER `main` MODIFY QUERY
+SELECT cluster, substringIndex(hit, '/', 1) AS rule,
+    if(endsWith(hit, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)) AS slot,
+    if(endsWith(hit, '/first'), if(bitAnd(shape, 32) = 32, 1, hit_key), 0) AS key, kpart, ingest_day,
+    sum(toInt64(sign)) AS count,
+    sum(toInt64(sign) * reinterpretAsInt64(cityHash64(request_key, version, hit, hit_key))) AS digest,
+    max(now()) AS changed
+FROM `retrial_local`.events
+ARRAY JOIN hits AS hit, hit_keys AS hit_key
+GROUP BY cluster, rule, slot, key, kpart, ingest_day
+;
+

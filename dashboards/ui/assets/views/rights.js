@@ -15,7 +15,7 @@ export function rights(a) {
     scopes(a, null, true)];
 }
 
-const FROM = {requests: 'those of its latest requests', name: 'which its name implies', asked: 'as asked'};
+const FROM = {requests: 'those of its latest requests', name: 'which its name implies', unknown: 'which its name implies; those of its requests are not known', asked: 'as asked'};
 
 function groupsOf(a) {
   return h('span', {}, 'In ', h('span', {class: 'muted'}, a.groups?.length ? `${plural(a.groups.length, 'group')}${FROM[a.groupsFrom] ? ', ' + FROM[a.groupsFrom] : ''}: ` : 'no group. '), a.groups?.length > 0 && names(a.groups, 12));

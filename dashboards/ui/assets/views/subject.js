@@ -126,7 +126,9 @@ function doings(s, params) {
     }), 'rows uses'),
     s.usage.length > list.length && h('p', {}, h('a', {class: 'button', href: link({rows: 'all'}), 'data-k': 'all-rows'}, `Show all ${count(s.usage.length)}`)),
     s.more && h('p', {class: 'muted'}, `Only the ${count(s.usage.length)} most frequent are counted here.`),
-    s.folded > 0 && h('p', {class: 'muted'}, `${count(s.folded)} requests exceed what is counted by name in a day: (other).`)];
+    s.folded > 0 && h('p', {class: 'muted'}, `${count(s.folded)} requests exceed what is counted by name in a day: (other).`),
+    s.otherGroups > 0 && h('p', {class: 'muted'}, `${count(s.otherGroups)} requests came with further sets of groups, more than are told apart in a day.`),
+    s.untold > 0 && h('p', {class: 'muted'}, `${count(s.untold)} requests of the cluster are of subjects that are not told apart, more than are counted in a day: some may be of this one.`)];
 }
 
 // usesOf tells how often a grant was used, undefined when that is not known.
