@@ -52,11 +52,13 @@ func (a *Service) Ask(ctx context.Context, q AskRequest) (out AskAnswer, err err
 	return AskAnswer{q.Cluster, question.Name, question.Columns, rows}, nil
 }
 
-// QuestionNames lists the named questions.
+// QuestionNames lists the named questions that no command answers.
 func QuestionNames() string {
 	var names []string
 	for _, q := range storage.Questions() {
-		names = append(names, q.Name)
+		if q.Now == "" {
+			names = append(names, q.Name)
+		}
 	}
 	return strings.Join(names, ", ")
 }

@@ -23,6 +23,8 @@ type Question struct {
 	// Params are what it wants to know, besides the cluster, which every question takes.
 	Params  []QuestionParam
 	Columns []string
+	// Now is the command that answers it; the name of the question goes with the next release. "": none.
+	Now string
 	// SQL of the question; %s is the database, parameters are {name:Type}. PREWHERE under FINAL
 	// is on columns that all versions of a row share.
 	SQL string
@@ -97,7 +99,7 @@ FROM (SELECT user_agent, subject, sum(count) AS n FROM %s.activity
     WHERE cluster = {cluster:String} AND slot >= toStartOfTenMinutes({from:DateTime64(6, 'UTC')}) AND slot < {to:DateTime64(6, 'UTC')}
     GROUP BY user_agent, subject HAVING n > 0)
 GROUP BY user_agent HAVING requests > 0 ORDER BY requests DESC, user_agent LIMIT {limit:UInt32}`},
-		{Name: "drift", About: "requests whose recorded decision is not the policy's, by class", Params: windowParams(), Columns: []string{"class", "recorded", "replayed", "requests"},
+		{Name: "drift", Now: "drift", About: "requests whose recorded decision is not the policy's, by class", Params: windowParams(), Columns: []string{"class", "recorded", "replayed", "requests"},
 			SQL: `SELECT class, recorded, replayed, sum(count) AS requests
 FROM %s.volume
 WHERE cluster = {cluster:String} AND minute >= toStartOfMinute({from:DateTime64(6, 'UTC')}) AND minute < {to:DateTime64(6, 'UTC')} AND outcome = 'drift'
@@ -139,7 +141,7 @@ ORDER BY first, subject, verb, resource, namespace, name, path`},
 FROM %s.volume
 WHERE cluster = {cluster:String} AND minute >= toStartOfMinute({from:DateTime64(6, 'UTC')}) AND minute < {to:DateTime64(6, 'UTC')}
 GROUP BY minute HAVING events > 0 ORDER BY minute LIMIT {limit:UInt32}`},
-		{Name: "audit-id", About: "the events of an audit ID, all stages", Params: []QuestionParam{{"id", "String", "audit ID", ""}},
+		{Name: "audit-id", Now: "why", About: "the events of an audit ID, all stages", Params: []QuestionParam{{"id", "String", "audit ID", ""}},
 			Columns: []string{"time", "stage", "user", "verb", "uri", "code", "recorded", "outcome"},
 			SQL: `SELECT request_received, stage, user_name, verb, request_uri, code, recorded, outcome
 FROM %[1]s.events FINAL

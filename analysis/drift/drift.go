@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/verdict"
@@ -94,19 +93,6 @@ type group struct {
 	users map[string]struct{}
 	least int // users, as the largest sample says
 	kinds map[string]Cause
-}
-
-// Of returns the sample of a verdict; ok is false for a match and for what is not judged.
-func Of(cluster string, e *event.Event, v *verdict.Verdict) (s Sample, ok bool) {
-	switch v.Outcome {
-	case verdict.OutcomeMatch, verdict.OutcomeNotJudged:
-		return s, false
-	}
-	return Sample{
-		Cluster: cluster, Server: e.Server, Outcome: v.Outcome, Class: v.Class, Cause: v.Cause, Missing: v.Missing,
-		Recorded: v.Recorded, RecordedReason: v.RecordedReason, Replayed: v.Replayed, Code: e.Code(), Config: v.Config,
-		User: e.EffectiveUser().Username, Verb: e.Verb, URI: e.RequestURI, AuditID: e.AuditID, At: e.RequestReceivedTimestamp,
-	}, true
 }
 
 // Add counts n requests like the sample.

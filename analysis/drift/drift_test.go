@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -122,17 +121,5 @@ func TestGroupsAreBounded(t *testing.T) {
 	groups := c.Groups()
 	if len(groups) > maxGroups+1 || groups[0].About != "" || groups[0].Count != 50 {
 		t.Fatalf("%d groups, the first about %q with %d", len(groups), groups[0].About, groups[0].Count)
-	}
-}
-
-func TestOf(t *testing.T) {
-	e := &event.Event{AuditID: "id", Server: "s", Verb: "get", User: event.User{Username: "real"},
-		ImpersonatedUser: &event.User{Username: "imp"}, ResponseStatus: &event.Status{Code: 200}}
-	if _, ok := Of("c", e, &verdict.Verdict{Outcome: verdict.OutcomeMatch}); ok {
-		t.Error("a match is no drift")
-	}
-	s, ok := Of("c", e, &verdict.Verdict{Outcome: verdict.OutcomeDrift, Class: verdict.ClassReason})
-	if !ok || s.User != "imp" || s.Code != 200 || s.Server != "s" || s.Class != verdict.ClassReason {
-		t.Errorf("got %+v, %v", s, ok)
 	}
 }

@@ -2,7 +2,6 @@ package lineage
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/replay/authn"
@@ -57,29 +56,6 @@ func (t *Trail) Lineage(credential string) (l Lineage, ok bool) {
 		return Lineage{}, false
 	}
 	return t.lineage(credential, c), true
-}
-
-// Lineages returns the credentials that a user came with, and those issued to it, by their first
-// time.
-func (t *Trail) Lineages(user string) []Lineage {
-	namespace, name, account, _ := authn.SplitServiceAccount(user)
-	var out []Lineage
-	t.credentials.visit(func(id string, c *trace) {
-		own := slices.ContainsFunc(c.identities, func(i identity) bool { return i.name == user })
-		if !own && account && c.issue != nil {
-			own = c.issue.Namespace == namespace && c.issue.ServiceAccount == name
-		}
-		if own {
-			out = append(out, t.lineage(id, c))
-		}
-	})
-	slices.SortFunc(out, func(a, b Lineage) int {
-		if k := a.First.Compare(b.First); k != 0 {
-			return k
-		}
-		return strings.Compare(a.Credential, b.Credential)
-	})
-	return out
 }
 
 func (t *Trail) lineage(id string, c *trace) Lineage {

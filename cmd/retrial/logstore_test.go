@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
 // youngCluster is a log that begins with a cluster's first start, without the creation of
@@ -38,6 +39,7 @@ func youngCluster(t *testing.T) string {
 // TestFromEmptyEverywhere: every command that asks about a policy takes the log of a new
 // cluster instead of a store.
 func TestFromEmptyEverywhere(t *testing.T) {
+	storagetest.Need(t)
 	log := youngCluster(t)
 	for name, tc := range map[string]struct {
 		args []string
@@ -48,6 +50,12 @@ func TestFromEmptyEverywhere(t *testing.T) {
 		"findings":          {[]string{"findings"}, cli.ExitOK, nil},
 		"drift":             {[]string{"drift"}, cli.ExitOK, []string{"Nothing drifts"}},
 		"lineage":           {[]string{"lineage", "alice"}, cli.ExitOK, []string{"(not told by the events)", "3 requests"}},
+		"ask events":        {[]string{"ask", "events", "--param", "user=alice", "-o", "json"}, cli.ExitOK, []string{`"auditID": "list2"`, `"outcome": "match"`}},
+		"ask classes":       {[]string{"ask", "classes"}, cli.ExitOK, []string{"class: policy-changed-in-window"}},
+		"ask drift":         {[]string{"ask", "drift", "--param", "from=2026-05-04T00:00:00Z"}, cli.ExitOK, []string{"Nothing drifts"}},
+		"ask audit-id":      {[]string{"ask", "audit-id", "--param", "id=list0"}, cli.ExitOK, []string{"ClusterRoleBinding/readers"}},
+		"ask top-users":     {[]string{"ask", "top-users"}, cli.ExitOK, []string{"alice", "3"}},
+		"completeness":      {[]string{"completeness", "-o", "json"}, cli.ExitOK, []string{`"cluster": "evaluate"`}},
 		"why":               {[]string{"why", "list0"}, cli.ExitOK, []string{"ClusterRoleBinding/readers"}},
 		"explain-deny":      {[]string{"explain-deny", "list0"}, cli.ExitOK, []string{"rbac allows it"}},
 		"suggest":           {[]string{"suggest", "--subject", "alice", "-o", "json"}, cli.ExitOK, []string{`"alice"`, `"holds": true`}},

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,20 +30,27 @@ func newAsk(s cli.Streams) *cobra.Command {
 	a := &askCommand{Streams: s}
 	var names []string
 	for _, q := range query.NamedQuestions() {
+		if q.Now == "" {
+			names = append(names, q.Name)
+		}
+	}
+	for _, q := range plainQuestions() {
 		names = append(names, q.Name)
 	}
 	c := &cobra.Command{
 		Use:   "ask QUESTION",
 		Short: "Ask the store a question that has a name",
-		Long: `Ask the store one of the questions of docs/questions.md. Without a QUESTION they are listed, each
-with the parameters it takes; one without a default has to be given.
+		Long: `Ask one of the questions of docs/questions.md, or of those of docs/api.md one that no other command
+asks, which is answered in YAML or JSON. Without a QUESTION they are listed, each with the
+parameters it takes; one without a default has to be given.
 
 The running server is asked; with none running the command reads the store itself. With
 --events it replays an audit log as evaluate does instead, into a temporary store that is
 removed afterwards.`,
 		Example: `  retrial ask
   retrial ask denials --param from=2026-11-20T00:00:00Z
-  retrial ask object --param resource=secrets --param namespace=payments --param name=db -o csv`,
+  retrial ask object --param resource=secrets --param namespace=payments --param name=db -o csv
+  retrial ask events --param decision=forbid --events audit.log --state state.json -o json`,
 		ValidArgs: names,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -55,7 +62,7 @@ removed afterwards.`,
 			if len(args) == 0 {
 				return a.list()
 			}
-			return a.run(c.Context(), args[0])
+			return a.run(c, args[0])
 		},
 	}
 	a.from.bind(c)
@@ -78,36 +85,66 @@ func (a *askCommand) list() error {
 				takes = append(takes, "["+p.Name+"]")
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, strings.Join(takes, " "), q.About)
+		if q.Now == "" {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, strings.Join(takes, " "), q.About)
+		}
+	}
+	for _, q := range plainQuestions() {
+		var takes []string
+		for _, p := range q.Parameters() {
+			switch {
+			case p.Name == "cluster":
+			case p.Required:
+				takes = append(takes, p.Name)
+			default:
+				takes = append(takes, "["+p.Name+"]")
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, strings.Join(takes, " "), q.Summary)
 	}
 	return w.Flush()
 }
 
-func (a *askCommand) run(ctx context.Context, name string) error {
+// values reads --param.
+func (a *askCommand) values() (map[string]string, error) {
 	values := map[string]string{}
 	for _, p := range a.params {
 		k, v, ok := strings.Cut(p, "=")
 		if !ok {
-			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s: write it as NAME=VALUE", phrase.Shorten(p)))
+			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s: write it as NAME=VALUE", phrase.Shorten(p)))
 		}
 		if _, twice := values[k]; twice {
-			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s is given twice", phrase.Shorten(k)))
+			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s is given twice", phrase.Shorten(k)))
 		}
 		values[k] = v
 	}
-	known := false
-	for _, q := range query.NamedQuestions() {
-		if known = known || q.Name == name; q.Name == name {
-			if _, _, err := q.Bind("", "", values); err != nil {
-				return cli.ExitWith(cli.ExitUsage, err)
-			}
-		}
+	return values, nil
+}
+
+func (a *askCommand) run(c *cobra.Command, name string) (err error) {
+	if a.Values, err = a.values(); err != nil {
+		return err
 	}
-	if !known {
+	plain := plainQuestions()
+	if i := slices.IndexFunc(plain, func(q query.Question) bool { return q.Name == name }); i >= 0 {
+		return a.plain(c.Context(), &plain[i])
+	}
+	named := query.NamedQuestions()
+	i := slices.IndexFunc(named, func(q query.NamedQuestion) bool { return q.Name == name })
+	if i < 0 {
+		if other, _, err := c.Root().Find([]string{name}); err == nil && other != c.Root() && other != c {
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s is a command: retrial %[1]s", phrase.Shorten(name)))
+		}
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; there is: %s", phrase.Shorten(name), query.QuestionNames()))
 	}
-	a.Name, a.Values = name, values
-	answer, err := answerOne(ctx, &a.from, &a.Cluster, &a.AskRequest)
+	if _, _, err := named[i].Bind("", "", a.Values); err != nil {
+		return cli.ExitWith(cli.ExitUsage, err)
+	}
+	if named[i].Now != "" {
+		return a.instead(c, &named[i])
+	}
+	a.Name = name
+	answer, err := answerOne(c.Context(), &a.from, &a.Cluster, &a.AskRequest)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,11 @@ whole days (UTC) count. Answers are exact at any moment, corrections and merges 
 			}
 			takes = append(takes, text)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", q.Name, q.About, strings.Join(takes, "; "), strings.Join(q.Columns, ", "))
+		about := q.About
+		if q.Now != "" {
+			about += "; goes with the next release: `retrial " + q.Now + "` answers it"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", q.Name, about, strings.Join(takes, "; "), strings.Join(q.Columns, ", "))
 	}
 	golden.File(t, "docs/questions.md", b.String())
 }
@@ -88,10 +92,14 @@ func TestAskMistakes(t *testing.T) {
 		args string
 		says string
 	}{
-		"unknown question":  {"nonsense", "there is no question nonsense; there is: audit-id, denials"},
+		"unknown question":  {"nonsense", "there is no question nonsense; there is: denials"},
 		"missing parameter": {"object --param resource=secrets", "wants name"},
 		"no value":          {"denials --param from", "NAME=VALUE"},
 		"twice":             {"denials --param limit=1 --param limit=2", "given twice"},
+		"a command":         {"why", "there is no question why"},
+		"a wrong parameter": {"events --param colour=red", `there is no parameter "colour"`},
+		"events as csv":     {"events -o csv", "answered in YAML or JSON"},
+		"drift as csv":      {"drift -o csv", "retrial drift answers this"},
 		"two questions":     {"denials drift", "one question at a time"},
 		"form":              {"denials -o xml", "xml"},
 	} {

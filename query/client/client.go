@@ -84,6 +84,12 @@ func Ask[A any](ctx context.Context, c *Client, request query.Request[A]) (A, er
 	return answer, err
 }
 
+// AskByName asks a question that changes nothing by its name, and returns the answer's JSON.
+func (c *Client) AskByName(ctx context.Context, name string, parameters url.Values) (answer json.RawMessage, err error) {
+	err = c.do(ctx, http.MethodGet, name, parameters, &answer)
+	return answer, err
+}
+
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, v any) error {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/api/v1/" + path
