@@ -24,9 +24,8 @@ type asker struct {
 	flags  *config.Flags
 	set    *pflag.FlagSet
 	server string
-	log    *offlineLog   // nil: the question is not asked of logs
+	log    *server.Log   // nil: the question is not asked of logs
 	rules  *server.Rules // that look for findings in the log; nil: those of the binary
-	with   cli.Streams   // of the command, for the log
 }
 
 // bind adds the flags every such command has. Help shows those of the configuration that
@@ -39,23 +38,28 @@ func (a *asker) bind(c *cobra.Command, show ...string) {
 
 // bindLog adds the flags by which a log is asked instead.
 func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
-	a.log, a.with = &offlineLog{}, s
-	a.log.bind(c)
+	a.log = &server.Log{Streams: s}
+	f := c.Flags()
+	f.StringSliceVar(&a.log.Events, "events", nil, "look at this audit log instead, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
+	f.StringSliceVar(&a.log.States, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
+	f.BoolVar(&a.log.FromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
 	before := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
 		if err := before(c, args); err != nil {
 			return err
 		}
-		named, err := a.log.named(c)
-		if named && a.server != "" {
+		switch {
+		case a.offline() && a.server != "":
 			return cli.UsageError(c, "--server and --events exclude each other")
+		case !a.offline() && (len(a.log.States) > 0 || a.log.FromEmpty):
+			return cli.UsageError(c, "--state and --from-empty are about a log, and none is named: add --events")
 		}
-		return err
+		return nil
 	}
 }
 
 // offline tells whether a log is asked.
-func (a *asker) offline() bool { return a.log != nil && len(a.log.events) > 0 }
+func (a *asker) offline() bool { return a.log != nil && len(a.log.Events) > 0 }
 
 // openFor returns a client that answers questions about one cluster, "" for the only one.
 func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.Client, done func() error, err error) {
@@ -67,10 +71,8 @@ func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.
 	if err != nil {
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	log := server.Log{
-		Cluster: cluster, States: a.log.states, Events: a.log.events, FromEmpty: a.log.fromEmpty, Apiservers: a.apiservers(),
-		Rules: a.rules, Library: cfg.ClickHouse.Library, Streams: a.with,
-	}
+	log := *a.log
+	log.Cluster, log.Apiservers, log.Rules, log.Library = cluster, a.apiservers(), a.rules, cfg.ClickHouse.Library
 	if log.Key, err = server.KnownKey(cfg); err != nil {
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}

@@ -93,7 +93,7 @@ var rooms = []room{
 	{"analysis/completeness", []string{"storage"}, "what is missing follows from what is stored and what apiservers count"},
 	{"analysis/detect", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/codec"},
 		"rules select rows and read their marks"},
-	{"analysis/drift", []string{"ingest/event", "verdict", "replay/state", "replay/reason", "replay/request"},
+	{"analysis/drift", []string{"verdict", "replay/state", "replay/reason", "replay/request"},
 		"causes are told from verdicts, which name what was in doubt in the words of the state"},
 	{"analysis/escalation", []string{"rbacindex", "replay/state", "replay/state/content"},
 		"what a subject can reach follows from the policy"},
