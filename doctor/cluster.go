@@ -12,7 +12,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 )
 
 // clusterChecks are the steps of its connection, and what its events tell.
-func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []storage.Cluster) (Checks, error) {
+func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []queries.Cluster) (Checks, error) {
 	f, err := a.connectionFacts(ctx, cluster, stored)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (f *ConnectionFacts) certificateCheck(c *Checks) {
 
 // clockCheck compares the sender's clock with this machine's, by how long the quickest event
 // took to arrive.
-func clockCheck(c *Checks, t storage.LogTraits) {
+func clockCheck(c *Checks, t queries.LogTraits) {
 	const id = "clock"
 	round := func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 	switch {
@@ -121,7 +121,7 @@ func clockCheck(c *Checks, t storage.LogTraits) {
 
 // policyChecks tells what the audit policy leaves out, or should.
 // A watch tells what became of roles and bindings that were written without a body.
-func policyChecks(c *Checks, t storage.LogTraits, watched bool) {
+func policyChecks(c *Checks, t queries.LogTraits, watched bool) {
 	const id = "audit-policy"
 	const shipped = "The policy that retrial connect writes (deploy/audit-policy.yaml) does it."
 	before := len(*c)

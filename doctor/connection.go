@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // ConnectionAnswer is the answer to how far a cluster's connection is.
@@ -59,7 +59,7 @@ func (a *Service) Connection(ctx context.Context, q ConnectionRequest) (out Conn
 // coverageRange is how much of the newest events the share of certain verdicts is taken of.
 const coverageRange = time.Hour
 
-func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []storage.Cluster) (ConnectionFacts, error) {
+func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []queries.Cluster) (ConnectionFacts, error) {
 	s := a.Site
 	f := ConnectionFacts{Cluster: cluster, Now: s.time(), Site: s, lag: a.Replay.Lag(), Receiver: s.receiver()}
 	f.Entry, f.Registered = s.entry(cluster)
@@ -87,7 +87,7 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 			f.State.UnknownKinds = append(f.State.UnknownKinds, k.String()+"s")
 		}
 	}
-	if i := slices.IndexFunc(stored, func(c storage.Cluster) bool { return c.Name == cluster }); i >= 0 {
+	if i := slices.IndexFunc(stored, func(c queries.Cluster) bool { return c.Name == cluster }); i >= 0 {
 		f.Stored = stored[i]
 		var err error
 		last := f.Stored.Last.Add(time.Minute) // the store knows whole minutes

@@ -15,8 +15,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // Answer is the answer to how the installation does.
@@ -79,7 +79,7 @@ func (a *Service) Doctor(ctx context.Context, q Request) (out Answer, err error)
 }
 
 // clusters are those that are registered or stored, and how many are registered.
-func (s Site) clusters(stored []storage.Cluster) (names []string, registered int) {
+func (s Site) clusters(stored []queries.Cluster) (names []string, registered int) {
 	if s.Authority != nil {
 		if list, err := s.Authority.Registry().List(); err == nil { // else each cluster's own check tells
 			for _, c := range list {

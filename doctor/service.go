@@ -5,17 +5,17 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // Queries is what the questions about the installation itself ask the store.
 type Queries interface {
-	Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]storage.Share, error)
-	LogTraits(ctx context.Context, cluster string, from, to time.Time) (storage.LogTraits, error)
-	DeadLetters(ctx context.Context, since time.Time) ([]storage.Letters, error)
-	Folded(ctx context.Context, since time.Time) ([]storage.FoldedDay, error)
+	Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]queries.Share, error)
+	LogTraits(ctx context.Context, cluster string, from, to time.Time) (queries.LogTraits, error)
+	DeadLetters(ctx context.Context, since time.Time) ([]queries.Letters, error)
+	Folded(ctx context.Context, since time.Time) ([]queries.FoldedDay, error)
 	DiskBytes(ctx context.Context) (int64, error)
-	DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]storage.DirectRequests, error)
+	DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]queries.DirectRequests, error)
 }
 
 // Service answers how far the connection of a cluster is, and how the installation does.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -76,11 +76,11 @@ type ConnectionFacts struct {
 	Unfollowed []string // apiservers that post, and whose logs are not followed
 	Refusals   []webhook.Refusal
 
-	Stored  storage.Cluster // zero: no event
+	Stored  queries.Cluster // zero: no event
 	lag     verdict.Backlog
 	State   StateFacts
 	Watched bool
-	Shares  []storage.Share // of the newest hour there are events of
+	Shares  []queries.Share // of the newest hour there are events of
 }
 
 // StateFacts is what is known of a cluster's objects now.

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -29,7 +29,7 @@ const mostMissing = 8
 
 // Advise picks the class of indeterminate requests that is worth most of what an operator
 // Can do something about, and words what to do.
-func Advise(cluster string, shares []storage.Share, lacks []storage.Lack) *Advice {
+func Advise(cluster string, shares []queries.Share, lacks []queries.Lack) *Advice {
 	var out *Advice
 	for _, s := range shares {
 		if s.Outcome != "indeterminate" || s.Requests <= 0 {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // AskAnswer is the answer to a question by name.
@@ -40,7 +40,7 @@ func (a *Service) Ask(ctx context.Context, q AskRequest) (out AskAnswer, err err
 		return out, err
 	}
 	question, rows, err := tables.Ask(ctx, q.Name, q.Cluster, q.Values)
-	if errors.Is(err, storage.ErrQuestion) {
+	if errors.Is(err, queries.ErrQuestion) {
 		return out, BadRequest{err}
 	}
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *Service) Ask(ctx context.Context, q AskRequest) (out AskAnswer, err err
 // QuestionNames lists the named questions that no command answers.
 func QuestionNames() string {
 	var names []string
-	for _, q := range storage.Questions() {
+	for _, q := range queries.Questions() {
 		if q.Now == "" {
 			names = append(names, q.Name)
 		}

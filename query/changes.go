@@ -11,7 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // Bounds of an answer. A role bound to everybody concerns as many subjects as there are.
@@ -266,7 +266,7 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 	if n := len(all) - mostWrites; n > 0 {
 		all, out.MoreWrites = all[:mostWrites], n
 	}
-	traced := map[int]storage.Written{} // by place in the answer
+	traced := map[int]queries.Written{} // by place in the answer
 	for i, x := range all {
 		w := PolicyWrite{Object: x.key.String(), What: "written", NotAfter: x.v.NotAfter, UID: x.v.UID, ResourceVersion: x.v.ResourceVersion, Assumed: x.v.Assumed}
 		switch {
@@ -280,7 +280,7 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 		}
 		if i < mostTraced && !x.v.Assumed && w.NotBefore != nil {
 			resource, group, _ := strings.Cut(x.v.Resource, ".")
-			traced[i] = storage.Written{Resource: resource, Group: group, Namespace: x.v.Namespace, Name: x.v.Name, From: x.v.NotBefore, To: x.v.NotAfter}
+			traced[i] = queries.Written{Resource: resource, Group: group, Namespace: x.v.Namespace, Name: x.v.Name, From: x.v.NotBefore, To: x.v.NotAfter}
 		}
 		out.Writes = append(out.Writes, w)
 	}
@@ -289,7 +289,7 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 
 // trace looks for the requests that did writes: each is of that object, and began and ended when
 // the write did. All are looked for at once.
-func (a *Service) trace(ctx context.Context, out *ChangesAnswer, traced map[int]storage.Written) error {
+func (a *Service) trace(ctx context.Context, out *ChangesAnswer, traced map[int]queries.Written) error {
 	if len(traced) == 0 {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/drift"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // driftGroups is how many groups of equal verdicts one answer reads: each says something
@@ -54,7 +54,7 @@ func (a *Service) Drift(ctx context.Context, q DriftRequest) (out DriftAnswer, e
 }
 
 // addStored adds one stored group: its examples one by one, and the rest with the last.
-func addStored(c *drift.Collector, cluster string, d *storage.Drift) {
+func addStored(c *drift.Collector, cluster string, d *queries.Drift) {
 	s := drift.Sample{
 		Cluster: cluster, Server: d.APIServer, Outcome: d.Outcome, Class: d.Class, Cause: d.Cause, Missing: d.Missing,
 		Recorded: d.Recorded, RecordedReason: d.RecordedReason, Replayed: d.Replayed,

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -64,7 +64,7 @@ type EventsAnswer struct {
 
 // Events answers with requests and their verdicts.
 func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer, err error) {
-	f := storage.EventFilter{Cluster: q.Cluster, From: q.From, To: q.To, Subject: q.Subject, Verb: q.Verb, Resource: q.Resource,
+	f := queries.EventFilter{Cluster: q.Cluster, From: q.From, To: q.To, Subject: q.Subject, Verb: q.Verb, Resource: q.Resource,
 		Recorded: q.Decision, Outcome: q.Outcome, Class: q.Class, Limit: q.Limit, Judged: true}
 	if q.Before != "" {
 		if f.Before, err = parseCursor(q.Before); err != nil {
@@ -86,7 +86,7 @@ func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer
 		out.Events = append(out.Events, eventLine(&rows[i]))
 	}
 	if len(rows) > limit {
-		out.Older = formatCursor(storage.CursorOf(&rows[limit-1]))
+		out.Older = formatCursor(queries.CursorOf(&rows[limit-1]))
 	}
 	return out, nil
 }
@@ -103,13 +103,13 @@ func eventLine(r *verdict.Row) Event {
 	return line
 }
 
-func formatCursor(c storage.Cursor) string { return strconv.FormatInt(c.Received, 10) + "." + c.Key }
+func formatCursor(c queries.Cursor) string { return strconv.FormatInt(c.Received, 10) + "." + c.Key }
 
-func parseCursor(s string) (storage.Cursor, error) {
+func parseCursor(s string) (queries.Cursor, error) {
 	at, key, ok := strings.Cut(s, ".")
 	n, err := strconv.ParseInt(at, 10, 64)
 	if !ok || err != nil || key == "" {
-		return storage.Cursor{}, Bad("invalid before %q: want what an answer gave as older", s)
+		return queries.Cursor{}, Bad("invalid before %q: want what an answer gave as older", s)
 	}
-	return storage.Cursor{Received: n, Key: key}, nil
+	return queries.Cursor{Received: n, Key: key}, nil
 }

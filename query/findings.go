@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/detect"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // FindingsAnswer is what detections found.
@@ -58,7 +58,7 @@ func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out Findings
 		out.Findings = append(out.Findings, list[i].Body)
 	}
 	if len(list) > limit {
-		c := storage.CursorOfFinding(&list[limit-1])
+		c := queries.CursorOfFinding(&list[limit-1])
 		out.Older = strconv.FormatInt(c.First, 10) + "." + c.ID
 	}
 	for _, c := range counts {
@@ -68,8 +68,8 @@ func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out Findings
 }
 
 // filter returns which findings are asked for.
-func (r *FindingsRequest) filter() (storage.FindingFilter, error) {
-	f := storage.FindingFilter{Cluster: r.Cluster, Rule: r.Rule, Subject: r.Subject, From: r.From, To: r.To, At: r.At, Limit: r.Limit}
+func (r *FindingsRequest) filter() (queries.FindingFilter, error) {
+	f := queries.FindingFilter{Cluster: r.Cluster, Rule: r.Rule, Subject: r.Subject, From: r.From, To: r.To, At: r.At, Limit: r.Limit}
 	if n := SeverityOrder(r.Severity); n > 0 {
 		f.Severities = detect.Severities()[n:]
 	}
@@ -79,7 +79,7 @@ func (r *FindingsRequest) filter() (storage.FindingFilter, error) {
 		if !ok || err != nil || id == "" {
 			return f, Bad("invalid before %q: want what an answer gave as older", r.Before)
 		}
-		f.Before = storage.FindingCursor{First: n, ID: id}
+		f.Before = queries.FindingCursor{First: n, ID: id}
 	}
 	return f, nil
 }

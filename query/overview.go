@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -119,7 +119,7 @@ func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out Overview
 }
 
 // addBucket folds one count into its bucket; they come in the order of time.
-func (o *OverviewAnswer) addBucket(b storage.Bucket) {
+func (o *OverviewAnswer) addBucket(b queries.Bucket) {
 	n := len(o.Volume)
 	if n == 0 || !o.Volume[n-1].Time.Equal(b.Start) {
 		o.Volume = append(o.Volume, Bucket{Time: b.Start})

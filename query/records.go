@@ -7,7 +7,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -24,7 +24,7 @@ type (
 	KeptBinding        = leastpriv.Keep
 	RemovedBinding     = leastpriv.Remove
 	RBACObject         = leastpriv.Object
-	NamedQuestion      = storage.Question // in SQL
+	NamedQuestion      = queries.Question // in SQL
 )
 
 // What the records are told by.
@@ -41,7 +41,7 @@ func (r *JudgedRequest) Decode() (*AuditEvent, error) { return event.Decode(r.Ev
 func ClassText(class string) string { return verdict.Explain(class) }
 
 // NamedQuestions returns the questions in SQL that have names.
-func NamedQuestions() []NamedQuestion { return storage.Questions() }
+func NamedQuestions() []NamedQuestion { return queries.Questions() }
 
 // Severities returns the severities of findings, the least first.
 func Severities() []string { return detect.Severities() }

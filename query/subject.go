@@ -11,7 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // MostUses bounds the lists of an answer about a subject.
@@ -138,12 +138,12 @@ func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, er
 
 // holds lists the rules a subject has, what was never used first, and tells whether any
 // binding names the subject itself.
-func (s *Doings) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse) (own bool) {
+func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (own bool) {
 	type place struct {
 		binding, subject string
 		rule             int
 	}
-	used := map[place]storage.GrantUse{}
+	used := map[place]queries.GrantUse{}
 	for _, g := range grants {
 		binding, subject := g.Grant.BindingKind+"/", g.Grant.SubjectKind+"/"
 		if ns := g.Grant.BindingNamespace; ns != "" {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/replay/state/observe"
-	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // SuggestAnswer is what subjects need, and the change that leaves them that.
@@ -114,7 +114,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 }
 
 // recordingOf is what the store says of a range, as suggestions carry it.
-func recordingOf(r *storage.Recording) leastpriv.Recording {
+func recordingOf(r *queries.Recording) leastpriv.Recording {
 	out := leastpriv.Recording{From: r.First, To: r.Last, Requests: r.Requests, Unjudged: map[string]int64{}, Truncated: r.Truncated,
 		DeadLetters: r.DeadLetters, Dropped: r.Dropped}
 	for _, c := range r.Classes {

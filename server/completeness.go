@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // completing reads what apiservers say they sent, and compares it with what came:
@@ -144,7 +145,7 @@ func (c *completing) run(ctx context.Context) {
 // read asks every apiserver, all at once, and stores what they say.
 func (c *completing) read(ctx context.Context) {
 	var mu sync.Mutex
-	var samples []storage.AuditSample
+	var samples []queries.AuditSample
 	var group sync.WaitGroup
 	for t, r := range c.readers {
 		group.Go(func() {
@@ -159,7 +160,7 @@ func (c *completing) read(ctx context.Context) {
 			c.metrics.read.WithLabelValues(t.Cluster, t.APIServer).Set(float64(got.Taken.Unix()))
 			mu.Lock()
 			defer mu.Unlock()
-			samples = append(samples, storage.AuditSample{
+			samples = append(samples, queries.AuditSample{
 				Cluster: t.Cluster, APIServer: t.APIServer, Taken: got.Taken, Earliest: got.Earliest, Latest: got.Latest, Started: got.Started,
 				Events: got.Events, WebhookErrors: got.WebhookErrors, BufferErrors: got.BufferErrors, LogErrors: got.LogErrors, Rejected: got.Rejected,
 			})

@@ -13,7 +13,7 @@ import (
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -44,7 +44,7 @@ type configuredEngine interface {
 
 // configStore tells by what was judged.
 type configStore interface {
-	ConfigUse(ctx context.Context, cluster string) ([]storage.ConfigUse, error)
+	ConfigUse(ctx context.Context, cluster string) ([]queries.ConfigUse, error)
 	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
 }
 

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/retrial-io/retrial/doctor"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -20,7 +20,7 @@ import (
 type fakeConfigs struct {
 	changed time.Time
 	name    string
-	used    []storage.ConfigUse
+	used    []queries.ConfigUse
 	jobs    []verdict.RejudgeJob
 }
 
@@ -32,7 +32,7 @@ func (f *fakeConfigs) ConfigsAt(cluster, server string, at time.Time) []string {
 }
 func (f *fakeConfigs) ConfigOf(string) string                                 { return f.name }
 func (f *fakeConfigs) Rejudges(context.Context) ([]verdict.RejudgeJob, error) { return f.jobs, nil }
-func (f *fakeConfigs) ConfigUse(_ context.Context, cluster string) (out []storage.ConfigUse, err error) {
+func (f *fakeConfigs) ConfigUse(_ context.Context, cluster string) (out []queries.ConfigUse, err error) {
 	for _, u := range f.used {
 		if cluster == "" || u.Cluster == cluster {
 			out = append(out, u)
@@ -46,7 +46,7 @@ func (f *fakeConfigs) ConfigUse(_ context.Context, cluster string) (out []storag
 func TestJudgedOtherwise(t *testing.T) {
 	day := time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC)
 	hour := func(h int) time.Time { return day.Add(time.Duration(h) * time.Hour) }
-	f := &fakeConfigs{changed: hour(10).Add(20 * time.Minute), name: "now", used: []storage.ConfigUse{
+	f := &fakeConfigs{changed: hour(10).Add(20 * time.Minute), name: "now", used: []queries.ConfigUse{
 		{Cluster: "c", Hour: hour(8), Config: "old", Requests: 5},                       // as it was then
 		{Cluster: "c", Hour: hour(9), Config: "none", Requests: 7},                      // before anything was known
 		{Cluster: "c", Hour: hour(10), Config: "old", Requests: 11},                     // within the hour of the change

@@ -11,8 +11,8 @@ import (
 
 	"github.com/oklog/run"
 
-	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/sqlgate"
 )
 
@@ -95,7 +95,7 @@ func (s *system) noteSQL(r sqlgate.AccessRecord) {
 	if err != nil {
 		address = r.Remote
 	}
-	s.asking.Note(storage.Asked{
+	s.asking.Note(queries.Asked{
 		Time: r.At, Door: "sql", Caller: r.User, Address: address, Question: "sql", Detail: r.Query, Status: status, Bytes: r.Bytes, Took: r.Took,
 	})
 }

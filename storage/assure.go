@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -90,7 +91,7 @@ func freshOf(rows []verdict.Row) (f fresh, others []verdict.Row, ok bool) {
 
 // counted tells whether all of them are there.
 func (s *Store) counted(ctx context.Context, partition int32, f fresh) (bool, error) {
-	n, err := collect(ctx, s, "SELECT uniqExact(koffset) FROM %s.events WHERE sign = 1 AND row_revision = 1 AND kpart = {kpart:Int32} AND epoch = {epoch:UInt32}"+
+	n, err := statement.Collect(ctx, s.at(), "SELECT uniqExact(koffset) FROM %s.events WHERE sign = 1 AND row_revision = 1 AND kpart = {kpart:Int32} AND epoch = {epoch:UInt32}"+
 		" AND minute BETWEEN {from:UInt32} AND {to:UInt32} AND koffset BETWEEN {first:Int64} AND {last:Int64}", clickhouse.Parameters{
 		"kpart": fmt.Sprint(partition), "epoch": fmt.Sprint(f.epoch), "from": fmt.Sprint(f.from), "to": fmt.Sprint(f.to),
 		"first": fmt.Sprint(f.first), "last": fmt.Sprint(f.last),
@@ -134,11 +135,11 @@ func (s *Store) stored(ctx context.Context, rows []verdict.Row) (map[event.Hash1
 	if len(offsets) == 0 {
 		return have, nil
 	}
-	res, err := s.conn.Query(params(ctx, clickhouse.Parameters{
+	res, err := s.conn.Query(statement.Params(ctx, clickhouse.Parameters{
 		"kpart": fmt.Sprint(rows[0].Position.Partition), "from": fmt.Sprint(from), "to": fmt.Sprint(to),
 	}), "SELECT epoch, koffset, row_revision FROM "+s.table("events")+`
 WHERE sign = 1 AND kpart = {kpart:Int32} AND minute BETWEEN {from:UInt32} AND {to:UInt32}
-AND koffset IN (SELECT arrayJoin(CAST('`+numbers(offsets)+`', 'Array(Int64)')))`)
+AND koffset IN (SELECT arrayJoin(CAST('`+statement.Numbers(offsets)+`', 'Array(Int64)')))`)
 	if err != nil {
 		return nil, fmt.Errorf("check stored rows: %w", err)
 	}

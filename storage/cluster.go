@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // distribute makes the tables over all shards, or makes them again when the tables they are
@@ -19,7 +21,7 @@ func (s *Store) distribute(ctx context.Context, newest int, first bool) error {
 		return fmt.Errorf("make tables over all shards: %w", err)
 	}
 	has := map[string]string{}
-	rows, err := s.conn.Query(params(ctx, clickhouse.Parameters{"db": text(s.cfg.Database)}), "SELECT name, comment FROM system.tables WHERE database = {db:String}")
+	rows, err := s.conn.Query(statement.Params(ctx, clickhouse.Parameters{"db": statement.Text(s.cfg.Database)}), "SELECT name, comment FROM system.tables WHERE database = {db:String}")
 	if err != nil {
 		return fmt.Errorf("read tables over all shards: %w", err)
 	}
@@ -60,7 +62,7 @@ func (s *Store) checkCluster(ctx context.Context) error {
 	}
 	var known []string
 	var nodes, copying uint64
-	p := params(ctx, clickhouse.Parameters{"cluster": text(s.cfg.ClusterName)})
+	p := statement.Params(ctx, clickhouse.Parameters{"cluster": statement.Text(s.cfg.ClusterName)})
 	err := s.conn.QueryRow(p, "SELECT groupUniqArray(cluster), countIf(cluster = {cluster:String}), countIf(cluster = {cluster:String} AND internal_replication = 0) FROM system.clusters").Scan(&known, &nodes, &copying)
 	if code(err) == codeUnknownIdentifier { // the column is newer than the table
 		err = s.conn.QueryRow(p, "SELECT groupUniqArray(cluster), countIf(cluster = {cluster:String}), toUInt64(0) FROM system.clusters").Scan(&known, &nodes, &copying)

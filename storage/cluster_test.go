@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/schema"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
@@ -70,7 +70,7 @@ func TestOneNodeCluster(t *testing.T) {
 	if n := len(everything(t, s, in)); n != len(in) {
 		t.Errorf("%d rows are read of %d", n, len(in))
 	}
-	for _, q := range storage.Questions() {
+	for _, q := range queries.Questions() {
 		values := map[string]string{}
 		for _, p := range q.Params {
 			if p.Default == "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -38,23 +39,23 @@ GROUP BY rule, key LIMIT {limit:UInt32}`
 func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
 	return s.folds.Begin(rows, func(cluster string, day uint16, limits codec.FoldLimits) (c codec.Counted, err error) {
 		accesses, agents, sets, firsts := limits.Most()
-		p := clickhouse.Parameters{"cluster": text(cluster), "day": fmt.Sprint(day), "limit": fmt.Sprint(accesses), "nobody": fmt.Sprint(codec.OtherSubject)}
+		p := clickhouse.Parameters{"cluster": statement.Text(cluster), "day": fmt.Sprint(day), "limit": fmt.Sprint(accesses), "nobody": fmt.Sprint(codec.OtherSubject)}
 		var kind uint8
-		if c.Accesses, err = collect(ctx, s, countedQuery, p, func(k *codec.CountedAccess) ([]any, func()) {
+		if c.Accesses, err = statement.Collect(ctx, s.at(), countedQuery, p, func(k *codec.CountedAccess) ([]any, func()) {
 			return []any{&k.Access, &k.Subject, &kind}, func() { k.Kind = kind != 0 }
 		}); err != nil {
 			return c, fmt.Errorf("read the accesses of a day: %w", err)
 		}
 		p["limit"] = fmt.Sprint(sets)
-		if c.Sets, err = collect(ctx, s, setsQuery, p, func(g *codec.CountedSet) ([]any, func()) { return []any{&g.Subject, &g.Groups}, nil }); err != nil {
+		if c.Sets, err = statement.Collect(ctx, s.at(), setsQuery, p, func(g *codec.CountedSet) ([]any, func()) { return []any{&g.Subject, &g.Groups}, nil }); err != nil {
 			return c, fmt.Errorf("read the groups of a day: %w", err)
 		}
 		p["limit"] = fmt.Sprint(firsts)
-		if c.Firsts, err = collect(ctx, s, firstsQuery, p, func(k *codec.CountedFirst) ([]any, func()) { return []any{&k.Rule, &k.Key}, nil }); err != nil {
+		if c.Firsts, err = statement.Collect(ctx, s.at(), firstsQuery, p, func(k *codec.CountedFirst) ([]any, func()) { return []any{&k.Rule, &k.Key}, nil }); err != nil {
 			return c, fmt.Errorf("read the first-seen keys of a day: %w", err)
 		}
 		p["limit"] = fmt.Sprint(agents)
-		if c.Agents, err = collect(ctx, s, agentsQuery, p, func(a *codec.CountedAgent) ([]any, func()) { return []any{&a.Subject, &a.Agent}, nil }); err != nil {
+		if c.Agents, err = statement.Collect(ctx, s.at(), agentsQuery, p, func(a *codec.CountedAgent) ([]any, func()) { return []any{&a.Subject, &a.Agent}, nil }); err != nil {
 			return c, fmt.Errorf("read the user agents of a day: %w", err)
 		}
 		return c, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/analysis/detect"
-	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -429,7 +429,7 @@ func TestFindingsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.Findings(ctx, storage.FindingFilter{})
+	got, err := s.Findings(ctx, queries.FindingFilter{})
 	if err != nil || !reflect.DeepEqual(got, []verdict.StoredFinding{other, more}) {
 		t.Errorf("findings %+v, %v", got, err)
 	}
@@ -438,18 +438,18 @@ func TestFindingsAreKept(t *testing.T) {
 	if err := s.SaveFindings(ctx, []verdict.StoredFinding{gone}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Findings(ctx, storage.FindingFilter{Cluster: f.Cluster}); err != nil || len(got) != 1 || got[0].ID != "2" {
+	if got, err := s.Findings(ctx, queries.FindingFilter{Cluster: f.Cluster}); err != nil || len(got) != 1 || got[0].ID != "2" {
 		t.Errorf("findings %+v, %v", got, err)
 	}
 	if got, err := s.FindingsOf(ctx, f.Cluster, []string{"r"}, []time.Time{f.Span}); err != nil || len(got) != 2 {
 		t.Errorf("findings of the span %+v, %v", got, err)
 	}
-	if got, err := s.FindingCounts(ctx, storage.FindingFilter{}); err != nil || !reflect.DeepEqual(got, []storage.RuleCount{{Rule: "r", Findings: 1}}) {
+	if got, err := s.FindingCounts(ctx, queries.FindingFilter{}); err != nil || !reflect.DeepEqual(got, []queries.RuleCount{{Rule: "r", Findings: 1}}) {
 		t.Errorf("counts %+v, %v", got, err)
 	}
-	for name, filter := range map[string]storage.FindingFilter{
+	for name, filter := range map[string]queries.FindingFilter{
 		"cluster": {Cluster: "d"}, "rule": {Rule: "x"}, "subject": {Subject: "eve"}, "severity": {Severities: []string{"low"}},
-		"from": {From: at(10)}, "to": {To: at(2)}, "at": {At: at(1)}, "before": {Before: storage.CursorOfFinding(&other)},
+		"from": {From: at(10)}, "to": {To: at(2)}, "at": {At: at(1)}, "before": {Before: queries.CursorOfFinding(&other)},
 	} {
 		if got, err := s.Findings(ctx, filter); err != nil || len(got) != 0 {
 			t.Errorf("%s: findings %+v, %v", name, got, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -28,7 +29,7 @@ func (s *Store) Exec(t testing.TB, sql string) {
 // Strings runs a query of one text column.
 func (s *Store) Strings(t testing.TB, sql string) []string {
 	t.Helper()
-	out, err := collect(context.Background(), s, sql+" AND '%s' != ''", nil, func(v *string) ([]any, func()) { return []any{v}, nil })
+	out, err := statement.Collect(context.Background(), s.at(), sql+" AND '%s' != ''", nil, func(v *string) ([]any, func()) { return []any{v}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func (s *Store) Strings(t testing.TB, sql string) []string {
 // Explain returns how the engine would run a query: the lines about tables and indexes.
 func (s *Store) Explain(t testing.TB, sql string, bound map[string]string) (out []string) {
 	t.Helper()
-	res, err := s.conn.Query(params(context.Background(), clickhouse.Parameters(bound)), "EXPLAIN indexes = 1 "+sql)
+	res, err := s.conn.Query(statement.Params(context.Background(), clickhouse.Parameters(bound)), "EXPLAIN indexes = 1 "+sql)
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // filledKey begins the entries of meta that name rollups which events stored before them have
@@ -19,7 +21,7 @@ var late = []string{"activity"} //nolint:gochecknoglobals // constant table
 // state as Recover does, and may be interrupted and repeated. Days whose events are gone stay
 // unknown to it.
 func (s *Store) fill(ctx context.Context) error {
-	filled, err := collect(ctx, s, "SELECT DISTINCT substring(key, length('"+filledKey+"') + 1) FROM %s.meta WHERE startsWith(key, '"+filledKey+"')", nil,
+	filled, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT substring(key, length('"+filledKey+"') + 1) FROM %s.meta WHERE startsWith(key, '"+filledKey+"')", nil,
 		func(name *string) ([]any, func()) { return []any{name}, nil })
 	if err != nil {
 		return fmt.Errorf("read filled rollups: %w", err)
@@ -32,7 +34,7 @@ func (s *Store) fill(ctx context.Context) error {
 		if done[table] {
 			continue
 		}
-		partitions, err := collect(ctx, s, "SELECT DISTINCT kpart FROM %s.events", nil, func(p *int32) ([]any, func()) { return []any{p}, nil })
+		partitions, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT kpart FROM %s.events", nil, func(p *int32) ([]any, func()) { return []any{p}, nil })
 		if err != nil {
 			return fmt.Errorf("fill %s: %w", table, err)
 		}

@@ -3,135 +3,14 @@ package storage
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
-	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/native"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
-
-// FindingFilter selects findings for a list. Empty members do not restrict.
-type FindingFilter struct {
-	Cluster  string
-	From, To time.Time // findings with requests in it, by their first and last: From inclusive, To exclusive
-	At       time.Time // findings whose first request was received by then
-	Rule     string
-	Subject  string
-	// Severities to list, by name.
-	Severities []string
-	// Before continues a list: the cursor of the last finding of the page before.
-	Before FindingCursor
-	Limit  int // default 100, at most 1,000
-}
-
-// FindingCursor is a place in the newest-first list of findings.
-type FindingCursor struct {
-	First int64 // microseconds since 1970
-	ID    string
-}
-
-// CursorOfFinding returns the cursor of a finding.
-func CursorOfFinding(f *verdict.StoredFinding) FindingCursor {
-	return FindingCursor{First: f.First.UnixMicro(), ID: f.ID}
-}
-
-func (f *FindingFilter) where() (string, clickhouse.Parameters) {
-	where, p := []string{"withdrawn = 0"}, clickhouse.Parameters{}
-	for _, c := range [...]struct{ column, name, value string }{
-		{"cluster", "cluster", f.Cluster}, {"finding", "rule", f.Rule}, {"subject", "subject", f.Subject},
-	} {
-		if c.value != "" {
-			where = append(where, c.column+" = {"+c.name+":String}")
-			p[c.name] = text(c.value)
-		}
-	}
-	for _, c := range [...]struct {
-		condition, name string
-		value           time.Time
-	}{
-		{"toUnixTimestamp64Micro(last_seen) >= {from:Int64}", "from", f.From}, {"toUnixTimestamp64Micro(first_seen) < {to:Int64}", "to", f.To},
-		{"toUnixTimestamp64Micro(first_seen) <= {at:Int64}", "at", f.At},
-	} {
-		if !c.value.IsZero() {
-			where = append(where, c.condition)
-			p[c.name] = fmt.Sprint(c.value.UnixMicro())
-		}
-	}
-	if len(f.Severities) > 0 {
-		where = append(where, "severity IN {severities:Array(String)}")
-		p["severities"] = texts(f.Severities)
-	}
-	return strings.Join(where, " AND "), p
-}
-
-const findingColumns = `cluster, finding, key, severity, subject, audit_id, toUnixTimestamp64Micro(first_seen), toUnixTimestamp64Micro(last_seen), requests,
-    toInt64(toUnixTimestamp(span)), detail, withdrawn, toUnixTimestamp64Micro(updated)`
-
-func findingTargets(f *verdict.StoredFinding) ([]any, func()) {
-	var first, last, span, updated int64
-	var body string
-	var withdrawn uint8
-	return []any{&f.Cluster, &f.Rule, &f.ID, &f.Severity, &f.Subject, &f.AuditID, &first, &last, &f.Count, &span, &body, &withdrawn, &updated}, func() {
-		f.First, f.Last, f.Span, f.Updated = codec.FromMicro(first), codec.FromMicro(last), time.Unix(span, 0).UTC(), codec.FromMicro(updated)
-		f.Body, f.Withdrawn = []byte(body), withdrawn != 0
-	}
-}
-
-// Findings lists findings that stand, by their first request, newest first.
-func (s *Store) Findings(ctx context.Context, f FindingFilter) ([]verdict.StoredFinding, error) {
-	where, p := f.where()
-	if f.Before.ID != "" {
-		where += " AND (toUnixTimestamp64Micro(first_seen), key) < ({at_first:Int64}, {at_key:String})"
-		p["at_first"], p["at_key"] = fmt.Sprint(f.Before.First), text(f.Before.ID)
-	}
-	if f.Limit <= 0 {
-		f.Limit = 100
-	}
-	p["limit"] = fmt.Sprint(min(f.Limit, 1000))
-	out, err := collect(ctx, s, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE "+where+
-		"\nORDER BY first_seen DESC, key DESC LIMIT {limit:UInt32}", p, findingTargets)
-	if err != nil {
-		return nil, fmt.Errorf("list findings: %w", err)
-	}
-	return out, nil
-}
-
-// RuleCount is how many findings of a rule stand.
-type RuleCount struct {
-	Rule     string
-	Findings uint64
-}
-
-// FindingCounts counts the findings a filter selects, by rule; Before and Limit are not
-// looked at.
-func (s *Store) FindingCounts(ctx context.Context, f FindingFilter) ([]RuleCount, error) {
-	where, p := f.where()
-	out, err := collect(ctx, s, "SELECT finding, count() FROM %s.findings FINAL WHERE "+where+" GROUP BY finding ORDER BY finding", p,
-		func(c *RuleCount) ([]any, func()) { return []any{&c.Rule, &c.Findings}, nil })
-	if err != nil {
-		return nil, fmt.Errorf("count findings: %w", err)
-	}
-	return out, nil
-}
-
-// FindingsOf returns every finding of a cluster's rules and spans, of each rule in each of the
-// spans, withdrawn ones included.
-func (s *Store) FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error) {
-	begins := make([]uint32, len(spans))
-	for i, at := range spans {
-		begins[i] = clampSeconds(at)
-	}
-	out, err := collect(ctx, s, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE cluster = {cluster:String} AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)}",
-		clickhouse.Parameters{"cluster": text(cluster), "rules": texts(rules), "spans": numbers(begins)}, findingTargets)
-	if err != nil {
-		return nil, fmt.Errorf("read findings: %w", err)
-	}
-	return out, nil
-}
 
 // SaveFindings stores findings. Of each the one with the newest Updated stands; saving one
 // again changes nothing.
@@ -157,7 +36,7 @@ func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) 
 		body.AppendBytes(f.Body)
 		updated.Append(f.Updated.UnixMicro())
 		requests.Append(f.Count)
-		span.Append(clampSeconds(f.Span))
+		span.Append(statement.ClampSeconds(f.Span))
 		withdrawn.Append(codec.Bit(f.Withdrawn))
 	}
 	err := s.insertColumns(ctx, "findings", []proto.InputColumn{
@@ -172,19 +51,6 @@ func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) 
 	return nil
 }
 
-// SpansDone returns from which marks the findings of each rule and span were worked out.
-func (s *Store) SpansDone(ctx context.Context) ([]verdict.SpanDone, error) {
-	out, err := collect(ctx, s, "SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM %s.detections_done FINAL", nil,
-		func(d *verdict.SpanDone) ([]any, func()) {
-			var span, updated int64
-			return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() { d.Span, d.Updated = time.Unix(span, 0).UTC(), codec.FromMicro(updated) }
-		})
-	if err != nil {
-		return nil, fmt.Errorf("read progress of detections: %w", err)
-	}
-	return out, nil
-}
-
 // SaveSpansDone notes from which marks findings were worked out; the newest stands.
 func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error {
 	if len(list) == 0 {
@@ -196,7 +62,7 @@ func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) erro
 	for i := range list {
 		cluster.Append(list[i].Cluster)
 		rule.Append(list[i].Rule)
-		span.Append(clampSeconds(list[i].Span))
+		span.Append(statement.ClampSeconds(list[i].Span))
 		digest.Append(list[i].Digest)
 		updated.Append(list[i].Updated.UnixMicro())
 	}
@@ -209,6 +75,3 @@ func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) erro
 	}
 	return nil
 }
-
-// clampSeconds returns the seconds since 1970 of t, held within what a DateTime column holds.
-func clampSeconds(t time.Time) uint32 { return uint32(min(max(t.Unix(), 0), 1<<32-1)) }

@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -51,7 +52,7 @@ func foundBy(t testing.TB, s *storage.Store, set *detect.Set, first verdict.Firs
 		t.Fatalf("pass %+v: %v", p, err)
 	}
 	out := map[string]string{}
-	f := storage.FindingFilter{Limit: 1000}
+	f := queries.FindingFilter{Limit: 1000}
 	for {
 		page, err := s.Findings(ctx, f)
 		if err != nil {
@@ -63,7 +64,7 @@ func foundBy(t testing.TB, s *storage.Store, set *detect.Set, first verdict.Firs
 		if len(page) < f.Limit {
 			return out
 		}
-		f.Before = storage.CursorOfFinding(&page[len(page)-1])
+		f.Before = queries.CursorOfFinding(&page[len(page)-1])
 	}
 }
 

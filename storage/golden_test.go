@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -84,7 +85,7 @@ func TestGoldenQueries(t *testing.T) {
 		{"Overview of all there is", func() error { _, err := s.Overview(ctx, "c", from.AddDate(0, 0, -1), to.AddDate(0, 0, 1)); return err }},
 		{"VisitWhy", func() error { return s.VisitWhy(ctx, "c", "id", visit) }},
 		{"Writes", func() error {
-			_, err := s.Writes(ctx, "c", []storage.Written{{Resource: "roles", Namespace: "n", Name: "r", From: from, To: to}, {Resource: "clusterroles", Name: "c", From: from, To: day}})
+			_, err := s.Writes(ctx, "c", []queries.Written{{Resource: "roles", Namespace: "n", Name: "r", From: from, To: to}, {Resource: "clusterroles", Name: "c", From: from, To: day}})
 			return err
 		}},
 		{"SubjectUsage", func() error {
@@ -128,10 +129,10 @@ func TestGoldenQueries(t *testing.T) {
 		{"Folded", func() error { _, err := s.Folded(ctx, day); return err }},
 		{"Earliest", func() error { _, err := s.Earliest(ctx, "c"); return err }},
 		{"Findings", func() error {
-			_, err := s.Findings(ctx, storage.FindingFilter{Cluster: "c", From: from, To: to, At: to, Rule: "rule", Subject: "bob", Severities: []string{"high"}, Before: storage.FindingCursor{First: 1, ID: "id"}})
+			_, err := s.Findings(ctx, queries.FindingFilter{Cluster: "c", From: from, To: to, At: to, Rule: "rule", Subject: "bob", Severities: []string{"high"}, Before: queries.FindingCursor{First: 1, ID: "id"}})
 			return err
 		}},
-		{"FindingCounts", func() error { _, err := s.FindingCounts(ctx, storage.FindingFilter{Cluster: "c"}); return err }},
+		{"FindingCounts", func() error { _, err := s.FindingCounts(ctx, queries.FindingFilter{Cluster: "c"}); return err }},
 		{"FindingsOf", func() error {
 			_, err := s.FindingsOf(ctx, "c", []string{"rule", "other"}, []time.Time{day})
 			return err

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -81,7 +82,7 @@ func (s *Store) trimPolicy(ctx context.Context, forget func(observation []byte) 
 
 // policyBytes returns the bytes of policy_objects before compression.
 func (s *Store) policyBytes(ctx context.Context) (n int64, err error) {
-	err = s.conn.QueryRow(params(ctx, clickhouse.Parameters{"db": text(s.localDatabase())}),
+	err = s.conn.QueryRow(statement.Params(ctx, clickhouse.Parameters{"db": statement.Text(s.localDatabase())}),
 		"SELECT toInt64(sum(data_uncompressed_bytes)) FROM "+s.parts()+" WHERE active AND database = {db:String} AND table = 'policy_objects'").Scan(&n)
 	return n, err
 }
@@ -135,7 +136,7 @@ GROUP BY cluster, resource, namespace, name, before, newest`, s.trim.cluster)
 
 func (s *Store) cuts(ctx context.Context, query string, limit int64) ([]policyCut, error) {
 	p := clickhouse.Parameters{"limit": fmt.Sprint(limit), "enough": fmt.Sprint(limit / 4 * 3), "large": fmt.Sprint(s.trim.large), "endless": fmt.Sprint(int64(1) << 62)}
-	return collect(ctx, s, query+sparing, p, func(c *policyCut) ([]any, func()) {
+	return statement.Collect(ctx, s.at(), query+sparing, p, func(c *policyCut) ([]any, func()) {
 		return []any{&c.cluster, &c.resource, &c.namespace, &c.name, &c.before, &c.least, &c.spare}, nil
 	})
 }
@@ -144,7 +145,7 @@ func (s *Store) cuts(ctx context.Context, query string, limit int64) ([]policyCu
 func (s *Store) forgetContents(ctx context.Context, c policyCut, forget func([]byte) ([]byte, error)) (n int, err error) {
 	const of = " cluster = {cluster:String} AND resource = {resource:String} AND namespace = {namespace:String} AND name = {name:String} AND toUnixTimestamp64Micro(observed) < {before:Int64}" +
 		" AND toUnixTimestamp64Micro(observed) != {spare:Int64} AND length(observation) >= {least:Int64} AND " + withContent
-	p := clickhouse.Parameters{"cluster": text(c.cluster), "resource": text(c.resource), "namespace": text(c.namespace), "name": text(c.name),
+	p := clickhouse.Parameters{"cluster": statement.Text(c.cluster), "resource": statement.Text(c.resource), "namespace": statement.Text(c.namespace), "name": statement.Text(c.name),
 		"before": fmt.Sprint(c.before), "least": fmt.Sprint(c.least), "spare": fmt.Sprint(c.spare)}
 	var part []verdict.PolicyVersion
 	bytes := 0
@@ -153,7 +154,7 @@ func (s *Store) forgetContents(ctx context.Context, c policyCut, forget func([]b
 		n, part, bytes = n+len(part), nil, 0
 		return err
 	}
-	err = s.policyRows(params(ctx, p), " WHERE"+of, func(v verdict.PolicyVersion) error {
+	err = s.policyRows(statement.Params(ctx, p), " WHERE"+of, func(v verdict.PolicyVersion) error {
 		bytes += len(v.Observation)
 		if v.Observation, err = forget(v.Observation); err != nil {
 			return err

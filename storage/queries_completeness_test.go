@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -62,23 +62,39 @@ func TestCompletenessQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []storage.Received{{"a", at(0), 1}, {"a", at(2.25), 4}, {"a", at(10), 7}, {"b", at(0), 1}, {"b", at(2.25), 4}, {"b", at(10), 7}}
+	want := []queries.Received{
+		{APIServer: "a", Cut: at(0), Events: 1},
+		{APIServer: "a", Cut: at(2.25), Events: 4},
+		{APIServer: "a", Cut: at(10), Events: 7},
+		{APIServer: "b", Cut: at(0), Events: 1},
+		{APIServer: "b", Cut: at(2.25), Events: 4},
+		{APIServer: "b", Cut: at(10), Events: 7},
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("received %+v\nwant %+v", got, want)
 	}
 	fromLog, err := s.FromLog(ctx, "c", []time.Time{at(0), at(12), at(100)})
-	if want := []storage.FromLog{{"b", at(0), 1, at(30)}, {"b", at(12), 1, at(60)}}; err != nil || !slices.Equal(fromLog, want) {
+	if want := []queries.FromLog{
+		{APIServer: "b", Cut: at(0), Events: 1, Last: at(30)},
+		{APIServer: "b", Cut: at(12), Events: 1, Last: at(60)},
+	}; err != nil || !slices.Equal(fromLog, want) {
 		t.Errorf("from a log %+v, %v\nwant %+v", fromLog, err, want)
 	}
 	senders, err := s.Senders(ctx, "c", at(0), at(100))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []storage.Sender{{"a", 12, 12, 0, 2, at(30), at(60)}, {"b", 12, 10, 2, 2, at(30), at(60)}}; !slices.Equal(senders, want) {
+	if want := []queries.Sender{
+		{APIServer: "a", Events: 12, Webhook: 12, Log: 0, Posts: 2, First: at(30), Last: at(60)},
+		{APIServer: "b", Events: 12, Webhook: 10, Log: 2, Posts: 2, First: at(30), Last: at(60)},
+	}; !slices.Equal(senders, want) {
 		t.Errorf("senders %+v\nwant %+v", senders, want)
 	}
 	volumes, err := s.ServerVolumes(ctx, "c", at(0), at(60))
-	if want := []storage.ServerVolume{{"a", 12}, {"b", 12}}; err != nil || !slices.Equal(volumes, want) {
+	if want := []queries.ServerVolume{
+		{APIServer: "a", Events: 12},
+		{APIServer: "b", Events: 12},
+	}; err != nil || !slices.Equal(volumes, want) {
 		t.Errorf("volumes %+v, %v\nwant %+v", volumes, err, want)
 	}
 	var letters []verdict.StoredDeadLetter
@@ -90,14 +106,20 @@ func TestCompletenessQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts, err := s.LetterCounts(ctx, "c", at(0), at(100))
-	if want := []storage.LetterCount{{at(0), 1}, {at(60), 40}}; err != nil || !slices.Equal(counts, want) {
+	if want := []queries.LetterCount{
+		{Minute: at(0), Items: 1},
+		{Minute: at(60), Items: 40},
+	}; err != nil || !slices.Equal(counts, want) {
 		t.Errorf("letters %+v, %v\nwant %+v", counts, err, want)
 	}
 	holes, err := s.Holes(ctx, "c", at(0), at(100), true, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []storage.Hole{{"a", at(30), at(60)}, {"b", at(30), at(60)}}; !slices.Equal(holes, want) {
+	if want := []queries.Hole{
+		{APIServer: "a", Before: at(30), After: at(60)},
+		{APIServer: "b", Before: at(30), After: at(60)},
+	}; !slices.Equal(holes, want) {
 		t.Errorf("pauses of arrival %+v\nwant %+v", holes, want)
 	}
 	if holes, err = s.Holes(ctx, "c", at(0), at(100), false, 1); err != nil || len(holes) != 2 || holes[0].After.Sub(holes[0].Before) != 2*time.Second {
@@ -115,11 +137,11 @@ func TestCompletenessQueries(t *testing.T) {
 		t.Errorf("unpaired %q, want %q", ids, want)
 	}
 
-	sample := storage.AuditSample{Cluster: "c", APIServer: "a", Taken: at(5), Earliest: at(4), Latest: at(5), Started: at(-100), Events: 7, WebhookErrors: 1, BufferErrors: 2, LogErrors: 3, Rejected: 4}
+	sample := queries.AuditSample{Cluster: "c", APIServer: "a", Taken: at(5), Earliest: at(4), Latest: at(5), Started: at(-100), Events: 7, WebhookErrors: 1, BufferErrors: 2, LogErrors: 3, Rejected: 4}
 	later := sample
 	later.Taken, later.Events = at(35), 9
 	for range 2 { // saving again changes nothing
-		if err := s.SaveAuditSamples(ctx, []storage.AuditSample{sample, later}); err != nil {
+		if err := s.SaveAuditSamples(ctx, []queries.AuditSample{sample, later}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -16,7 +16,7 @@ import (
 func TestConfigUse(t *testing.T) {
 	s := storagetest.Open(t)
 	hour := time.Date(2026, 5, 6, 7, 0, 0, 0, time.UTC)
-	var want []storage.ConfigUse
+	var want []queries.ConfigUse
 	in := rows(t, "c", 0)
 	i := 0
 	add := func(cluster, server, config string, at time.Time, n int) {
@@ -31,7 +31,7 @@ func TestConfigUse(t *testing.T) {
 			v.Config, r.Verdict = config, &v
 			i++
 		}
-		want = append(want, storage.ConfigUse{Cluster: cluster, APIServer: server, Hour: at.Truncate(time.Hour), Config: config, Requests: int64(n)})
+		want = append(want, queries.ConfigUse{Cluster: cluster, APIServer: server, Hour: at.Truncate(time.Hour), Config: config, Requests: int64(n)})
 	}
 	add("a", "", "x", hour, 2)
 	add("a", "", "y", hour.Add(59*time.Minute+59*time.Second), 3)
@@ -48,7 +48,7 @@ func TestConfigUse(t *testing.T) {
 	insert(t, s, "b", []verdict.Row{back, again})
 	want[0].Requests--
 	want[1].Requests++
-	for cluster, want := range map[string][]storage.ConfigUse{"": want, "a": want[:4], "b": want[4:], "none": nil} {
+	for cluster, want := range map[string][]queries.ConfigUse{"": want, "a": want[:4], "b": want[4:], "none": nil} {
 		got, err := s.ConfigUse(t.Context(), cluster)
 		if err != nil {
 			t.Fatal(err)

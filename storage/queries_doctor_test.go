@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -59,14 +59,14 @@ func TestLogTraits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := storage.LogTraits{
+	want := queries.LogTraits{
 		Events: int64(len(in)), Live: int64(len(in)) - 1, Reads: 1, Received: 1, Complete: int64(len(in)) - 1,
 		PolicyWrites: 5, PolicyBlind: 2, SecretBodies: 1, MinDelay: -500 * time.Millisecond, MedianDelay: 2 * time.Second,
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if got, err := s.LogTraits(ctx, "nobody", base.Add(-time.Hour), base.Add(time.Hour)); err != nil || got != (storage.LogTraits{}) {
+	if got, err := s.LogTraits(ctx, "nobody", base.Add(-time.Hour), base.Add(time.Hour)); err != nil || got != (queries.LogTraits{}) {
 		t.Errorf("of a cluster without events: %+v, %v", got, err)
 	}
 }
@@ -92,7 +92,7 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0] != (storage.Letters{Cluster: "c", Reason: "malformed-item", Count: 2, Last: at.Add(2 * time.Second)}) || got[1].Reason != "too-large" {
+	if len(got) != 2 || got[0] != (queries.Letters{Cluster: "c", Reason: "malformed-item", Count: 2, Last: at.Add(2 * time.Second)}) || got[1].Reason != "too-large" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -32,25 +32,25 @@ func TestEventsByEveryFilter(t *testing.T) {
 	}
 	insert(t, s, "fix", fix)
 	filters := []struct {
-		set func(*storage.EventFilter, string)
+		set func(*queries.EventFilter, string)
 		of  func(*verdict.Row) string
 	}{
-		{func(f *storage.EventFilter, v string) { f.Subject = v }, func(r *verdict.Row) string { return r.Event.EffectiveUser().Username }},
-		{func(f *storage.EventFilter, v string) { f.Verb = v }, func(r *verdict.Row) string { return r.Event.Verb }},
-		{func(f *storage.EventFilter, v string) { f.Resource = v }, resourceOf},
-		{func(f *storage.EventFilter, v string) { f.Recorded = v }, func(r *verdict.Row) string { return r.Verdict.Recorded.String() }},
-		{func(f *storage.EventFilter, v string) { f.Outcome = v }, func(r *verdict.Row) string { return r.Verdict.Outcome.String() }},
-		{func(f *storage.EventFilter, v string) { f.Class = v }, func(r *verdict.Row) string { return r.Verdict.Class }},
+		{func(f *queries.EventFilter, v string) { f.Subject = v }, func(r *verdict.Row) string { return r.Event.EffectiveUser().Username }},
+		{func(f *queries.EventFilter, v string) { f.Verb = v }, func(r *verdict.Row) string { return r.Event.Verb }},
+		{func(f *queries.EventFilter, v string) { f.Resource = v }, resourceOf},
+		{func(f *queries.EventFilter, v string) { f.Recorded = v }, func(r *verdict.Row) string { return r.Verdict.Recorded.String() }},
+		{func(f *queries.EventFilter, v string) { f.Outcome = v }, func(r *verdict.Row) string { return r.Verdict.Outcome.String() }},
+		{func(f *queries.EventFilter, v string) { f.Class = v }, func(r *verdict.Row) string { return r.Verdict.Class }},
 	}
 	judged := slices.DeleteFunc(slices.Clone(in), func(r verdict.Row) bool { return r.Verdict == nil })
 	slices.SortFunc(judged, func(a, b verdict.Row) int {
-		x, y := storage.CursorOf(&a), storage.CursorOf(&b)
+		x, y := queries.CursorOf(&a), queries.CursorOf(&b)
 		return -cmp.Or(cmp.Compare(x.Received, y.Received), cmp.Compare(x.Key, y.Key))
 	})
 	for set := range 1 << len(filters) {
 		model := &judged[set*len(judged)/(1<<len(filters))]
 		for _, none := range []bool{false, true} {
-			f := storage.EventFilter{Cluster: "c", Judged: true, Limit: 1000}
+			f := queries.EventFilter{Cluster: "c", Judged: true, Limit: 1000}
 			want := slices.Clone(judged)
 			for i, filter := range filters {
 				value := filter.of(model)

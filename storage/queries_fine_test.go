@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -103,7 +103,7 @@ func TestOverviewOfShortRanges(t *testing.T) {
 	}
 
 	t.Run("events of a recorded decision", func(t *testing.T) {
-		page, err := s.Events(ctx, storage.EventFilter{Cluster: "c", From: from, To: to, Recorded: "allow", Judged: true, Limit: 1000})
+		page, err := s.Events(ctx, queries.EventFilter{Cluster: "c", From: from, To: to, Recorded: "allow", Judged: true, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestOverviewSubjects(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		want := map[string]storage.SubjectCount{}
+		want := map[string]queries.SubjectCount{}
 		end := r[1].Add(time.Minute - 1).Truncate(time.Minute)
 		for _, row := range in {
 			when := row.Event.RequestReceivedTimestamp
@@ -197,7 +197,7 @@ func TestOverviewSubjects(t *testing.T) {
 			}
 			want[c.Subject] = c
 		}
-		busiest := slices.SortedFunc(maps.Values(want), func(a, b storage.SubjectCount) int {
+		busiest := slices.SortedFunc(maps.Values(want), func(a, b queries.SubjectCount) int {
 			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Subject, b.Subject))
 		})
 		if busiest = busiest[:min(len(busiest), 15)]; !slices.Equal(o.Subjects, busiest) {

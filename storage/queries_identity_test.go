@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -106,7 +107,7 @@ func TestCredentialUses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if slices.ContainsFunc(uses, func(u storage.CredentialUse) bool { return u.Pod != "" && u.Node != "" }) {
+			if slices.ContainsFunc(uses, func(u queries.CredentialUse) bool { return u.Pod != "" && u.Node != "" }) {
 				pods++
 			}
 		}

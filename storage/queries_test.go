@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -47,7 +48,7 @@ func TestQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcomes, subjects, recorded := map[string]int64{}, map[string]storage.SubjectCount{}, map[string]int64{}
+	outcomes, subjects, recorded := map[string]int64{}, map[string]queries.SubjectCount{}, map[string]int64{}
 	var lacks int64
 	for _, r := range in {
 		rec := ""
@@ -87,13 +88,13 @@ func TestQueries(t *testing.T) {
 			t.Errorf("subject %+v, want %+v", v, want)
 		}
 	}
-	if len(o.Lacks) != 1 || o.Lacks[0] != (storage.Lack{Missing: "clusterroles", Requests: lacks}) {
+	if len(o.Lacks) != 1 || o.Lacks[0] != (queries.Lack{Missing: "clusterroles", Requests: lacks}) {
 		t.Errorf("lacks %+v, want %d of clusterroles", o.Lacks, lacks)
 	}
 	t.Run("events by pages", func(t *testing.T) {
 		seen := map[string]int{}
 		var last time.Time
-		f := storage.EventFilter{Cluster: "c", Limit: 37}
+		f := queries.EventFilter{Cluster: "c", Limit: 37}
 		for {
 			page, err := s.Events(ctx, f)
 			if err != nil {
@@ -109,7 +110,7 @@ func TestQueries(t *testing.T) {
 			if len(page) < f.Limit {
 				break
 			}
-			f.Before = storage.CursorOf(&page[len(page)-1])
+			f.Before = queries.CursorOf(&page[len(page)-1])
 		}
 		if len(seen) != len(in) {
 			t.Fatalf("%d of %d events", len(seen), len(in))
@@ -122,7 +123,7 @@ func TestQueries(t *testing.T) {
 	})
 	t.Run("events of a subject with an outcome", func(t *testing.T) {
 		name := o.Subjects[0].Subject
-		page, err := s.Events(ctx, storage.EventFilter{Cluster: "c", Subject: name, Outcome: "drift", Judged: true, From: from, To: to, Limit: 1000})
+		page, err := s.Events(ctx, queries.EventFilter{Cluster: "c", Subject: name, Outcome: "drift", Judged: true, From: from, To: to, Limit: 1000})
 		if err != nil || int64(len(page)) != o.Subjects[0].Drift {
 			t.Fatalf("%d rows, %v; want %d", len(page), err, o.Subjects[0].Drift)
 		}
@@ -149,7 +150,7 @@ func TestQueries(t *testing.T) {
 		}
 	})
 	t.Run("nothing there", func(t *testing.T) {
-		if page, err := s.Events(ctx, storage.EventFilter{Cluster: "nobody's"}); err != nil || len(page) != 0 {
+		if page, err := s.Events(ctx, queries.EventFilter{Cluster: "nobody's"}); err != nil || len(page) != 0 {
 			t.Fatalf("%d rows, %v", len(page), err)
 		}
 	})

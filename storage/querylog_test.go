@@ -6,18 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
 func TestQueryLog(t *testing.T) {
 	ctx, s := context.Background(), storagetest.Open(t)
 	at := time.Date(2026, 11, 20, 12, 0, 30, 0, time.UTC)
-	asked := func(after time.Duration, caller, detail string) storage.Asked {
-		return storage.Asked{Time: at.Add(after), Door: "page", Caller: caller, Address: "10.0.0.1", Question: "events", Detail: detail,
+	asked := func(after time.Duration, caller, detail string) queries.Asked {
+		return queries.Asked{Time: at.Add(after), Door: "page", Caller: caller, Address: "10.0.0.1", Question: "events", Detail: detail,
 			Status: "ok", Count: 1, Bytes: 10, Took: 3 * time.Millisecond}
 	}
-	for _, list := range [][]storage.Asked{
+	for _, list := range [][]queries.Asked{
 		nil,
 		{asked(0, "alice", "cluster=a"), asked(time.Second, "alice", "cluster=a")},
 		{asked(2*time.Second, "alice", "cluster=a"), asked(time.Minute, "alice", "cluster=a"), asked(0, "bob", strings.Repeat("é", 3000))},

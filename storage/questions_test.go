@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -345,7 +346,7 @@ func TestQuestionsGolden(t *testing.T) {
 	fill := map[string]string{"subject": "alice", "resource": "secrets", "namespace": "default", "name": "db", "role": "admin", "id": "5da2bf21-6b97-4948-b415-44ccd0377bc9",
 		"credential": "JTI=1", "from": "2026-11-20T11:00:00Z", "to": "2026-11-20T12:00:00Z"}
 	var b strings.Builder
-	for _, q := range storage.Questions() {
+	for _, q := range queries.Questions() {
 		values := map[string]string{}
 		for _, p := range q.Params {
 			if v, ok := fill[p.Name]; ok {
@@ -434,7 +435,7 @@ FROM numbers(`+fmt.Sprint(many)+`)`)
 
 // TestQuestionMistakes are told to who made them.
 func TestQuestionMistakes(t *testing.T) {
-	list := storage.Questions()
+	list := queries.Questions()
 	for _, q := range list {
 		for _, p := range q.Params {
 			if p.About == "" {
@@ -442,7 +443,7 @@ func TestQuestionMistakes(t *testing.T) {
 			}
 		}
 	}
-	q := list[slices.IndexFunc(list, func(q storage.Question) bool { return q.Name == "subject-events" })]
+	q := list[slices.IndexFunc(list, func(q queries.Question) bool { return q.Name == "subject-events" })]
 	for name, c := range map[string]struct {
 		values map[string]string
 		says   string

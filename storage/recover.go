@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // rollup is a table whose counts must equal sum(sign) over events, or the part of one that a
@@ -124,13 +125,13 @@ func (s *Store) recoverParams(ctx context.Context, partition int32, days []time.
 	if err != nil {
 		return nil, err
 	}
-	p := clickhouse.Parameters{"kpart": fmt.Sprint(partition), "dropped": numbers(dropped)}
+	p := clickhouse.Parameters{"kpart": fmt.Sprint(partition), "dropped": statement.Numbers(dropped)}
 	if len(days) > 0 {
 		list := make([]uint16, len(days))
 		for i, d := range days {
 			list[i] = codec.Day(d)
 		}
-		p["days"] = numbers(list)
+		p["days"] = statement.Numbers(list)
 	}
 	return p, nil
 }
@@ -199,7 +200,7 @@ func (r rollup) repair(db string, days bool) string {
 func (s *Store) difference(ctx context.Context, r rollup, p clickhouse.Parameters) (uint64, error) {
 	var n uint64
 	_, days := p["days"]
-	err := s.conn.QueryRow(params(ctx, p), "SELECT count() FROM ("+r.compare(s.db, days)+")").Scan(&n)
+	err := s.conn.QueryRow(statement.Params(ctx, p), "SELECT count() FROM ("+r.compare(s.db, days)+")").Scan(&n)
 	return n, err
 }
 
@@ -222,7 +223,7 @@ func (s *Store) endInserts(ctx context.Context, partition int32) error {
 		return nil
 	}
 	sql := "KILL QUERY" + s.form().OnCluster() + " WHERE Settings['log_comment'] = {c:String} SYNC"
-	if err := s.conn.Exec(params(ctx, clickhouse.Parameters{"c": text(s.insertComment(partition))}), sql); err != nil {
+	if err := s.conn.Exec(statement.Params(ctx, clickhouse.Parameters{"c": statement.Text(s.insertComment(partition))}), sql); err != nil {
 		return fmt.Errorf("end earlier inserts of partition %d: %w", partition, err)
 	}
 	return nil

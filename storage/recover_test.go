@@ -11,12 +11,13 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // consistent fails unless every rollup's sum equals its events'.
-func consistent(t testing.TB, s *storage.Store) storage.Totals {
+func consistent(t testing.TB, s *storage.Store) queries.Totals {
 	t.Helper()
 	v := totals(t, s)
 	if v.Volume != v.Events || v.Usage != v.Judged || v.Activity != v.Judged || v.ImpliedUsage != v.Implied || v.Grants != v.GrantRows || v.Rows != v.Events {
@@ -36,7 +37,7 @@ func TestInterruptedInsert(t *testing.T) {
 	ctx := context.Background()
 	in := rows(t, "c", 0)
 	half := len(in) / 2
-	var want storage.Totals
+	var want queries.Totals
 	t.Run("never interrupted", func(t *testing.T) {
 		s := storagetest.Open(t)
 		insert(t, s, "a", in[:half])
@@ -184,7 +185,7 @@ func TestForgottenToken(t *testing.T) {
 func TestCorrection(t *testing.T) {
 	ctx := context.Background()
 	in := rows(t, "c", 0)
-	var want storage.Totals
+	var want queries.Totals
 	t.Run("from scratch", func(t *testing.T) {
 		s := storagetest.Open(t)
 		final := make([]verdict.Row, len(in))

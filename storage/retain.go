@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // Retention says how long tables keep what was ingested, in days; 0 keeps for ever.
@@ -35,7 +36,7 @@ const droppedKey = "events dropped "
 // droppedDays returns the ingest days (since 1970) whose events, or the live ones of them,
 // have been dropped: their rollups are the only record left.
 func (s *Store) droppedDays(ctx context.Context) ([]uint16, error) {
-	days, err := collect(ctx, s, "SELECT DISTINCT toUInt16OrZero(value) FROM %s.meta WHERE startsWith(key, '"+droppedKey+"')", nil,
+	days, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT toUInt16OrZero(value) FROM %s.meta WHERE startsWith(key, '"+droppedKey+"')", nil,
 		func(d *uint16) ([]any, func()) { return []any{d}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("read dropped days: %w", err)
@@ -113,7 +114,7 @@ func (s *Store) shed(ctx context.Context, limit int64) error {
 // DiskBytes returns the bytes the store's tables use on disk.
 func (s *Store) DiskBytes(ctx context.Context) (int64, error) {
 	var n int64
-	err := s.conn.QueryRow(params(ctx, clickhouse.Parameters{"db": text(s.localDatabase())}),
+	err := s.conn.QueryRow(statement.Params(ctx, clickhouse.Parameters{"db": statement.Text(s.localDatabase())}),
 		"SELECT toInt64(sum(bytes_on_disk)) FROM "+s.parts()+" WHERE active AND database = {db:String}").Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("read disk use: %w", err)
@@ -123,10 +124,10 @@ func (s *Store) DiskBytes(ctx context.Context) (int64, error) {
 
 // eventParts lists the partitions of events, oldest ingest day first, live before imported.
 func (s *Store) eventParts(ctx context.Context) ([]part, error) {
-	return collect(ctx, s, `SELECT partition, toUInt16(toDate(substring(partition, 3, 10))), toUInt8(endsWith(partition, '1)')), toInt64(sum(bytes_on_disk))
+	return statement.Collect(ctx, s.at(), `SELECT partition, toUInt16(toDate(substring(partition, 3, 10))), toUInt8(endsWith(partition, '1)')), toInt64(sum(bytes_on_disk))
 FROM `+s.parts()+` WHERE active AND database = {db:String} AND table = 'events' AND '%s' != ''
 GROUP BY partition ORDER BY partition`,
-		clickhouse.Parameters{"db": text(s.localDatabase())}, func(p *part) ([]any, func()) {
+		clickhouse.Parameters{"db": statement.Text(s.localDatabase())}, func(p *part) ([]any, func()) {
 			var imports uint8
 			return []any{&p.id, &p.day, &imports, &p.bytes}, func() { p.imports = imports != 0 }
 		})
@@ -151,8 +152,8 @@ func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
 // dropMonths drops the partitions (months of ingestion) of a table that end before a time.
 func (s *Store) dropMonths(ctx context.Context, table string, before time.Time) error {
 	type month struct{ id string }
-	months, err := collect(ctx, s, `SELECT DISTINCT partition FROM `+s.parts()+` WHERE active AND database = {db:String} AND table = {table:String} AND toUInt32OrZero(partition) < {month:UInt32} AND '%s' != ''`,
-		clickhouse.Parameters{"db": text(s.localDatabase()), "table": table, "month": before.UTC().Format("200601")},
+	months, err := statement.Collect(ctx, s.at(), `SELECT DISTINCT partition FROM `+s.parts()+` WHERE active AND database = {db:String} AND table = {table:String} AND toUInt32OrZero(partition) < {month:UInt32} AND '%s' != ''`,
+		clickhouse.Parameters{"db": statement.Text(s.localDatabase()), "table": table, "month": before.UTC().Format("200601")},
 		func(m *month) ([]any, func()) { return []any{&m.id}, nil })
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
@@ -74,7 +75,7 @@ func TestRetain(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("the newest day stays whatever the cap", 1)
-	if err := s.SaveAuditSamples(ctx, []storage.AuditSample{
+	if err := s.SaveAuditSamples(ctx, []queries.AuditSample{
 		{Cluster: "c", APIServer: "old", Taken: now.AddDate(0, 0, -40), Events: 1},
 		{Cluster: "c", APIServer: "new", Taken: now, Events: 2},
 	}); err != nil {

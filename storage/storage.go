@@ -34,7 +34,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/schema"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // Config says where the store is. Exactly one of DSN and Transport is set.
@@ -66,6 +68,7 @@ type Config struct {
 // Store is an open store; safe for concurrent use. The methods implement the interfaces its
 // users declare (replay/runner Store, dashboards/ui Queries).
 type Store struct {
+	*queries.Reader
 	cfg     Config
 	db      string // quoted
 	user    string // at a server
@@ -119,7 +122,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn, folds: codec.NewFolds(), trim: usualTrim, partitions: map[int32]*partition{}}
+	s := &Store{
+		cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn,
+		Reader: queries.New(statement.DB{Conn: conn, Name: "`" + cfg.Database + "`"}), folds: codec.NewFolds(), trim: usualTrim, partitions: map[int32]*partition{}}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)
@@ -264,3 +269,6 @@ func (s *Store) localDatabase() string {
 // local returns the quoted, qualified name of a table that holds rows: for statements about
 // the table, not about its rows.
 func (s *Store) local(name string) string { return s.form().Database + "." + name }
+
+// at is where statements go.
+func (s *Store) at() statement.DB { return statement.DB{Conn: s.conn, Name: s.db} }

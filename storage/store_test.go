@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/test/testfile"
 	"github.com/retrial-io/retrial/verdict"
@@ -50,7 +51,7 @@ func rowsOf(t testing.TB, lines [][]byte, cluster string, partition int32, at ti
 	return out
 }
 
-func totals(t testing.TB, s *storage.Store) storage.Totals {
+func totals(t testing.TB, s *storage.Store) queries.Totals {
 	t.Helper()
 	v, err := s.Totals(context.Background())
 	if err != nil {

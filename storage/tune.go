@@ -8,6 +8,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // tuning are settings of tables that save work and change no answer. They are no migration: a
@@ -29,7 +31,7 @@ const codeUnknownSetting = 115
 // tune gives the tables the settings they do not have yet.
 func (s *Store) tune(ctx context.Context) error {
 	has := map[string]string{}
-	rows, err := s.conn.Query(params(ctx, clickhouse.Parameters{"db": text(s.localDatabase()), "tables": texts(tuned)}),
+	rows, err := s.conn.Query(statement.Params(ctx, clickhouse.Parameters{"db": statement.Text(s.localDatabase()), "tables": statement.Texts(tuned)}),
 		"SELECT name, engine_full FROM system.tables WHERE database = {db:String} AND name IN {tables:Array(String)}")
 	if err != nil {
 		return fmt.Errorf("read settings of tables: %w", err)

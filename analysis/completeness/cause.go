@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // mostHoles is how many pauses of an apiserver are examined.
@@ -13,19 +13,19 @@ const mostHoles = 200
 
 // traces are other evidence of missing events.
 type traces struct {
-	requests, arrivals map[string][]storage.Hole
+	requests, arrivals map[string][]queries.Hole
 	to                 time.Time
 }
 
 // trace is the evidence from one apiserver.
-type trace struct{ requests, arrivals []storage.Hole }
+type trace struct{ requests, arrivals []queries.Hole }
 
 // follow looks for pauses in the events, and in their arrival.
 func follow(ctx context.Context, store Store, q Question, cfg Config) (*traces, error) {
-	t := &traces{map[string][]storage.Hole{}, map[string][]storage.Hole{}, q.To}
+	t := &traces{map[string][]queries.Hole{}, map[string][]queries.Hole{}, q.To}
 	until := q.To.Add(cfg.Settle)
 	for _, x := range []struct {
-		into     map[string][]storage.Hole
+		into     map[string][]queries.Hole
 		arrivals bool
 	}{{t.requests, false}, {t.arrivals, true}} {
 		holes, err := store.Holes(ctx, q.Cluster, q.From.Add(-cfg.Settle), until, x.arrivals, mostHoles)
@@ -111,7 +111,7 @@ func within(list []jump, from, to time.Time) []jump {
 }
 
 // droppedBy returns why the webhook backend dropped a batch.
-func droppedBy(j jump, arrivals []storage.Hole, cfg Config) string {
+func droppedBy(j jump, arrivals []queries.Hole, cfg Config) string {
 	if outage(j, arrivals, cfg) {
 		return CauseOutage
 	}
@@ -120,7 +120,7 @@ func droppedBy(j jump, arrivals []storage.Hole, cfg Config) string {
 
 // outage reports whether nothing arrived while the batch was being retried: a batch that cannot
 // be encoded fails alone, and others arrive meanwhile.
-func outage(j jump, arrivals []storage.Hole, cfg Config) bool {
+func outage(j jump, arrivals []queries.Hole, cfg Config) bool {
 	for _, h := range arrivals {
 		begin, end := later(h.Before, j.from.Add(-cfg.Retry)), earlier(h.After, j.to)
 		if end.Sub(begin) >= cfg.Retry*6/10 {
@@ -145,7 +145,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // pause returns the longest pause of the received events within a gap; zero if there is none.
-func pause(holes []storage.Hole, g Gap) (before, after time.Time) {
+func pause(holes []queries.Hole, g Gap) (before, after time.Time) {
 	for _, h := range holes { // longest first
 		if h.After.After(g.From) && h.Before.Before(g.To) {
 			return h.Before, h.After

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // Store is what Check reads of the store.
 type Store interface {
-	AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]storage.AuditSample, error)
-	Received(ctx context.Context, cluster string, cuts []time.Time) ([]storage.Received, error)
-	FromLog(ctx context.Context, cluster string, cuts []time.Time) ([]storage.FromLog, error)
-	Senders(ctx context.Context, cluster string, from, to time.Time) ([]storage.Sender, error)
-	Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]storage.Hole, error)
-	Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]storage.Unpaired, error)
-	Volume(ctx context.Context, cluster string, from, to time.Time, step time.Duration) ([]storage.Bucket, error)
-	ServerVolumes(ctx context.Context, cluster string, from, to time.Time) ([]storage.ServerVolume, error)
-	LetterCounts(ctx context.Context, cluster string, from, to time.Time) ([]storage.LetterCount, error)
+	AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]queries.AuditSample, error)
+	Received(ctx context.Context, cluster string, cuts []time.Time) ([]queries.Received, error)
+	FromLog(ctx context.Context, cluster string, cuts []time.Time) ([]queries.FromLog, error)
+	Senders(ctx context.Context, cluster string, from, to time.Time) ([]queries.Sender, error)
+	Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]queries.Hole, error)
+	Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]queries.Unpaired, error)
+	Volume(ctx context.Context, cluster string, from, to time.Time, step time.Duration) ([]queries.Bucket, error)
+	ServerVolumes(ctx context.Context, cluster string, from, to time.Time) ([]queries.ServerVolume, error)
+	LetterCounts(ctx context.Context, cluster string, from, to time.Time) ([]queries.LetterCount, error)
 }
 
 // Settle is how long after an event it may still be on its way from an apiserver with default
@@ -215,7 +215,7 @@ func Check(ctx context.Context, store Store, cfg Config, q Question) (Report, er
 	if err != nil {
 		return fail(err)
 	}
-	recent := map[string]storage.Sender{}
+	recent := map[string]queries.Sender{}
 	for _, s := range senders {
 		recent[s.APIServer] = s
 	}
@@ -246,7 +246,7 @@ func Check(ctx context.Context, store Store, cfg Config, q Question) (Report, er
 }
 
 // serversOf lists the apiservers that anything is known of, by name.
-func serversOf(senders []storage.Sender, recent map[string]storage.Sender, series map[string][]run, scraped []string) []Server {
+func serversOf(senders []queries.Sender, recent map[string]queries.Sender, series map[string][]run, scraped []string) []Server {
 	by := map[string]Server{}
 	for _, s := range senders {
 		by[s.APIServer] = Server{Name: s.APIServer, Events: s.Events, Webhook: s.Webhook, Log: s.Log, Posts: s.Posts}
@@ -280,7 +280,7 @@ func serversOf(senders []storage.Sender, recent map[string]storage.Sender, serie
 }
 
 // silence finds apiservers that have stopped sending.
-func (r *Report) silence(cfg Config, recent map[string]storage.Sender, until time.Time) {
+func (r *Report) silence(cfg Config, recent map[string]queries.Sender, until time.Time) {
 	for i := range r.Servers {
 		s := &r.Servers[i]
 		known := recent[s.Name]

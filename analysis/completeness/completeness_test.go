@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // world is what apiservers did and what arrived of it: the truth that a report is checked against.
 type world struct {
-	samples  []storage.AuditSample
+	samples  []queries.AuditSample
 	events   []made
-	unpaired []storage.Unpaired
-	volume   []storage.Bucket
-	letters  []storage.LetterCount
+	unpaired []queries.Unpaired
+	volume   []queries.Bucket
+	letters  []queries.LetterCount
 	usual    map[string]int64 // events of an apiserver in half an hour, of earlier days
 }
 
@@ -34,29 +34,29 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func at(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
 
-func (w *world) AuditSamples(_ context.Context, _ string, from, to time.Time) ([]storage.AuditSample, error) {
-	var out []storage.AuditSample
+func (w *world) AuditSamples(_ context.Context, _ string, from, to time.Time) ([]queries.AuditSample, error) {
+	var out []queries.AuditSample
 	for _, s := range w.samples {
 		if !s.Taken.Before(from) && s.Taken.Before(to) {
 			out = append(out, s)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b storage.AuditSample) int { return strings.Compare(a.APIServer, b.APIServer) })
+	slices.SortStableFunc(out, func(a, b queries.AuditSample) int { return strings.Compare(a.APIServer, b.APIServer) })
 	return out, nil
 }
 
-func (w *world) Received(_ context.Context, _ string, cuts []time.Time) ([]storage.Received, error) {
-	by := map[storage.Received]int64{}
+func (w *world) Received(_ context.Context, _ string, cuts []time.Time) ([]queries.Received, error) {
+	by := map[queries.Received]int64{}
 	for _, e := range w.events {
 		i, found := slices.BinarySearchFunc(cuts, e.at, time.Time.Compare)
 		if !found {
 			i--
 		}
 		if !e.arrived.IsZero() && i >= 0 && i < len(cuts)-1 {
-			by[storage.Received{APIServer: e.server, Cut: cuts[i]}]++
+			by[queries.Received{APIServer: e.server, Cut: cuts[i]}]++
 		}
 	}
-	var out []storage.Received
+	var out []queries.Received
 	for k, n := range by {
 		k.Events = n
 		out = append(out, k)
@@ -64,14 +64,14 @@ func (w *world) Received(_ context.Context, _ string, cuts []time.Time) ([]stora
 	return out, nil
 }
 
-func (w *world) FromLog(_ context.Context, _ string, cuts []time.Time) ([]storage.FromLog, error) {
-	var out []storage.FromLog
+func (w *world) FromLog(_ context.Context, _ string, cuts []time.Time) ([]queries.FromLog, error) {
+	var out []queries.FromLog
 	for i := range max(0, len(cuts)-1) {
-		by := map[string]storage.FromLog{}
+		by := map[string]queries.FromLog{}
 		for _, e := range w.events {
 			if e.source == "log" && !e.arrived.IsZero() && !e.at.Before(cuts[i]) && e.at.Before(cuts[i+1]) {
 				known := by[e.server]
-				by[e.server] = storage.FromLog{APIServer: e.server, Cut: cuts[i], Events: known.Events + 1, Last: later(known.Last,
+				by[e.server] = queries.FromLog{APIServer: e.server, Cut: cuts[i], Events: known.Events + 1, Last: later(known.Last,
 					e.arrived)}
 			}
 		}
@@ -80,8 +80,8 @@ func (w *world) FromLog(_ context.Context, _ string, cuts []time.Time) ([]storag
 	return out, nil
 }
 
-func (w *world) Senders(_ context.Context, _ string, from, to time.Time) ([]storage.Sender, error) {
-	by := map[string]*storage.Sender{}
+func (w *world) Senders(_ context.Context, _ string, from, to time.Time) ([]queries.Sender, error) {
+	by := map[string]*queries.Sender{}
 	posts := map[string]bool{}
 	for _, e := range w.events {
 		if e.arrived.IsZero() || e.arrived.Before(from) || !e.arrived.Before(to) {
@@ -89,7 +89,7 @@ func (w *world) Senders(_ context.Context, _ string, from, to time.Time) ([]stor
 		}
 		s := by[e.server]
 		if s == nil {
-			s = &storage.Sender{APIServer: e.server}
+			s = &queries.Sender{APIServer: e.server}
 			by[e.server] = s
 		}
 		s.Events++
@@ -109,14 +109,14 @@ func (w *world) Senders(_ context.Context, _ string, from, to time.Time) ([]stor
 			s.Last = e.arrived
 		}
 	}
-	var out []storage.Sender
+	var out []queries.Sender
 	for _, s := range by {
 		out = append(out, *s)
 	}
 	return out, nil
 }
 
-func (w *world) Holes(_ context.Context, _ string, from, to time.Time, arrivals bool, _ int) ([]storage.Hole, error) {
+func (w *world) Holes(_ context.Context, _ string, from, to time.Time, arrivals bool, _ int) ([]queries.Hole, error) {
 	times := map[string][]time.Time{}
 	for _, e := range w.events {
 		t := e.at
@@ -127,25 +127,25 @@ func (w *world) Holes(_ context.Context, _ string, from, to time.Time, arrivals 
 			times[e.server] = append(times[e.server], t)
 		}
 	}
-	var out []storage.Hole
+	var out []queries.Hole
 	for server, list := range times {
 		slices.SortFunc(list, time.Time.Compare)
 		for i := 1; i < len(list); i++ {
-			out = append(out, storage.Hole{APIServer: server, Before: list[i-1], After: list[i]})
+			out = append(out, queries.Hole{APIServer: server, Before: list[i-1], After: list[i]})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b storage.Hole) int {
+	slices.SortStableFunc(out, func(a, b queries.Hole) int {
 		return int(b.After.Sub(b.Before) - a.After.Sub(a.Before))
 	})
 	return out, nil
 }
 
-func (w *world) Unpaired(context.Context, string, time.Time, time.Time, int) ([]storage.Unpaired, error) {
+func (w *world) Unpaired(context.Context, string, time.Time, time.Time, int) ([]queries.Unpaired, error) {
 	return w.unpaired, nil
 }
 
-func (w *world) Volume(_ context.Context, _ string, from, to time.Time, step time.Duration) ([]storage.Bucket, error) {
-	var out []storage.Bucket
+func (w *world) Volume(_ context.Context, _ string, from, to time.Time, step time.Duration) ([]queries.Bucket, error) {
+	var out []queries.Bucket
 	for _, b := range w.volume {
 		if !b.Start.Before(from) && b.Start.Before(to) && (step == time.Hour) == (b.Outcome == "hour") {
 			out = append(out, b)
@@ -154,8 +154,8 @@ func (w *world) Volume(_ context.Context, _ string, from, to time.Time, step tim
 	return out, nil
 }
 
-func (w *world) LetterCounts(_ context.Context, _ string, from, to time.Time) ([]storage.LetterCount, error) {
-	var out []storage.LetterCount
+func (w *world) LetterCounts(_ context.Context, _ string, from, to time.Time) ([]queries.LetterCount, error) {
+	var out []queries.LetterCount
 	for _, l := range w.letters {
 		if !l.Minute.Before(from) && l.Minute.Before(to) {
 			out = append(out, l)
@@ -164,7 +164,7 @@ func (w *world) LetterCounts(_ context.Context, _ string, from, to time.Time) ([
 	return out, nil
 }
 
-func (w *world) ServerVolumes(_ context.Context, _ string, from, to time.Time) ([]storage.ServerVolume, error) {
+func (w *world) ServerVolumes(_ context.Context, _ string, from, to time.Time) ([]queries.ServerVolume, error) {
 	by := map[string]int64{}
 	for _, e := range w.events {
 		if !e.arrived.IsZero() && !e.at.Before(from) && e.at.Before(to) {
@@ -174,9 +174,9 @@ func (w *world) ServerVolumes(_ context.Context, _ string, from, to time.Time) (
 	if to.Before(noon) {
 		maps.Copy(by, w.usual)
 	}
-	var out []storage.ServerVolume
+	var out []queries.ServerVolume
 	for _, name := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, storage.ServerVolume{APIServer: name, Events: by[name]})
+		out = append(out, queries.ServerVolume{APIServer: name, Events: by[name]})
 	}
 	return out, nil
 }
@@ -207,7 +207,7 @@ func (a *apiserver) make(from, to, every float64, lost bool) {
 }
 
 func (a *apiserver) read(t float64) {
-	a.w.samples = append(a.w.samples, storage.AuditSample{
+	a.w.samples = append(a.w.samples, queries.AuditSample{
 		Cluster: "c", APIServer: a.name, Taken: at(t), Earliest: at(t).Add(-a.edge), Latest: at(t).Add(a.edge), Started: a.started,
 		Events: a.events, WebhookErrors: a.webhook, BufferErrors: a.buffer, LogErrors: a.log,
 	})
@@ -289,7 +289,7 @@ func TestMeasured(t *testing.T) {
 		"came, and could not be read": {func(w *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			a.make(300.05, 310, 0.1, true)
-			w.letters = []storage.LetterCount{{Minute: at(300), Items: 60}, {Minute: at(360), Items: 40}, {Minute: at(-86400), Items: 7}}
+			w.letters = []queries.LetterCount{{Minute: at(300), Items: 60}, {Minute: at(360), Items: 40}, {Minute: at(-86400), Items: 7}}
 			a.make(310.05, 330, 0.1, false)
 			a.read(330)
 			a.minutes(6, 14, false)
@@ -298,7 +298,7 @@ func TestMeasured(t *testing.T) {
 		"some came, and could not be read": {func(w *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			a.make(300.05, 310, 0.1, true)
-			w.letters = []storage.LetterCount{{Minute: at(300), Items: 30}}
+			w.letters = []queries.LetterCount{{Minute: at(300), Items: 30}}
 			a.make(310.05, 330, 0.1, false)
 			a.read(330)
 			a.minutes(6, 14, false)
@@ -308,7 +308,7 @@ func TestMeasured(t *testing.T) {
 			a.minutes(0, 5, false)
 			a.make(300.05, 310, 0.1, true)
 			a.buffer += 100
-			w.letters = []storage.LetterCount{{Minute: at(300), Items: 30}}
+			w.letters = []queries.LetterCount{{Minute: at(300), Items: 30}}
 			a.make(310.05, 330, 0.1, false)
 			a.read(330)
 			a.minutes(6, 14, false)
@@ -525,11 +525,11 @@ func TestSilence(t *testing.T) {
 }
 
 func TestPairs(t *testing.T) {
-	half := func(server, verb, uri string, seconds float64, missing string) storage.Unpaired {
-		return storage.Unpaired{APIServer: server, AuditID: uri, Verb: verb, URI: uri, Received: at(seconds), Missing: missing, Code: 200}
+	half := func(server, verb, uri string, seconds float64, missing string) queries.Unpaired {
+		return queries.Unpaired{APIServer: server, AuditID: uri, Verb: verb, URI: uri, Received: at(seconds), Missing: missing, Code: 200}
 	}
 	const end, begin = "ResponseComplete", "ResponseStarted"
-	w := &world{unpaired: []storage.Unpaired{
+	w := &world{unpaired: []queries.Unpaired{
 		half("a", "watch", "/api/v1/pods?watch=1&timeoutSeconds=300", 0, end),    // overdue
 		half("a", "watch", "/api/v1/pods?watch=1&timeoutSeconds=600", 1000, end), // open
 		half("a", "watch", "/api/v1/pods?watch=1", 1000, end),                    // open
@@ -558,7 +558,7 @@ func TestPairs(t *testing.T) {
 
 // Letters do not say which apiserver they are of.
 func TestDeadLettersOfSeveral(t *testing.T) {
-	w := &world{letters: []storage.LetterCount{{Minute: at(300), Items: 500}}}
+	w := &world{letters: []queries.LetterCount{{Minute: at(300), Items: 500}}}
 	for _, name := range []string{"api-1", "api-2"} {
 		a := &apiserver{w: w, name: name, started: at(-1000)}
 		a.minutes(0, 5, false)
@@ -635,11 +635,11 @@ func TestVolume(t *testing.T) {
 			w := &world{}
 			end := at(1200)
 			for m := range 30 {
-				w.volume = append(w.volume, storage.Bucket{Start: end.Add(-time.Duration(m+1) * time.Minute), Events: tc.now})
+				w.volume = append(w.volume, queries.Bucket{Start: end.Add(-time.Duration(m+1) * time.Minute), Events: tc.now})
 			}
 			for h := range tc.days * 24 {
 				start := noon.Add(-time.Duration(h+1) * time.Hour)
-				w.volume = append(w.volume, storage.Bucket{Start: start, Outcome: "hour", Events: tc.usual(start)})
+				w.volume = append(w.volume, queries.Bucket{Start: start, Outcome: "hour", Events: tc.usual(start)})
 			}
 			r := check(t, w, Question{})
 			if r.Volume.By != tc.want || r.Volume.Hourly != 60*tc.now || (len(r.Problems) > 0) != tc.drop {

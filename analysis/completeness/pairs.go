@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // Pairs counts the requests of which only one stage is known.
@@ -88,7 +88,7 @@ func (r *Report) pairs(ctx context.Context, store Store, cfg Config, q Question,
 }
 
 // begun reports whether any beginning is recorded among the halves: an audit policy may omit it.
-func begun(list []storage.Unpaired) bool {
+func begun(list []queries.Unpaired) bool {
 	for _, u := range list {
 		if u.Missing == "ResponseComplete" {
 			return true

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // point is a reading, or the start of a process, at which all counters are zero.
@@ -30,7 +30,7 @@ const startSlack = 2 * time.Second
 
 // seriesOf groups readings by process. Those after to are left out: their events may still be on
 // their way.
-func seriesOf(samples []storage.AuditSample, from, to time.Time) map[string][]run {
+func seriesOf(samples []queries.AuditSample, from, to time.Time) map[string][]run {
 	out := map[string][]run{}
 	for _, s := range samples {
 		if s.Latest.After(to) {
@@ -60,7 +60,7 @@ func seriesOf(samples []storage.AuditSample, from, to time.Time) map[string][]ru
 
 // restarted reports whether a reading is from another process than those before: it started at
 // another time, or counted less.
-func restarted(r run, s storage.AuditSample) bool {
+func restarted(r run, s queries.AuditSample) bool {
 	last := r.points[len(r.points)-1]
 	return s.Started.Sub(r.started).Abs() > startSlack || s.Events < last.events || s.WebhookErrors < last.webhook ||
 		s.BufferErrors < last.buffer
@@ -172,7 +172,7 @@ func (r *Report) measure(ctx context.Context, store Store, cfg Config, q Questio
 }
 
 // tally sums received events by apiserver.
-func tally(cuts []time.Time, received []storage.Received) map[string]counts {
+func tally(cuts []time.Time, received []queries.Received) map[string]counts {
 	out := map[string]counts{}
 	for _, x := range received {
 		c, ok := out[x.APIServer]

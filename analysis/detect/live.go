@@ -12,7 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -20,7 +20,7 @@ import (
 type Store interface {
 	MarkStore
 	// Clusters returns the clusters that have events, with the range of their requests.
-	Clusters(ctx context.Context) ([]storage.Cluster, error)
+	Clusters(ctx context.Context) ([]queries.Cluster, error)
 	// Earliest returns when a cluster's earliest judged request was received.
 	Earliest(ctx context.Context, cluster string) (time.Time, error)
 	// FindingsOf returns all findings of rules and spans; the newest SaveFindings of each stands.
@@ -89,7 +89,7 @@ type Live struct {
 	asOf    time.Time                    // up to when changes have been processed, as reported last
 	readAt  time.Time                    // when the store was last read, and the changes until then
 	changes uint64
-	known   []storage.Cluster    // as read then
+	known   []queries.Cluster    // as read then
 	seen    map[span]time.Time   // of open spans: up to when they were processed
 	quiet   map[string]quietness // by cluster
 	begins  map[string]time.Time // earliest requests of clusters, this pass
@@ -108,7 +108,7 @@ type slotSum struct{ count, digest int64 }
 
 // quietness is since when the events of a cluster have not changed.
 type quietness struct {
-	cluster storage.Cluster
+	cluster queries.Cluster
 	since   time.Time
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -175,7 +176,7 @@ func (h *history) want() map[string]Finding {
 func found(t *testing.T, s *storage.Store) map[string]Finding {
 	t.Helper()
 	out := map[string]Finding{}
-	f := storage.FindingFilter{Limit: 50}
+	f := queries.FindingFilter{Limit: 50}
 	for {
 		page, err := s.Findings(context.Background(), f)
 		if err != nil {
@@ -194,7 +195,7 @@ func found(t *testing.T, s *storage.Store) map[string]Finding {
 		if len(page) < f.Limit {
 			return out
 		}
-		f.Before = storage.CursorOfFinding(&page[len(page)-1])
+		f.Before = queries.CursorOfFinding(&page[len(page)-1])
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // this process: makes the load         a child: `retrial serve`, what is measured
@@ -201,7 +201,7 @@ func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *ben
 	defer func() { err = errors.Join(err, done()) }()
 	r.Verdicts = map[string]int64{}
 	for cluster, keys := range load.keys {
-		if err := store.EventKeys(ctx, cluster, func(k storage.StoredKey) error {
+		if err := store.EventKeys(ctx, cluster, func(k queries.StoredKey) error {
 			if seen, posted := keys[k.Event]; !posted || seen {
 				r.Duplicates++
 			}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/procstat"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // questionCost is what a question took.
@@ -51,7 +51,7 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 	common := map[string]string{"subject": subject[0][0], "credential": subject[0][1], "id": facts[0][3], "resource": "secrets",
 		"namespace": "ads-prod", "name": "sync-config-0", "role": "engineer"}
 	out := map[string]questionCost{}
-	for _, q := range storage.Questions() {
+	for _, q := range queries.Questions() {
 		values := map[string]string{}
 		for _, p := range q.Params {
 			if v, ok := common[p.Name]; ok && !(q.Name == "role-usage" && p.Name == "namespace") {
@@ -116,7 +116,7 @@ func (b *storageBench) cost(ctx context.Context, ask func() (rows int64, err err
 // askLists asks for lists of the newest requests that a filter selects, of everything stored: many,
 // few, and none.
 func (b *storageBench) askLists(ctx context.Context, out map[string]questionCost, subject string) error {
-	for name, f := range map[string]storage.EventFilter{
+	for name, f := range map[string]queries.EventFilter{
 		"(list, all)":                  {},
 		"(list, one account)":          {Subject: subject},
 		"(list, refused)":              {Recorded: "forbid"},
@@ -160,7 +160,7 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 			if _, err := b.store.Overview(ctx, benchCluster, from, last); err != nil {
 				return err
 			}
-			if _, err := b.store.Events(ctx, storage.EventFilter{Cluster: benchCluster, From: from, To: last, Judged: true}); err != nil {
+			if _, err := b.store.Events(ctx, queries.EventFilter{Cluster: benchCluster, From: from, To: last, Judged: true}); err != nil {
 				return err
 			}
 			took = append(took, time.Since(began).Seconds())

@@ -7,39 +7,39 @@ import (
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // fakeArrivals is a store of which nobody asks what arrived.
 type fakeArrivals struct{}
 
-func (fakeArrivals) AuditSamples(context.Context, string, time.Time, time.Time) ([]storage.AuditSample, error) {
+func (fakeArrivals) AuditSamples(context.Context, string, time.Time, time.Time) ([]queries.AuditSample, error) {
 	return nil, nil
 }
-func (fakeArrivals) Received(context.Context, string, []time.Time) ([]storage.Received, error) {
+func (fakeArrivals) Received(context.Context, string, []time.Time) ([]queries.Received, error) {
 	return nil, nil
 }
-func (fakeArrivals) FromLog(context.Context, string, []time.Time) ([]storage.FromLog, error) {
+func (fakeArrivals) FromLog(context.Context, string, []time.Time) ([]queries.FromLog, error) {
 	return nil, nil
 }
-func (fakeArrivals) Senders(context.Context, string, time.Time, time.Time) ([]storage.Sender, error) {
+func (fakeArrivals) Senders(context.Context, string, time.Time, time.Time) ([]queries.Sender, error) {
 	return nil, nil
 }
-func (fakeArrivals) Holes(context.Context, string, time.Time, time.Time, bool, int) ([]storage.Hole, error) {
+func (fakeArrivals) Holes(context.Context, string, time.Time, time.Time, bool, int) ([]queries.Hole, error) {
 	return nil, nil
 }
-func (fakeArrivals) ServerVolumes(context.Context, string, time.Time, time.Time) ([]storage.ServerVolume, error) {
-	return nil, nil
-}
-
-func (fakeArrivals) LetterCounts(context.Context, string, time.Time, time.Time) ([]storage.LetterCount, error) {
+func (fakeArrivals) ServerVolumes(context.Context, string, time.Time, time.Time) ([]queries.ServerVolume, error) {
 	return nil, nil
 }
 
-func (fakeArrivals) Unpaired(context.Context, string, time.Time, time.Time, int) ([]storage.Unpaired, error) {
+func (fakeArrivals) LetterCounts(context.Context, string, time.Time, time.Time) ([]queries.LetterCount, error) {
 	return nil, nil
 }
-func (fakeArrivals) Volume(context.Context, string, time.Time, time.Time, time.Duration) ([]storage.Bucket, error) {
+
+func (fakeArrivals) Unpaired(context.Context, string, time.Time, time.Time, int) ([]queries.Unpaired, error) {
+	return nil, nil
+}
+func (fakeArrivals) Volume(context.Context, string, time.Time, time.Time, time.Duration) ([]queries.Bucket, error) {
 	return nil, nil
 }
 

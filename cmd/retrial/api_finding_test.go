@@ -8,25 +8,25 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeFindings is the part of a fakeStore that knows of findings.
 type fakeFindings struct {
 	found  []verdict.StoredFinding
-	counts []storage.RuleCount
+	counts []queries.RuleCount
 	rules  []detect.Rule
 
-	asked storage.FindingFilter // of the last list
+	asked queries.FindingFilter // of the last list
 }
 
-func (f *fakeFindings) Findings(_ context.Context, filter storage.FindingFilter) ([]verdict.StoredFinding, error) {
+func (f *fakeFindings) Findings(_ context.Context, filter queries.FindingFilter) ([]verdict.StoredFinding, error) {
 	f.asked = filter
 	return f.found[:min(len(f.found), filter.Limit)], nil
 }
 
-func (f *fakeFindings) FindingCounts(context.Context, storage.FindingFilter) ([]storage.RuleCount, error) {
+func (f *fakeFindings) FindingCounts(context.Context, queries.FindingFilter) ([]queries.RuleCount, error) {
 	return f.counts, nil
 }
 
@@ -37,7 +37,7 @@ func TestAPIFindings(t *testing.T) {
 	for _, id := range []string{"c", "b", "a"} {
 		f.found = append(f.found, verdict.StoredFinding{ID: id, First: time.UnixMicro(1000), Body: []byte(`{"id":"` + id + `"}`)})
 	}
-	f.counts = []storage.RuleCount{{Rule: "pod-exec", Findings: 3}}
+	f.counts = []queries.RuleCount{{Rule: "pod-exec", Findings: 3}}
 	got := decodeAnswer[query.FindingsAnswer](t, askFake(t, f, http.MethodGet, "findings?cluster=c&severity=high&subject=bob&rule=pod-exec&at=2026-11-20T11:36:00Z&limit=2"+aRange))
 	if len(got.Findings) != 2 || string(got.Findings[0]) != `{"id":"c"}` || got.Older != "1000.b" || got.Rules["pod-exec"] != 3 {
 		t.Errorf("answer %+v", got)
@@ -46,7 +46,7 @@ func TestAPIFindings(t *testing.T) {
 		t.Errorf("the store was asked for %+v", a)
 	}
 	decodeAnswer[query.FindingsAnswer](t, askFake(t, f, http.MethodGet, "findings?before="+got.Older))
-	if a := f.asked; a.Before != (storage.FindingCursor{First: 1000, ID: "b"}) || a.Limit != 101 {
+	if a := f.asked; a.Before != (queries.FindingCursor{First: 1000, ID: "b"}) || a.Limit != 101 {
 		t.Errorf("the next page was asked as %+v", a)
 	}
 	for name, query := range map[string]string{

@@ -12,23 +12,23 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/replay/state/observe"
-	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeSubjects is the part of a fakeStore that knows of subjects.
 type fakeSubjects struct {
-	usage map[string]storage.SubjectUsage
+	usage map[string]queries.SubjectUsage
 	limit int // of the last question
 
-	recording storage.Recording
+	recording queries.Recording
 	history   []codec.Alike
 	policy    []observe.Observation
 	about     []string // subjects of the last history
 }
 
-func (f *fakeSubjects) SubjectUsage(_ context.Context, _, subject string, _, _ time.Time, limit int) (storage.SubjectUsage, error) {
+func (f *fakeSubjects) SubjectUsage(_ context.Context, _, subject string, _, _ time.Time, limit int) (queries.SubjectUsage, error) {
 	f.limit = limit
 	return f.usage[subject], nil
 }
@@ -37,7 +37,7 @@ func (f *fakeSubjects) NearSubjects(context.Context, string, string, int) ([]str
 	return []string{"ann"}, nil
 }
 
-func (f *fakeSubjects) Recording(context.Context, string, time.Time, time.Time) (storage.Recording, error) {
+func (f *fakeSubjects) Recording(context.Context, string, time.Time, time.Time) (queries.Recording, error) {
 	return f.recording, nil
 }
 
@@ -90,10 +90,10 @@ const (
 func TestAPISubject(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
 	f := &fakeStore{known: policyOf(t, readerRole, annReads, devsRead, botReads)}
-	f.usage = map[string]storage.SubjectUsage{"ann": {
+	f.usage = map[string]queries.SubjectUsage{"ann": {
 		Groups: [][]string{{"devs", "system:authenticated"}}, First: at, Last: at.Add(time.Minute), Requests: 5, Forbidden: 2, Drift: 1, More: true,
-		Uses: []storage.Use{{Verb: "get", Resource: "pods", Namespace: "shop", Requests: 5, Allowed: 3, Forbidden: 2, First: at, Last: at.Add(time.Minute)}},
-		Grants: []storage.GrantUse{{Grant: verdict.Grant{BindingKind: "ClusterRoleBinding", Binding: "ann-reads", RoleKind: "ClusterRole", Role: "reader",
+		Uses: []queries.Use{{Verb: "get", Resource: "pods", Namespace: "shop", Requests: 5, Allowed: 3, Forbidden: 2, First: at, Last: at.Add(time.Minute)}},
+		Grants: []queries.GrantUse{{Grant: verdict.Grant{BindingKind: "ClusterRoleBinding", Binding: "ann-reads", RoleKind: "ClusterRole", Role: "reader",
 			SubjectKind: "User", Subject: "ann"}, Requests: 3, Last: at}},
 	}}
 	t.Run("did, could, never did", func(t *testing.T) {

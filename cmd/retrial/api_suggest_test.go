@@ -18,8 +18,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/replay/state/observe"
-	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -36,8 +36,8 @@ func suggestFake(t *testing.T) *fakeStore {
 	t.Helper()
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
 	f := &fakeStore{known: policyOf(t, readerRole, annReads, devsRead, botReads)}
-	f.recording = storage.Recording{First: at, Last: at.Add(8 * 24 * time.Hour), Requests: 9, Truncated: 1, Dropped: 2, DeadLetters: 3,
-		Classes: []storage.Share{{Outcome: "match", Requests: 7}, {Outcome: "indeterminate", Class: verdict.ClassNoState, Requests: 2}}}
+	f.recording = queries.Recording{First: at, Last: at.Add(8 * 24 * time.Hour), Requests: 9, Truncated: 1, Dropped: 2, DeadLetters: 3,
+		Classes: []queries.Share{{Outcome: "match", Requests: 7}, {Outcome: "indeterminate", Class: verdict.ClassNoState, Requests: 2}}}
 	f.history = []codec.Alike{aliked("ann", 7, verdict.Attributes{Verb: "get", Resource: "pods", Namespace: "a", Name: "web"})}
 	f.policy = []observe.Observation{{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-reads", UID: "u1", ResourceVersion: "2",
 		Object: []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"why":"so"}}}`)}}

@@ -20,32 +20,32 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeStore answers what a test says, or hangs until the caller gives up.
 type fakeStore struct {
 	fakeArrivals
-	drift       []storage.Drift
+	drift       []queries.Drift
 	requests    int64
 	judged      int64
-	uses        []storage.CredentialUse
-	credentials []storage.SubjectCredential
+	uses        []queries.CredentialUse
+	credentials []queries.SubjectCredential
 	fakeAccess
 	fakeSubjects
 	fakeDoctor
 	fakeFindings
-	overview storage.Overview
+	overview queries.Overview
 	rows     []verdict.Row
 	err      error
 	hang     bool
 	known    *state.State // of every cluster
 	quiet    []string     // clusters anything is known of
-	stored   []storage.Cluster
+	stored   []queries.Cluster
 	entered  chan struct{}
 
-	filter  storage.EventFilter // of the last list
+	filter  queries.EventFilter // of the last list
 	visited int                 // rows of the last why
 	looked  int                 // for writes
 }
@@ -61,23 +61,23 @@ func (f *fakeStore) answer(ctx context.Context) error {
 	return f.err
 }
 
-func (f *fakeStore) Clusters(ctx context.Context) ([]storage.Cluster, error) {
+func (f *fakeStore) Clusters(ctx context.Context) ([]queries.Cluster, error) {
 	return f.stored, f.answer(ctx)
 }
 
-func (f *fakeStore) Overview(ctx context.Context, _ string, _, _ time.Time) (storage.Overview, error) {
+func (f *fakeStore) Overview(ctx context.Context, _ string, _, _ time.Time) (queries.Overview, error) {
 	return f.overview, f.answer(ctx)
 }
 
-func (f *fakeStore) Events(ctx context.Context, filter storage.EventFilter) ([]verdict.Row, error) {
+func (f *fakeStore) Events(ctx context.Context, filter queries.EventFilter) ([]verdict.Row, error) {
 	f.filter = filter
 	return f.rows[:min(len(f.rows), filter.Limit)], f.answer(ctx)
 }
 
-func (f *fakeStore) Writes(ctx context.Context, _ string, of []storage.Written) (rows []verdict.Row, err error) {
+func (f *fakeStore) Writes(ctx context.Context, _ string, of []queries.Written) (rows []verdict.Row, err error) {
 	f.looked++
 	for _, r := range f.rows {
-		if slices.ContainsFunc(of, func(w storage.Written) bool { return w.By(r.Event) }) {
+		if slices.ContainsFunc(of, func(w queries.Written) bool { return w.By(r.Event) }) {
 			rows = append(rows, r)
 		}
 	}
@@ -95,7 +95,7 @@ func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(verdic
 	return f.answer(ctx)
 }
 
-func (f *fakeStore) DriftGroups(ctx context.Context, _ string, _, _ time.Time, _, _ int) ([]storage.Drift, error) {
+func (f *fakeStore) DriftGroups(ctx context.Context, _ string, _, _ time.Time, _, _ int) ([]queries.Drift, error) {
 	return f.drift, f.answer(ctx)
 }
 
@@ -103,11 +103,11 @@ func (f *fakeStore) Judged(ctx context.Context, _ string, _, _ time.Time) (reque
 	return f.requests, f.judged, f.answer(ctx)
 }
 
-func (f *fakeStore) CredentialUses(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]storage.CredentialUse, error) {
+func (f *fakeStore) CredentialUses(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]queries.CredentialUse, error) {
 	return f.uses[:min(len(f.uses), limit)], f.answer(ctx)
 }
 
-func (f *fakeStore) Credentials(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]storage.SubjectCredential, error) {
+func (f *fakeStore) Credentials(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]queries.SubjectCredential, error) {
 	return f.credentials[:min(len(f.credentials), limit)], f.answer(ctx)
 }
 
@@ -256,13 +256,13 @@ func TestAPIFailures(t *testing.T) {
 
 func TestAPIOverview(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
-	f := &fakeStore{overview: storage.Overview{
-		Step: 5 * time.Second, Decisions: []storage.Decided{{Recorded: "forbid", Replayed: "allow", Requests: 2}},
-		Volume: []storage.Bucket{
+	f := &fakeStore{overview: queries.Overview{
+		Step: 5 * time.Second, Decisions: []queries.Decided{{Recorded: "forbid", Replayed: "allow", Requests: 2}},
+		Volume: []queries.Bucket{
 			{Start: at, Recorded: "allow", Outcome: "match", Events: 5}, {Start: at, Recorded: "forbid", Outcome: "drift", Events: 2},
 			{Start: at, Events: 3}, {Start: at.Add(time.Minute), Recorded: "none", Outcome: "not_judged", Events: 1},
 		},
-		Outcomes: []storage.Share{{Outcome: "match", Requests: 5}, {Outcome: "drift", Class: verdict.ClassForbidAllow, Requests: 2}, {Outcome: "not_judged", Class: verdict.ClassUnauthenticated, Requests: 1}},
+		Outcomes: []queries.Share{{Outcome: "match", Requests: 5}, {Outcome: "drift", Class: verdict.ClassForbidAllow, Requests: 2}, {Outcome: "not_judged", Class: verdict.ClassUnauthenticated, Requests: 1}},
 	}}
 	o := decodeAnswer[query.OverviewAnswer](t, askFake(t, f, http.MethodGet, "overview?cluster=c"+aRange))
 	if want := (query.Totals{Events: 11, Requests: 8, Match: 5, Drift: 2, NotJudged: 1, Forbid: 2}); o.Totals != want {
@@ -280,28 +280,28 @@ func TestAPIOverview(t *testing.T) {
 }
 
 func TestAdvice(t *testing.T) {
-	share := func(class string, n int64) storage.Share {
-		return storage.Share{Outcome: "indeterminate", Class: class, Requests: n}
+	share := func(class string, n int64) queries.Share {
+		return queries.Share{Outcome: "indeterminate", Class: class, Requests: n}
 	}
-	lacks := []storage.Lack{
+	lacks := []queries.Lack{
 		{Missing: "pods bound to node n1 (path to secrets/a/b)", Requests: 40}, {Missing: "all ClusterRoleBindings", Requests: 9},
 		{Missing: "RoleBinding shop/x", Requests: 3}, {Missing: "not-evaluable:webhook guard", Requests: 2}, {Missing: "the ABAC policy file", Requests: 2},
 	}
 	for _, c := range []struct {
 		name     string
-		shares   []storage.Share
+		shares   []queries.Share
 		class    string
 		requests int64
 		command  string
 		first    string
 	}{
-		{name: "nothing is missing", shares: []storage.Share{{Outcome: "match", Requests: 9}}},
-		{"nodes only", []storage.Share{share(verdict.ClassNodeGraph, 40)}, verdict.ClassNodeGraph, 40, "pods,nodes", "pods bound to node n1 (path to secrets/a/b)"},
-		{"no state comes before all", []storage.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 12), share(verdict.ClassNoState, 9)}, verdict.ClassNoState, 9, "retrial import --cluster 'it'\\''s' --state state.json", "all ClusterRoleBindings"},
-		{"an unknown object before nodes", []storage.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 3)}, verdict.ClassUnknown, 3, "RequestResponse", "RoleBinding shop/x"},
-		{"a file of the configuration", []storage.Share{share(verdict.ClassConfig, 2), share(verdict.ClassUnknown, 3)}, verdict.ClassConfig, 2, "retrial config check", "the ABAC policy file"},
-		{"a webhook", []storage.Share{share(verdict.ClassWebhook, 2)}, verdict.ClassWebhook, 2, "", "not-evaluable:webhook guard"},
-		{"nothing to be done", []storage.Share{share(verdict.ClassUnparsable, 2)}, verdict.ClassUnparsable, 2, "", ""},
+		{name: "nothing is missing", shares: []queries.Share{{Outcome: "match", Requests: 9}}},
+		{"nodes only", []queries.Share{share(verdict.ClassNodeGraph, 40)}, verdict.ClassNodeGraph, 40, "pods,nodes", "pods bound to node n1 (path to secrets/a/b)"},
+		{"no state comes before all", []queries.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 12), share(verdict.ClassNoState, 9)}, verdict.ClassNoState, 9, "retrial import --cluster 'it'\\''s' --state state.json", "all ClusterRoleBindings"},
+		{"an unknown object before nodes", []queries.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 3)}, verdict.ClassUnknown, 3, "RequestResponse", "RoleBinding shop/x"},
+		{"a file of the configuration", []queries.Share{share(verdict.ClassConfig, 2), share(verdict.ClassUnknown, 3)}, verdict.ClassConfig, 2, "retrial config check", "the ABAC policy file"},
+		{"a webhook", []queries.Share{share(verdict.ClassWebhook, 2)}, verdict.ClassWebhook, 2, "", "not-evaluable:webhook guard"},
+		{"nothing to be done", []queries.Share{share(verdict.ClassUnparsable, 2)}, verdict.ClassUnparsable, 2, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := query.Advise("it's", c.shares, lacks)
@@ -355,7 +355,7 @@ func TestAPIEvents(t *testing.T) {
 		t.Errorf("a parameter's name of before: asked about %q, warned %q", f.filter.Subject, said)
 	}
 	decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&before="+url.QueryEscape(page.Older)))
-	if f.filter.Before != storage.CursorOf(&f.rows[1]) {
+	if f.filter.Before != queries.CursorOf(&f.rows[1]) {
 		t.Errorf("continued at %+v", f.filter.Before)
 	}
 	if last := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=3")); last.Older != "" || len(last.Events) != 3 {

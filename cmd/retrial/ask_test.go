@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // fakeClient is a client of the API over a fake store.
@@ -21,15 +21,15 @@ func fakeClient(f *fakeStore) *apiclient.Client {
 }
 
 func TestOneCluster(t *testing.T) {
-	events := func(names ...string) (out []storage.Cluster) {
+	events := func(names ...string) (out []queries.Cluster) {
 		for _, n := range names {
-			out = append(out, storage.Cluster{Name: n, Events: 1})
+			out = append(out, queries.Cluster{Name: n, Events: 1})
 		}
 		return out
 	}
 	for _, c := range []struct {
 		name   string
-		events []storage.Cluster
+		events []queries.Cluster
 		quiet  []string
 		named  string
 		want   string

@@ -11,24 +11,24 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/query/api"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // keptAsked keeps questions, or refuses them.
 type keptAsked struct {
-	list []storage.Asked
+	list []queries.Asked
 	err  error
 }
 
-func (k *keptAsked) SaveAsked(_ context.Context, list []storage.Asked) error {
+func (k *keptAsked) SaveAsked(_ context.Context, list []queries.Asked) error {
 	if k.err == nil {
 		k.list = append(k.list, list...)
 	}
 	return k.err
 }
 
-func (f *fakeStore) QueryLog(ctx context.Context, _ time.Time, limit int) ([]storage.Asked, error) {
-	return make([]storage.Asked, min(limit, 3)), f.answer(ctx)
+func (f *fakeStore) QueryLog(ctx context.Context, _ time.Time, limit int) ([]queries.Asked, error) {
+	return make([]queries.Asked, min(limit, 3)), f.answer(ctx)
 }
 
 // TestQuestionsAreRecorded: every question that tells what somebody did leaves a record of
@@ -61,7 +61,7 @@ func TestQuestionsAreRecorded(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]storage.Asked{}
+	got := map[string]queries.Asked{}
 	count := int64(0)
 	for _, a := range kept.list {
 		got[a.Question+"?"+a.Detail] = a
@@ -70,7 +70,7 @@ func TestQuestionsAreRecorded(t *testing.T) {
 	if count != 5 {
 		t.Errorf("%d questions recorded, want 5 (two of them alike)", count)
 	}
-	for question, want := range map[string]storage.Asked{
+	for question, want := range map[string]queries.Asked{
 		"events?cluster=a":          {Door: "page", Caller: "anybody here", Address: "10.1.2.3", Status: "ok"},
 		"events?cluster=a&verb=get": {Door: "page", Caller: "token, as alice", Address: "10.1.2.3", Status: "ok"},
 		"events?clutser=a":          {Door: "page", Caller: "token", Address: "10.1.2.3", Status: "refused"},

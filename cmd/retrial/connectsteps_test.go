@@ -14,7 +14,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -28,8 +28,8 @@ func TestConnectionSteps(t *testing.T) {
 	refused := func(cluster string, reason webhook.Reason, at time.Time) webhook.Refusal {
 		return webhook.Refusal{Cluster: cluster, Remote: "10.0.0.9", Reason: reason, Detail: "told\x1b[31m", First: at, Last: at, Count: 1}
 	}
-	share := func(outcome, class string, n int64) storage.Share {
-		return storage.Share{Outcome: outcome, Class: class, Requests: n}
+	share := func(outcome, class string, n int64) queries.Share {
+		return queries.Share{Outcome: outcome, Class: class, Requests: n}
 	}
 	read := func(at time.Time) prometheus.Gatherer { // when the apiserver's counters were read last
 		reg := prometheus.NewRegistry()
@@ -51,9 +51,9 @@ func TestConnectionSteps(t *testing.T) {
 			Receiver: doctor.Receiver{Serving: true, Listen: "0.0.0.0:9443", Names: []string{"localhost", "retrial.example"}, Since: &since},
 			Followed: &webhook.Accepted{First: since, Last: before(20 * time.Second), Posts: 5, Events: 1100, Remote: "10.0.0.9"},
 			Accepted: &webhook.Accepted{First: since, Last: before(10 * time.Second), Posts: 3, Events: 1200, Remote: "10.0.0.9"},
-			Stored:   storage.Cluster{Name: "prod", Events: 1200, First: since, Last: before(time.Minute)},
+			Stored:   queries.Cluster{Name: "prod", Events: 1200, First: since, Last: before(time.Minute)},
 			State:    doctor.StateFacts{Objects: 355},
-			Shares:   []storage.Share{share("match", "", 980), share("drift", "unexplained-reason", 2), share("indeterminate", verdict.ClassNodeGraph, 18), share("not_judged", "", 7)},
+			Shares:   []queries.Share{share("match", "", 980), share("drift", "unexplained-reason", 2), share("indeterminate", verdict.ClassNodeGraph, 18), share("not_judged", "", 7)},
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -116,9 +116,9 @@ func TestConnectionSteps(t *testing.T) {
 
 		"events":             {func(*doctor.ConnectionFacts) {}, doctor.StepFirstEvent, doctor.StateDone, []string{"1,200 events stored, the newest of this minute."}},
 		"one of long ago":    {func(f *doctor.ConnectionFacts) { f.Stored.Events, f.Stored.Last = 1, before(72*time.Hour) }, doctor.StepFirstEvent, doctor.StateDone, []string{"1 event stored, the newest on 2026-11-17."}},
-		"accepted, not kept": {func(f *doctor.ConnectionFacts) { f.Stored = storage.Cluster{} }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"1,200 events accepted, not stored yet"}},
-		"posts without any":  {func(f *doctor.ConnectionFacts) { f.Stored, f.Accepted.Events = storage.Cluster{}, 0 }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"no event in it yet", "kubectl get namespaces"}},
-		"none":               {func(f *doctor.ConnectionFacts) { f.Stored, f.Accepted = storage.Cluster{}, nil }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"There is none yet."}},
+		"accepted, not kept": {func(f *doctor.ConnectionFacts) { f.Stored = queries.Cluster{} }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"1,200 events accepted, not stored yet"}},
+		"posts without any":  {func(f *doctor.ConnectionFacts) { f.Stored, f.Accepted.Events = queries.Cluster{}, 0 }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"no event in it yet", "kubectl get namespaces"}},
+		"none":               {func(f *doctor.ConnectionFacts) { f.Stored, f.Accepted = queries.Cluster{}, nil }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"There is none yet."}},
 
 		"state":            {func(*doctor.ConnectionFacts) {}, doctor.StepState, doctor.StateDone, []string{"355 roles and bindings are known."}},
 		"contents unknown": {func(f *doctor.ConnectionFacts) { f.State.UnknownObjects = 3 }, doctor.StepState, doctor.StateDone, []string{"of 3 the content is not", "RequestResponse", "retrial import --cluster prod"}},
@@ -126,15 +126,15 @@ func TestConnectionSteps(t *testing.T) {
 		"not listed yet":   {func(f *doctor.ConnectionFacts) { f.State.UnknownKinds, f.Watched = []string{"Roles"}, true }, doctor.StepState, doctor.StateWaiting, []string{"The watch has not listed all of it yet: Roles.", "watch-rbac.yaml"}},
 
 		"coverage":       {func(*doctor.ConnectionFacts) {}, doctor.StepCoverage, doctor.StateDone, []string{"Of 1,000 requests in the newest hour 98.0 % match, 0.2 % drift, 1.8 % are indeterminate."}},
-		"nothing judged": {func(f *doctor.ConnectionFacts) { f.Shares = []storage.Share{share("not_judged", "", 7)} }, doctor.StepCoverage, doctor.StateWaiting, []string{"None has been judged yet."}},
+		"nothing judged": {func(f *doctor.ConnectionFacts) { f.Shares = []queries.Share{share("not_judged", "", 7)} }, doctor.StepCoverage, doctor.StateWaiting, []string{"None has been judged yet."}},
 		"state is wanted": {func(f *doctor.ConnectionFacts) {
-			f.Shares = []storage.Share{share("match", "", 80), share("indeterminate", verdict.ClassNoState, 20)}
+			f.Shares = []queries.Share{share("match", "", 80), share("indeterminate", verdict.ClassNoState, 20)}
 		}, doctor.StepCoverage, doctor.StateWaiting, []string{"20.0 % are indeterminate", "retrial import --cluster prod"}},
 		"nodes alone wait": {func(f *doctor.ConnectionFacts) {
-			f.Shares = []storage.Share{share("match", "", 50), share("indeterminate", verdict.ClassNodeGraph, 50)}
+			f.Shares = []queries.Share{share("match", "", 50), share("indeterminate", verdict.ClassNodeGraph, 50)}
 		}, doctor.StepCoverage, doctor.StateDone, []string{"50.0 % are indeterminate"}},
 		"drift": {func(f *doctor.ConnectionFacts) {
-			f.Shares = []storage.Share{share("match", "", 50), share("drift", "unexplained-reason", 50)}
+			f.Shares = []queries.Share{share("match", "", 50), share("drift", "unexplained-reason", 50)}
 		}, doctor.StepCoverage, doctor.StateDone, []string{"50.0 % drift", "another cluster or time"}},
 
 		"followed": {func(*doctor.ConnectionFacts) {}, doctor.StepFollowed, doctor.StateDone, []string{"5 posts from 10.0.0.9, the last 20 s ago."}},

@@ -20,38 +20,38 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	apiserver "github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeDoctor is the part of the fake store that the doctor asks.
 type fakeDoctor struct {
-	shares  []storage.Share
-	traits  storage.LogTraits
-	letters []storage.Letters
-	folded  []storage.FoldedDay
+	shares  []queries.Share
+	traits  queries.LogTraits
+	letters []queries.Letters
+	folded  []queries.FoldedDay
 	disk    int64
-	direct  []storage.DirectRequests
+	direct  []queries.DirectRequests
 }
 
-func (f fakeDoctor) DirectRequests(context.Context, string, []string, []string, time.Time, time.Time) ([]storage.DirectRequests, error) {
+func (f fakeDoctor) DirectRequests(context.Context, string, []string, []string, time.Time, time.Time) ([]queries.DirectRequests, error) {
 	return f.direct, nil
 }
 
-func (f fakeDoctor) Outcomes(context.Context, string, time.Time, time.Time) ([]storage.Share, error) {
+func (f fakeDoctor) Outcomes(context.Context, string, time.Time, time.Time) ([]queries.Share, error) {
 	return f.shares, nil
 }
 
-func (f fakeDoctor) LogTraits(context.Context, string, time.Time, time.Time) (storage.LogTraits, error) {
+func (f fakeDoctor) LogTraits(context.Context, string, time.Time, time.Time) (queries.LogTraits, error) {
 	return f.traits, nil
 }
 
-func (f fakeDoctor) Folded(context.Context, time.Time) ([]storage.FoldedDay, error) {
+func (f fakeDoctor) Folded(context.Context, time.Time) ([]queries.FoldedDay, error) {
 	return f.folded, nil
 }
 
-func (f fakeDoctor) DeadLetters(context.Context, time.Time) ([]storage.Letters, error) {
+func (f fakeDoctor) DeadLetters(context.Context, time.Time) ([]queries.Letters, error) {
 	return f.letters, nil
 }
 
@@ -116,9 +116,9 @@ func newPatient(t *testing.T) *patient {
 		t.Fatal(err)
 	}
 	p.site = doctor.Site{Config: cfg, Serving: true, Authority: a, Contacts: webhook.NewContacts(now), Hook: func() string { return "0.0.0.0:9443" }, Metrics: p.registry, Now: now}
-	p.store = &fakeStore{stored: []storage.Cluster{{Name: "prod", Events: 5000, First: p.now.Add(-time.Hour), Last: p.now.Add(-time.Minute)}}}
-	p.store.shares = []storage.Share{{Outcome: "match", Requests: 100}}
-	p.store.traits = storage.LogTraits{Events: 5000, Live: 5000, Reads: 4000, Complete: 5000, PolicyWrites: 3, MinDelay: time.Second, MedianDelay: 3 * time.Second}
+	p.store = &fakeStore{stored: []queries.Cluster{{Name: "prod", Events: 5000, First: p.now.Add(-time.Hour), Last: p.now.Add(-time.Minute)}}}
+	p.store.shares = []queries.Share{{Outcome: "match", Requests: 100}}
+	p.store.traits = queries.LogTraits{Events: 5000, Live: 5000, Reads: 4000, Complete: 5000, PolicyWrites: 3, MinDelay: time.Second, MedianDelay: 3 * time.Second}
 	return p
 }
 
@@ -149,7 +149,7 @@ func (p *patient) examine(t *testing.T, id, cluster string) []doctor.Check {
 // TestDoctor: each check says what is wrong, in which degree, and what to do. A case changes
 // one thing in an installation that is in order.
 func TestDoctor(t *testing.T) {
-	letters := []storage.Letters{{Cluster: "prod", Reason: "too-large", Count: 1200}, {Cluster: "test", Reason: "malformed-item", Count: 1}}
+	letters := []queries.Letters{{Cluster: "prod", Reason: "too-large", Count: 1200}, {Cluster: "test", Reason: "malformed-item", Count: 1}}
 	for name, tc := range map[string]struct {
 		change            func(*testing.T, *patient)
 		id, cluster, want string
@@ -209,7 +209,7 @@ func TestDoctor(t *testing.T) {
 		"detections off": {func(_ *testing.T, p *patient) { p.site.Config.Detect.Enabled = false }, "findings", "", doctor.CheckWarn, "switched off"},
 		"nothing folded": {func(*testing.T, *patient) {}, "folded", "", doctor.CheckOK, "apart"},
 		"folded": {func(_ *testing.T, p *patient) {
-			p.store.folded = []storage.FoldedDay{{Cluster: "prod", Rule: "first-seen-access", Requests: 95_904}, {Cluster: "test", Requests: 1}}
+			p.store.folded = []queries.FoldedDay{{Cluster: "prod", Rule: "first-seen-access", Requests: 95_904}, {Cluster: "test", Requests: 1}}
 		}, "folded", "", doctor.CheckWarn, "95,904 requests of prod with keys of first-seen-access beyond those of a day, 1 request of test of subjects beyond those of a day"},
 		"no dead letters": {func(*testing.T, *patient) {}, "dead-letters", "", doctor.CheckOK, "None"},
 		"dead letters":    {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", doctor.CheckWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
@@ -258,7 +258,7 @@ func TestDoctor(t *testing.T) {
 		"an aggregated server": {func(_ *testing.T, p *patient) { p.site.Apiserver = aggregatedServer }, "aggregated", "prod", doctor.CheckOK, "came through the kube-apiserver"},
 		"an aggregated server that is reached directly": {func(_ *testing.T, p *patient) {
 			p.site.Apiserver = aggregatedServer
-			p.store.direct = []storage.DirectRequests{{APIServer: "wardle", Requests: 3, Users: 2, AuditID: "a-1", User: "eve", URI: "/apis/w"}}
+			p.store.direct = []queries.DirectRequests{{APIServer: "wardle", Requests: 3, Users: 2, AuditID: "a-1", User: "eve", URI: "/apis/w"}}
 		}, "aggregated", "prod", doctor.CheckWarn, "3 requests at wardle came past the kube-apiserver in the last day, by 2 users; the first by eve"},
 
 		"a watch": {func(_ *testing.T, p *patient) {
@@ -335,7 +335,7 @@ func TestDoctor(t *testing.T) {
 // TestDoctorOfAnImport: a log that was brought in by hand connects nobody.
 func TestDoctorOfAnImport(t *testing.T) {
 	p := newPatient(t)
-	p.store.stored = append(p.store.stored, storage.Cluster{Name: "old", Events: 3, First: p.now, Last: p.now})
+	p.store.stored = append(p.store.stored, queries.Cluster{Name: "old", Events: 3, First: p.now, Last: p.now})
 	p.store.traits.Live = 0
 	for id, want := range map[string]int{doctor.StepRegistered: 0, doctor.StepConnected: 0, "certificate": 0, "clock": 0, doctor.StepFirstEvent: 1, doctor.StepState: 1, doctor.StepCoverage: 1, "audit-policy": 1} {
 		if got := p.examine(t, id, "old"); len(got) != want {

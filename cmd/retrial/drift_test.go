@@ -10,7 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/drift"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -18,17 +18,17 @@ import (
 // counts, their bounds and the earliest examples.
 func TestDriftRoute(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
-	stored := func(reason string, n int64, first time.Time) storage.Drift {
-		return storage.Drift{
+	stored := func(reason string, n int64, first time.Time) queries.Drift {
+		return queries.Drift{
 			Outcome: verdict.OutcomeDrift, Class: verdict.ClassAllowForbid, Cause: "the recorded reason names what did not exist", Recorded: verdict.DecisionAllow,
 			RecordedReason: reason, Replayed: verdict.DecisionForbid, Code: 200, Requests: n, Users: 2, First: first, Last: first.Add(time.Minute),
-			Examples: []storage.DriftExample{
+			Examples: []queries.DriftExample{
 				{AuditID: "a" + first.String(), User: "ann", Verb: "get", URI: "/api/v1/pods", At: first},
 				{AuditID: "b" + first.String(), User: "bob", Verb: "get", URI: "/api/v1/pods", At: first.Add(time.Second)},
 			},
 		}
 	}
-	f := &fakeStore{drift: []storage.Drift{
+	f := &fakeStore{drift: []queries.Drift{
 		stored(`RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "ann"`, 7, at.Add(time.Hour)),
 		stored(`RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "bob"`, 5, at),
 	}}

@@ -25,6 +25,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -146,7 +147,7 @@ func ask(engine *chdb.Engine, sql string, w io.Writer) error {
 
 // listEvents pages through a cluster's events as a client of the product does.
 func listEvents(ctx context.Context, store *storage.Store, cluster string, w io.Writer) error {
-	f := storage.EventFilter{Cluster: cluster, Limit: 1000}
+	f := queries.EventFilter{Cluster: cluster, Limit: 1000}
 	for {
 		rows, err := store.Events(ctx, f)
 		if err != nil {
@@ -159,7 +160,7 @@ func listEvents(ctx context.Context, store *storage.Store, cluster string, w io.
 		if len(rows) < f.Limit {
 			return nil
 		}
-		f.Before = storage.CursorOf(&rows[len(rows)-1])
+		f.Before = queries.CursorOf(&rows[len(rows)-1])
 	}
 }
 
@@ -223,7 +224,7 @@ func dumpPartition(ctx context.Context, broker *embedded.Broker, topic string, p
 }
 
 // inspect runs retrial-inspect.
-func inspect(t *testing.T, in inspection) storage.Totals {
+func inspect(t *testing.T, in inspection) queries.Totals {
 	t.Helper()
 	ask, err := json.Marshal(in)
 	if err != nil {
@@ -236,7 +237,7 @@ func inspect(t *testing.T, in inspection) storage.Totals {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("inspect %s: %v\n%s", in.Data, err, &errs)
 	}
-	var totals storage.Totals
+	var totals queries.Totals
 	if err := json.Unmarshal(out.Bytes(), &totals); err != nil {
 		t.Fatal(err)
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/observe"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 func TestLineageRoute(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
-	use := storage.CredentialUse{User: "system:serviceaccount:ns:sa", UserAgent: "curl", Source: "192.0.2.1", Pod: "p", Requests: 3, Forbidden: 1, First: at.Add(time.Minute), Last: at.Add(time.Hour)}
+	use := queries.CredentialUse{User: "system:serviceaccount:ns:sa", UserAgent: "curl", Source: "192.0.2.1", Pod: "p", Requests: 3, Forbidden: 1, First: at.Add(time.Minute), Last: at.Add(time.Hour)}
 	st := state.New("c")
 	st.Apply(issued(t, at, "JTI=1"), issued(t, at.Add(time.Second), "JTI=never-used"))
 	f := &fakeStore{
-		known: st, uses: []storage.CredentialUse{use},
-		credentials: []storage.SubjectCredential{{Credential: "JTI=1", Explained: []string{"serviceaccount"}, Requests: 3, First: use.First, Last: use.Last}},
+		known: st, uses: []queries.CredentialUse{use},
+		credentials: []queries.SubjectCredential{{Credential: "JTI=1", Explained: []string{"serviceaccount"}, Requests: 3, First: use.First, Last: use.Last}},
 	}
 	for _, tc := range []struct {
 		name, query string

@@ -9,19 +9,19 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/test/golden"
 )
 
 // Ask answers with what it was asked.
-func (fakeStore) Ask(_ context.Context, name, cluster string, values map[string]string) (storage.Question, [][]any, error) {
-	for _, q := range storage.Questions() {
+func (fakeStore) Ask(_ context.Context, name, cluster string, values map[string]string) (queries.Question, [][]any, error) {
+	for _, q := range queries.Questions() {
 		if q.Name == name {
 			_, _, err := q.Bind("d", cluster, values)
 			return q, nil, err
 		}
 	}
-	return storage.Question{}, nil, fmt.Errorf("%w %q is not known", storage.ErrQuestion, name)
+	return queries.Question{}, nil, fmt.Errorf("%w %q is not known", queries.ErrQuestion, name)
 }
 
 // TestDocsQuestions writes the questions there are.
@@ -39,7 +39,7 @@ whole days (UTC) count. Answers are exact at any moment, corrections and merges 
 | question | answers | parameters | columns |
 | --- | --- | --- | --- |
 `)
-	for _, q := range storage.Questions() {
+	for _, q := range queries.Questions() {
 		var takes []string
 		for _, p := range q.Params {
 			text := "`" + p.Name + "`"

@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/sqlgate"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/test/testfile"
@@ -113,7 +114,7 @@ func fill(t *testing.T, store *storage.Store, cluster string, partition int32, r
 	if err := store.Insert(t.Context(), fmt.Sprintf("fill-%d", partition), rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.SaveAsked(t.Context(), []storage.Asked{{Time: rows[0].Event.RequestReceivedTimestamp, Door: "page", Caller: "c",
+	if err := store.SaveAsked(t.Context(), []queries.Asked{{Time: rows[0].Event.RequestReceivedTimestamp, Door: "page", Caller: "c",
 		Question: "overview", Status: "ok", Count: 1}}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 // withoutEngine are rooms that neither import the engine nor anything that does: what they
 // work on are records. analysis/leastpriv is not among them: it derives with replay/implied
 // the checks that requests it never saw judged imply.
-var withoutEngine = []string{"verdict", "storage", "storage/schema", "analysis/completeness", "analysis/detect", "analysis/drift",
-	"analysis/escalation"}
+var withoutEngine = []string{"verdict", "storage", "storage/queries", "storage/schema", "analysis/completeness", "analysis/detect",
+	"analysis/drift", "analysis/escalation"}
 
 // engine are the folders and modules the engine consists of.
 var engine = []string{module + "replay/authz", module + "replay/config", module + "replay/authn", module + "replay/implied",

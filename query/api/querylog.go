@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // QueryLog records who asked what of the store, and how it ended. Recording never holds up
@@ -25,13 +25,13 @@ type QueryLog struct {
 	log   *zap.Logger
 
 	mu      sync.Mutex
-	waiting map[storage.Asked]*storage.Asked // by all that is no sum
+	waiting map[queries.Asked]*queries.Asked // by all that is no sum
 	lost    int64
 }
 
 // askedStore keeps questions; *storage.Store does.
 type askedStore interface {
-	SaveAsked(ctx context.Context, asked []storage.Asked) error
+	SaveAsked(ctx context.Context, asked []queries.Asked) error
 }
 
 const (
@@ -41,11 +41,11 @@ const (
 
 // NewQueryLog returns a log that saves into a store; Run saves from time to time, Close the rest.
 func NewQueryLog(store askedStore, log *zap.Logger) *QueryLog {
-	return &QueryLog{store: store, log: log.Named("querylog"), waiting: map[storage.Asked]*storage.Asked{}}
+	return &QueryLog{store: store, log: log.Named("querylog"), waiting: map[queries.Asked]*queries.Asked{}}
 }
 
 // Note takes one question.
-func (q *QueryLog) Note(a storage.Asked) {
+func (q *QueryLog) Note(a queries.Asked) {
 	key := a
 	key.Time, key.Count, key.Bytes, key.Took = a.Time.Truncate(time.Minute), 0, 0, 0
 	q.mu.Lock()
@@ -92,7 +92,7 @@ func (q *QueryLog) Close() error {
 func (q *QueryLog) Save(ctx context.Context) {
 	q.mu.Lock()
 	waiting, lost := q.waiting, q.lost
-	q.waiting, q.lost = map[storage.Asked]*storage.Asked{}, 0
+	q.waiting, q.lost = map[queries.Asked]*queries.Asked{}, 0
 	q.mu.Unlock()
 	if lost > 0 {
 		q.log.Error("questions are missing in the query log: the store did not take it", zap.Int64("questions", lost))
@@ -100,7 +100,7 @@ func (q *QueryLog) Save(ctx context.Context) {
 	if len(waiting) == 0 {
 		return
 	}
-	list := make([]storage.Asked, 0, len(waiting))
+	list := make([]queries.Asked, 0, len(waiting))
 	for _, a := range waiting {
 		list = append(list, *a)
 	}
@@ -210,7 +210,7 @@ func (h handler) asked(path string, next http.HandlerFunc) http.HandlerFunc {
 		began, who := time.Now(), callerOf(r)
 		answer := counted{ResponseWriter: w}
 		next(&answer, r)
-		h.asking.Note(storage.Asked{
+		h.asking.Note(queries.Asked{
 			Time: time.Now(), Door: who.Door, Caller: who.Name, Address: who.address, Question: path, Detail: r.URL.RawQuery,
 			Status: answer.status(), Bytes: answer.bytes, Took: time.Since(began),
 		})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -23,7 +23,7 @@ func placeOf(e *event.Event) place {
 		}
 		return ""
 	}
-	return place{e.User.Username, e.UserAgent, sourceOf(e), one(storage.ExtraPod), one(storage.ExtraNode)}
+	return place{e.User.Username, e.UserAgent, sourceOf(e), one(queries.ExtraPod), one(queries.ExtraNode)}
 }
 
 // sourceOf returns the nearest address of a request, the one that the apiserver saw itself.
@@ -35,8 +35,8 @@ func sourceOf(e *event.Event) string {
 }
 
 // CredentialUses returns the uses of a credential, the earliest first.
-func (s *Store) CredentialUses(ctx context.Context, _, credential string, from, to time.Time, limit int) ([]storage.CredentialUse, error) {
-	uses := map[place]*storage.CredentialUse{}
+func (s *Store) CredentialUses(ctx context.Context, _, credential string, from, to time.Time, limit int) ([]queries.CredentialUse, error) {
+	uses := map[place]*queries.CredentialUse{}
 	err := s.judged(ctx, from, to, func(row *verdict.Row) error {
 		if row.Verdict.Credential != credential {
 			return nil
@@ -44,7 +44,7 @@ func (s *Store) CredentialUses(ctx context.Context, _, credential string, from, 
 		at, p := micro(row.Event.RequestReceivedTimestamp), placeOf(row.Event)
 		u := uses[p]
 		if u == nil {
-			u = &storage.CredentialUse{User: p.user, UserAgent: p.agent, Source: p.source, Pod: p.pod, Node: p.node, First: at, Last: at}
+			u = &queries.CredentialUse{User: p.user, UserAgent: p.agent, Source: p.source, Pod: p.pod, Node: p.node, First: at, Last: at}
 			uses[p] = u
 		}
 		count(row, at, &u.Requests, &u.Forbidden, &u.First, &u.Last)
@@ -53,11 +53,11 @@ func (s *Store) CredentialUses(ctx context.Context, _, credential string, from, 
 	if err != nil {
 		return nil, err
 	}
-	out := make([]storage.CredentialUse, 0, len(uses))
+	out := make([]queries.CredentialUse, 0, len(uses))
 	for _, u := range uses {
 		out = append(out, *u)
 	}
-	slices.SortFunc(out, func(a, b storage.CredentialUse) int {
+	slices.SortFunc(out, func(a, b queries.CredentialUse) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.User, b.User), strings.Compare(a.UserAgent, b.UserAgent),
 			strings.Compare(a.Source, b.Source), strings.Compare(a.Pod, b.Pod), strings.Compare(a.Node, b.Node))
 	})
@@ -79,9 +79,9 @@ func count(row *verdict.Row, at time.Time, requests, forbidden *int64, first, la
 }
 
 // Credentials returns what a user authenticated with, the earliest first.
-func (s *Store) Credentials(ctx context.Context, _, user string, from, to time.Time, limit int) ([]storage.SubjectCredential, error) {
+func (s *Store) Credentials(ctx context.Context, _, user string, from, to time.Time, limit int) ([]queries.SubjectCredential, error) {
 	type under struct {
-		storage.SubjectCredential
+		queries.SubjectCredential
 		agents, sources map[string]bool
 	}
 	found := map[string]*under{}
@@ -106,12 +106,12 @@ func (s *Store) Credentials(ctx context.Context, _, user string, from, to time.T
 	if err != nil {
 		return nil, err
 	}
-	out := make([]storage.SubjectCredential, 0, len(found))
+	out := make([]queries.SubjectCredential, 0, len(found))
 	for _, c := range found {
 		c.Agents, c.Sources = uint64(len(c.agents)), uint64(len(c.sources))
 		out = append(out, c.SubjectCredential)
 	}
-	slices.SortFunc(out, func(a, b storage.SubjectCredential) int {
+	slices.SortFunc(out, func(a, b queries.SubjectCredential) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Credential, b.Credential))
 	})
 	return out[:min(limit, len(out))], nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -21,19 +21,19 @@ type driftKey struct {
 
 // driftGroup is a group under way.
 type driftGroup struct {
-	storage.Drift
+	queries.Drift
 	users map[string]*earliest
 }
 
 // earliest is the first request of a user in a group.
 type earliest struct {
-	storage.DriftExample
+	queries.DriftExample
 	request string
 }
 
 // DriftGroups returns what is drift, ambiguous or indeterminate, grouped by all that the verdicts
 // say, most requests of an outcome first.
-func (s *Store) DriftGroups(ctx context.Context, _ string, from, to time.Time, examples, limit int) ([]storage.Drift, error) {
+func (s *Store) DriftGroups(ctx context.Context, _ string, from, to time.Time, examples, limit int) ([]queries.Drift, error) {
 	groups := map[driftKey]*driftGroup{}
 	err := s.judged(ctx, from, to, func(row *verdict.Row) error {
 		switch row.Verdict.Outcome {
@@ -46,11 +46,11 @@ func (s *Store) DriftGroups(ctx context.Context, _ string, from, to time.Time, e
 	if err != nil {
 		return nil, err
 	}
-	out := make([]storage.Drift, 0, len(groups))
+	out := make([]queries.Drift, 0, len(groups))
 	for _, g := range groups {
 		out = append(out, g.done(examples))
 	}
-	slices.SortFunc(out, func(a, b storage.Drift) int {
+	slices.SortFunc(out, func(a, b queries.Drift) int {
 		return cmp.Or(strings.Compare(a.Outcome.String(), b.Outcome.String()), cmp.Compare(b.Requests, a.Requests),
 			strings.Compare(a.Class, b.Class), strings.Compare(a.Cause, b.Cause), slices.Compare(a.Missing, b.Missing),
 			strings.Compare(a.RecordedReason, b.RecordedReason), strings.Compare(a.APIServer, b.APIServer),
@@ -69,7 +69,7 @@ func add(groups map[driftKey]*driftGroup, row *verdict.Row) {
 	at, user := micro(e.RequestReceivedTimestamp), e.EffectiveUser().Username
 	g := groups[k]
 	if g == nil {
-		g = &driftGroup{users: map[string]*earliest{}, Drift: storage.Drift{
+		g = &driftGroup{users: map[string]*earliest{}, Drift: queries.Drift{
 			APIServer: row.APIServer, Outcome: v.Outcome, Class: v.Class, Cause: v.Cause, Missing: v.Missing,
 			Recorded: v.Recorded, Replayed: v.Replayed, RecordedReason: v.RecordedReason,
 			Code: e.Code(), Config: v.Config, First: at, Last: at,
@@ -90,16 +90,16 @@ func add(groups map[driftKey]*driftGroup, row *verdict.Row) {
 	} else if c := at.Compare(x.At); c > 0 || c == 0 && request >= x.request {
 		return
 	}
-	*x = earliest{storage.DriftExample{AuditID: e.AuditID, User: user, Verb: e.Verb, URI: e.RequestURI, At: at}, request}
+	*x = earliest{queries.DriftExample{AuditID: e.AuditID, User: user, Verb: e.Verb, URI: e.RequestURI, At: at}, request}
 }
 
 // done returns the group with its earliest examples.
-func (g *driftGroup) done(examples int) storage.Drift {
+func (g *driftGroup) done(examples int) queries.Drift {
 	g.Users = uint64(len(g.users))
 	for _, x := range g.users {
 		g.Examples = append(g.Examples, x.DriftExample)
 	}
-	slices.SortFunc(g.Examples, func(a, b storage.DriftExample) int {
+	slices.SortFunc(g.Examples, func(a, b queries.DriftExample) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.User, b.User), strings.Compare(a.AuditID, b.AuditID))
 	})
 	g.Examples = g.Examples[:min(examples, len(g.Examples))]

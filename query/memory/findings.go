@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/analysis/detect"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -58,7 +58,7 @@ func (s *Store) all(ctx context.Context) ([]verdict.StoredFinding, error) {
 }
 
 // selected returns the findings a filter selects, wherever its page begins.
-func (s *Store) selected(ctx context.Context, f *storage.FindingFilter) ([]verdict.StoredFinding, error) {
+func (s *Store) selected(ctx context.Context, f *queries.FindingFilter) ([]verdict.StoredFinding, error) {
 	all, err := s.all(ctx)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *Store) selected(ctx context.Context, f *storage.FindingFilter) ([]verdi
 }
 
 // Findings lists findings by their first request, newest first.
-func (s *Store) Findings(ctx context.Context, f storage.FindingFilter) ([]verdict.StoredFinding, error) {
+func (s *Store) Findings(ctx context.Context, f queries.FindingFilter) ([]verdict.StoredFinding, error) {
 	list, err := s.selected(ctx, &f)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *Store) Findings(ctx context.Context, f storage.FindingFilter) ([]verdic
 }
 
 // FindingCounts counts the findings a filter selects, by rule.
-func (s *Store) FindingCounts(ctx context.Context, f storage.FindingFilter) ([]storage.RuleCount, error) {
+func (s *Store) FindingCounts(ctx context.Context, f queries.FindingFilter) ([]queries.RuleCount, error) {
 	list, err := s.selected(ctx, &f)
 	if err != nil {
 		return nil, err
@@ -106,9 +106,9 @@ func (s *Store) FindingCounts(ctx context.Context, f storage.FindingFilter) ([]s
 	for i := range list {
 		counts[list[i].Rule]++
 	}
-	var out []storage.RuleCount
+	var out []queries.RuleCount
 	for _, rule := range slices.Sorted(maps.Keys(counts)) {
-		out = append(out, storage.RuleCount{Rule: rule, Findings: counts[rule]})
+		out = append(out, queries.RuleCount{Rule: rule, Findings: counts[rule]})
 	}
 	return out, nil
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // Recording sums up the minutes of a range.
-func (s *Store) Recording(ctx context.Context, _ string, from, to time.Time) (out storage.Recording, err error) {
+func (s *Store) Recording(ctx context.Context, _ string, from, to time.Time) (out queries.Recording, err error) {
 	type class struct{ outcome, class string }
 	counts := map[class]int64{}
 	err = s.judged(ctx, from, to, func(row *verdict.Row) error {
@@ -37,9 +37,9 @@ func (s *Store) Recording(ctx context.Context, _ string, from, to time.Time) (ou
 		return nil
 	})
 	for c, n := range counts {
-		out.Classes = append(out.Classes, storage.Share{Outcome: strings.Clone(c.outcome), Class: strings.Clone(c.class), Requests: n})
+		out.Classes = append(out.Classes, queries.Share{Outcome: strings.Clone(c.outcome), Class: strings.Clone(c.class), Requests: n})
 	}
-	slices.SortFunc(out.Classes, func(a, b storage.Share) int {
+	slices.SortFunc(out.Classes, func(a, b queries.Share) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), strings.Compare(a.Outcome, b.Outcome), strings.Compare(a.Class, b.Class))
 	})
 	out.DeadLetters = s.malformed

@@ -21,8 +21,8 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/replay/state/observe"
-	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -34,7 +34,7 @@ const rowBytes = 2 << 10
 
 // Store is a log. It is filled from one goroutine, and asked from any number after that.
 type Store struct {
-	cluster storage.Cluster
+	cluster queries.Cluster
 	rules   *detect.Set
 	again   Replay
 	room    int // that is left for rows; below 0: they are not kept
@@ -68,7 +68,7 @@ type newest struct {
 // New returns a store of a cluster's log in which rules look for findings. Of a log whose rows do
 // not have room, again reads them.
 func New(cluster string, rules *detect.Set, room int, again Replay) *Store {
-	return &Store{cluster: storage.Cluster{Name: cluster}, rules: rules, again: again, room: room,
+	return &Store{cluster: queries.Cluster{Name: cluster}, rules: rules, again: again, room: room,
 		groups: map[string][]wornGroups{}, objects: map[object]newest{}}
 }
 
@@ -159,8 +159,8 @@ func micro(t time.Time) time.Time { return codec.FromMicro(t.UnixMicro()) }
 func (s *Store) Last() time.Time { return s.cluster.Last }
 
 // Clusters returns the cluster of the log.
-func (s *Store) Clusters(context.Context) ([]storage.Cluster, error) {
-	return []storage.Cluster{s.cluster}, nil
+func (s *Store) Clusters(context.Context) ([]queries.Cluster, error) {
+	return []queries.Cluster{s.cluster}, nil
 }
 
 // VisitWhy visits the rows of an audit ID, oldest first, one request after the other; at most 1,000.
@@ -191,10 +191,10 @@ func (s *Store) VisitWhy(ctx context.Context, _, auditID string, visit func(verd
 }
 
 // Writes returns the ends of the requests that can have written objects, newest first.
-func (s *Store) Writes(ctx context.Context, _ string, of []storage.Written) ([]verdict.Row, error) {
+func (s *Store) Writes(ctx context.Context, _ string, of []queries.Written) ([]verdict.Row, error) {
 	var rows []verdict.Row
 	err := s.each(ctx, func(row *verdict.Row) error {
-		if slices.ContainsFunc(of, func(w storage.Written) bool { return w.By(row.Event) }) {
+		if slices.ContainsFunc(of, func(w queries.Written) bool { return w.By(row.Event) }) {
 			rows = append(rows, *row)
 		}
 		return nil

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -45,7 +45,7 @@ func TestLastGroups(t *testing.T) {
 		}
 	}
 	clusters, _ := s.Clusters(context.Background())
-	if want := []storage.Cluster{{Name: "c", Events: 6, First: at(10), Last: at(30)}}; !slices.Equal(clusters, want) {
+	if want := []queries.Cluster{{Name: "c", Events: 6, First: at(10), Last: at(30)}}; !slices.Equal(clusters, want) {
 		t.Errorf("%+v, want %+v", clusters, want)
 	}
 }

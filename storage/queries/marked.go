@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -48,8 +49,8 @@ func newMarkScan(filters []verdict.MarkFilter) *markScan {
 		widths[i] = every[r]
 	}
 	m.params = clickhouse.Parameters{
-		"cluster": text(filters[0].Cluster), "from_minute": fmt.Sprint(codec.Minute(from)), "to_minute": fmt.Sprint(codec.Minute(to)),
-		"rules": texts(m.rules), "every": numbers(widths),
+		"cluster": statement.Text(filters[0].Cluster), "from_minute": fmt.Sprint(codec.Minute(from)), "to_minute": fmt.Sprint(codec.Minute(to)),
+		"rules": statement.Texts(m.rules), "every": statement.Numbers(widths),
 	}
 	return m
 }
@@ -85,7 +86,7 @@ func (m *markScan) within(name string, some func(*verdict.MarkFilter) bool) stri
 	conditions := make([]string, len(order))
 	for i, at := range order {
 		param := fmt.Sprint(name, i)
-		m.params[param], m.params[param+"_from"], m.params[param+"_to"] = texts(rules[at]), fmt.Sprint(at.from), fmt.Sprint(at.to)
+		m.params[param], m.params[param+"_from"], m.params[param+"_to"] = statement.Texts(rules[at]), fmt.Sprint(at.from), fmt.Sprint(at.to)
 		conditions[i] = fmt.Sprintf("at >= {%[1]s_from:Int64} AND at < {%[1]s_to:Int64} AND rule IN {%[1]s:Array(String)}", param)
 	}
 	return strings.Join(conditions, " OR ")
@@ -115,7 +116,7 @@ func (m *markScan) paneSet() string {
 // Marked visits the standing rows any of the filters selects, each once, with the places of the
 // filters that select it; the list is valid until visit returns. All filters are of one cluster,
 // those of one rule have the same Every. Rows have what findings show and what any filter Reads; the rest is empty.
-func (s *Store) Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(row verdict.Row, selected []int) error) error {
+func (rd *Reader) Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(row verdict.Row, selected []int) error) error {
 	if len(filters) == 0 {
 		return nil
 	}
@@ -138,12 +139,12 @@ func (s *Store) Marked(ctx context.Context, filters []verdict.MarkFilter, visit 
 	if err != nil {
 		return fmt.Errorf("read marked requests: %w", err)
 	}
-	ctx, cancel := context.WithCancel(params(ctx, m.params))
+	ctx, cancel := context.WithCancel(statement.Params(ctx, m.params))
 	defer cancel()
 	// What stands is found by the columns that tell rows apart; only of those the rest is read.
-	res, err := s.conn.Query(ctx, fmt.Sprintf("SELECT "+strings.Join(columns, ", ")+" FROM %[1]s.events WHERE sign = 1 AND "+markSpan+
+	res, err := rd.at.Conn.Query(ctx, fmt.Sprintf("SELECT "+strings.Join(columns, ", ")+" FROM %[1]s.events WHERE sign = 1 AND "+markSpan+
 		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM (\n"+m.sql("request_key, stage, version, sign", strings.Join(conditions, " OR "))+
-		"\n) GROUP BY request_key, stage, version HAVING sum(toInt64(sign)) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift, s.db))
+		"\n) GROUP BY request_key, stage, version HAVING sum(toInt64(sign)) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift, rd.at.Name))
 	if err != nil {
 		return fmt.Errorf("read marked requests: %w", err)
 	}

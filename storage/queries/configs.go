@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // ConfigUse counts the requests of an hour that were judged by one configuration.
@@ -26,8 +28,8 @@ ORDER BY cluster, hour, apiserver, config_version`
 
 // ConfigUse returns by which configurations the stored requests of a cluster were judged, of
 // every cluster for "", by cluster and then the oldest hour first.
-func (s *Store) ConfigUse(ctx context.Context, cluster string) ([]ConfigUse, error) {
-	used, err := collect(ctx, s, configUseQuery, clickhouse.Parameters{"cluster": text(cluster)}, func(u *ConfigUse) ([]any, func()) {
+func (rd *Reader) ConfigUse(ctx context.Context, cluster string) ([]ConfigUse, error) {
+	used, err := statement.Collect(ctx, rd.at, configUseQuery, clickhouse.Parameters{"cluster": statement.Text(cluster)}, func(u *ConfigUse) ([]any, func()) {
 		var hour uint32
 		return []any{&u.Cluster, &u.APIServer, &hour, &u.Config, &u.Requests}, func() { u.Hour = time.Unix(int64(hour), 0).UTC() }
 	})

@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -43,10 +44,10 @@ LIMIT {limit:UInt32}`
 
 // CredentialUses returns the uses of a credential (as Verdict.Credential names it), the
 // earliest first; zero bounds leave the range open. Reads are kept small by a skip index.
-func (s *Store) CredentialUses(ctx context.Context, cluster, credential string, from, to time.Time, limit int) ([]CredentialUse, error) {
+func (rd *Reader) CredentialUses(ctx context.Context, cluster, credential string, from, to time.Time, limit int) ([]CredentialUse, error) {
 	p := minutes(cluster, from, to)
-	p["credential"], p["limit"] = text(credential), fmt.Sprint(limit)
-	out, err := collect(ctx, s, credentialUsesQuery, p, func(u *CredentialUse) ([]any, func()) {
+	p["credential"], p["limit"] = statement.Text(credential), fmt.Sprint(limit)
+	out, err := statement.Collect(ctx, rd.at, credentialUsesQuery, p, func(u *CredentialUse) ([]any, func()) {
 		var first, last int64
 		return []any{&u.User, &u.UserAgent, &u.Source, &u.Pod, &u.Node, &u.Requests, &u.Forbidden, &first, &last},
 			func() { u.First, u.Last = codec.FromMicro(first), codec.FromMicro(last) }
@@ -78,10 +79,10 @@ LIMIT {limit:UInt32}`
 
 // Credentials returns what a user authenticated with, the earliest first; zero bounds leave
 // the range open. Requests that others made as the user are not among them.
-func (s *Store) Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]SubjectCredential, error) {
+func (rd *Reader) Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]SubjectCredential, error) {
 	p := minutes(cluster, from, to)
-	p["user"], p["limit"] = text(user), fmt.Sprint(limit)
-	out, err := collect(ctx, s, credentialsQuery, p, func(c *SubjectCredential) ([]any, func()) {
+	p["user"], p["limit"] = statement.Text(user), fmt.Sprint(limit)
+	out, err := statement.Collect(ctx, rd.at, credentialsQuery, p, func(c *SubjectCredential) ([]any, func()) {
 		var first, last int64
 		return []any{&c.Credential, &c.Explained, &c.Agents, &c.Sources, &c.Requests, &c.Forbidden, &first, &last},
 			func() {
@@ -118,8 +119,8 @@ ORDER BY requests DESC, finding`
 
 // IdentityCounts counts the findings on identity, most requests first; zero bounds leave the
 // range open.
-func (s *Store) IdentityCounts(ctx context.Context, cluster string, from, to time.Time) ([]IdentityCount, error) {
-	out, err := collect(ctx, s, identityQuery, minutes(cluster, from, to), func(c *IdentityCount) ([]any, func()) {
+func (rd *Reader) IdentityCounts(ctx context.Context, cluster string, from, to time.Time) ([]IdentityCount, error) {
+	out, err := statement.Collect(ctx, rd.at, identityQuery, minutes(cluster, from, to), func(c *IdentityCount) ([]any, func()) {
 		var first, last int64
 		return []any{&c.Finding, &c.Requests, &c.Users, &first, &last, &c.AuditID, &c.Evidence},
 			func() { c.First, c.Last = codec.FromMicro(first), codec.FromMicro(last) }
@@ -173,10 +174,10 @@ SETTINGS max_bytes_before_external_group_by = 268435456`
 // DriftGroups returns what is drift, ambiguous or indeterminate, grouped by all that the
 // verdicts say, most requests of an outcome first; zero bounds leave the range open. Each has
 // up to the given number of examples.
-func (s *Store) DriftGroups(ctx context.Context, cluster string, from, to time.Time, examples, limit int) ([]Drift, error) {
+func (rd *Reader) DriftGroups(ctx context.Context, cluster string, from, to time.Time, examples, limit int) ([]Drift, error) {
 	p := minutes(cluster, from, to)
 	p["examples"], p["limit"] = fmt.Sprint(max(examples, 1)), fmt.Sprint(limit)
-	out, err := s.driftGroups(ctx, p)
+	out, err := rd.driftGroups(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("drift of cluster %q: %w", cluster, err)
 	}
@@ -192,9 +193,9 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 
 // Judged counts the requests of the minutes from and to lie in and those between, and how many of
 // them were compared with the replica; zero bounds leave the range open.
-func (s *Store) Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error) {
+func (rd *Reader) Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error) {
 	type counts struct{ requests, judged int64 }
-	out, err := collect(ctx, s, judgedQuery, minutes(cluster, from, to), func(c *counts) ([]any, func()) { return []any{&c.requests, &c.judged}, nil })
+	out, err := statement.Collect(ctx, rd.at, judgedQuery, minutes(cluster, from, to), func(c *counts) ([]any, func()) { return []any{&c.requests, &c.judged}, nil })
 	if err != nil {
 		return 0, 0, fmt.Errorf("judged requests of cluster %q: %w", cluster, err)
 	}
@@ -204,8 +205,8 @@ func (s *Store) Judged(ctx context.Context, cluster string, from, to time.Time) 
 	return out[0].requests, out[0].judged, nil
 }
 
-func (s *Store) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]Drift, error) {
-	return collect(ctx, s, driftQuery, p, func(d *Drift) ([]any, func()) {
+func (rd *Reader) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]Drift, error) {
+	return statement.Collect(ctx, rd.at, driftQuery, p, func(d *Drift) ([]any, func()) {
 		var first, last int64
 		var at []int64
 		var users, ids, verbs, uris []string

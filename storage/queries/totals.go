@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type Totals struct {
 }
 
 // Totals reads the totals of the store.
-func (s *Store) Totals(ctx context.Context) (Totals, error) {
+func (rd *Reader) Totals(ctx context.Context) (Totals, error) {
 	var t Totals
 	for _, q := range []struct {
 		sql string
@@ -41,7 +41,7 @@ func (s *Store) Totals(ctx context.Context) (Totals, error) {
 		{`SELECT count() FROM %s.policy_objects FINAL`, []any{&t.PolicyVersions}},
 		{`SELECT count() FROM %s.dead_letters FINAL`, []any{&t.DeadLetters}},
 	} {
-		if err := s.conn.QueryRow(ctx, fmt.Sprintf(q.sql, s.db)).Scan(q.to...); err != nil {
+		if err := rd.at.Conn.QueryRow(ctx, fmt.Sprintf(q.sql, rd.at.Name)).Scan(q.to...); err != nil {
 			return t, fmt.Errorf("read totals: %w", err)
 		}
 	}

@@ -1,15 +1,14 @@
-package storage
+package queries
 
 import (
 	"context"
 	"fmt"
 	"time"
 
-	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
-	"github.com/retrial-io/retrial/storage/native"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // AuditSample is what a kube-apiserver said of its audit events at one moment: counters since
@@ -28,41 +27,6 @@ type AuditSample struct {
 	Rejected         int64     // requests refused because they could not be audited
 }
 
-// SaveAuditSamples adds readings. Saving one twice changes nothing.
-func (s *Store) SaveAuditSamples(ctx context.Context, samples []AuditSample) error {
-	if len(samples) == 0 {
-		return nil
-	}
-	var cluster, server native.LowCard
-	var on proto.ColUInt16
-	var taken, earliest, latest, started, events, hook, buffer, log, rejected proto.ColInt64
-	for i := range samples {
-		a := &samples[i]
-		cluster.Append(a.Cluster)
-		server.Append(a.APIServer)
-		on.Append(codec.Day(a.Taken))
-		taken.Append(a.Taken.UnixMicro())
-		earliest.Append(a.Earliest.UnixMicro())
-		latest.Append(a.Latest.UnixMicro())
-		started.Append(a.Started.UnixMicro())
-		events.Append(a.Events)
-		hook.Append(a.WebhookErrors)
-		buffer.Append(a.BufferErrors)
-		log.Append(a.LogErrors)
-		rejected.Append(a.Rejected)
-	}
-	err := s.insertColumns(ctx, "audit_samples", []proto.InputColumn{
-		{Name: "cluster", Data: &cluster}, {Name: "apiserver", Data: &server}, {Name: "day", Data: native.Dates{ColUInt16: &on}},
-		{Name: "taken", Data: native.Micros{ColInt64: &taken}}, {Name: "earliest", Data: native.Micros{ColInt64: &earliest}}, {Name: "latest", Data: native.Micros{ColInt64: &latest}},
-		{Name: "started", Data: native.Micros{ColInt64: &started}}, {Name: "events", Data: &events}, {Name: "webhook_errors", Data: &hook},
-		{Name: "buffer_errors", Data: &buffer}, {Name: "log_errors", Data: &log}, {Name: "rejected", Data: &rejected},
-	}, len(samples))
-	if err != nil {
-		return fmt.Errorf("save %d readings of apiservers: %w", len(samples), err)
-	}
-	return nil
-}
-
 const auditSamplesQuery = `SELECT apiserver, toUnixTimestamp64Micro(taken), toUnixTimestamp64Micro(earliest), toUnixTimestamp64Micro(latest), toUnixTimestamp64Micro(started),
     events, webhook_errors, buffer_errors, log_errors, rejected
 FROM %s.audit_samples FINAL
@@ -71,8 +35,8 @@ ORDER BY apiserver, taken`
 
 // AuditSamples returns the readings of a cluster's apiservers taken in a range, by apiserver
 // and time.
-func (s *Store) AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]AuditSample, error) {
-	return collect(ctx, s, auditSamplesQuery, span(cluster, from, to), func(a *AuditSample) ([]any, func()) {
+func (rd *Reader) AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]AuditSample, error) {
+	return statement.Collect(ctx, rd.at, auditSamplesQuery, span(cluster, from, to), func(a *AuditSample) ([]any, func()) {
 		var at [4]int64
 		return []any{&a.APIServer, &at[0], &at[1], &at[2], &at[3], &a.Events, &a.WebhookErrors, &a.BufferErrors, &a.LogErrors, &a.Rejected}, func() {
 			a.Cluster = cluster
@@ -83,7 +47,7 @@ func (s *Store) AuditSamples(ctx context.Context, cluster string, from, to time.
 
 // span makes the parameters of a cluster and a stretch of time in microseconds.
 func span(cluster string, from, to time.Time) clickhouse.Parameters {
-	return clickhouse.Parameters{"cluster": text(cluster), "from": fmt.Sprint(from.UnixMicro()), "to": fmt.Sprint(to.UnixMicro()), "day": fmt.Sprint(codec.Day(from.Add(-24 * time.Hour)))}
+	return clickhouse.Parameters{"cluster": statement.Text(cluster), "from": fmt.Sprint(from.UnixMicro()), "to": fmt.Sprint(to.UnixMicro()), "day": fmt.Sprint(codec.Day(from.Add(-24 * time.Hour)))}
 }
 
 // Received counts the events of an apiserver whose stage lies between two cuts of time.
@@ -108,11 +72,11 @@ ORDER BY apiserver, cut`
 
 // Received counts the events of a cluster between ascending cuts, at least two; the last one
 // ends the last stretch. Stretches without events are left out.
-func (s *Store) Received(ctx context.Context, cluster string, cuts []time.Time) ([]Received, error) {
+func (rd *Reader) Received(ctx context.Context, cluster string, cuts []time.Time) ([]Received, error) {
 	if len(cuts) < 2 {
 		return nil, nil
 	}
-	return collect(ctx, s, receivedQuery, cutSpan(cluster, cuts), func(r *Received) ([]any, func()) {
+	return statement.Collect(ctx, rd.at, receivedQuery, cutSpan(cluster, cuts), func(r *Received) ([]any, func()) {
 		var cut int64
 		return []any{&r.APIServer, &cut, &r.Events}, func() { r.Cut = codec.FromMicro(cut) }
 	})
@@ -140,11 +104,11 @@ ORDER BY apiserver, cut`
 
 // FromLog counts the events of a cluster that came from a log first between ascending cuts, at
 // least two, as [Store.Received] counts all.
-func (s *Store) FromLog(ctx context.Context, cluster string, cuts []time.Time) ([]FromLog, error) {
+func (rd *Reader) FromLog(ctx context.Context, cluster string, cuts []time.Time) ([]FromLog, error) {
 	if len(cuts) < 2 {
 		return nil, nil
 	}
-	return collect(ctx, s, fromLogQuery, cutSpan(cluster, cuts), func(r *FromLog) ([]any, func()) {
+	return statement.Collect(ctx, rd.at, fromLogQuery, cutSpan(cluster, cuts), func(r *FromLog) ([]any, func()) {
 		var cut, last int64
 		return []any{&r.APIServer, &cut, &r.Events, &last}, func() { r.Cut, r.Last = codec.FromMicro(cut), codec.FromMicro(last) }
 	})
@@ -157,7 +121,7 @@ func cutSpan(cluster string, cuts []time.Time) clickhouse.Parameters {
 		at[i] = c.UnixMicro()
 	}
 	p := span(cluster, cuts[0], cuts[len(cuts)-1])
-	p["cuts"] = numbers(at[:len(at)-1])
+	p["cuts"] = statement.Numbers(at[:len(at)-1])
 	return p
 }
 
@@ -176,8 +140,8 @@ ORDER BY apiserver`
 
 // ServerVolumes counts events by apiserver, of whole minutes. It reads the events of the range:
 // ask for short ones.
-func (s *Store) ServerVolumes(ctx context.Context, cluster string, from, to time.Time) ([]ServerVolume, error) {
-	return collect(ctx, s, serverVolumeQuery, window(cluster, from, to), func(v *ServerVolume) ([]any, func()) {
+func (rd *Reader) ServerVolumes(ctx context.Context, cluster string, from, to time.Time) ([]ServerVolume, error) {
+	return statement.Collect(ctx, rd.at, serverVolumeQuery, window(cluster, from, to), func(v *ServerVolume) ([]any, func()) {
 		return []any{&v.APIServer, &v.Events}, nil
 	})
 }
@@ -196,8 +160,8 @@ GROUP BY at
 ORDER BY at`
 
 // LetterCounts counts what became dead letters of a cluster, by the minute it was received in.
-func (s *Store) LetterCounts(ctx context.Context, cluster string, from, to time.Time) ([]LetterCount, error) {
-	return collect(ctx, s, letterCountQuery, span(cluster, from, to), func(l *LetterCount) ([]any, func()) {
+func (rd *Reader) LetterCounts(ctx context.Context, cluster string, from, to time.Time) ([]LetterCount, error) {
+	return statement.Collect(ctx, rd.at, letterCountQuery, span(cluster, from, to), func(l *LetterCount) ([]any, func()) {
 		var at int64
 		return []any{&at, &l.Items}, func() { l.Minute = time.Unix(at, 0).UTC() }
 	})
@@ -222,8 +186,8 @@ HAVING n > 0
 ORDER BY apiserver`
 
 // Senders returns the apiservers of which something arrived in a range.
-func (s *Store) Senders(ctx context.Context, cluster string, from, to time.Time) ([]Sender, error) {
-	return collect(ctx, s, sendersQuery, span(cluster, from, to), func(x *Sender) ([]any, func()) {
+func (rd *Reader) Senders(ctx context.Context, cluster string, from, to time.Time) ([]Sender, error) {
+	return statement.Collect(ctx, rd.at, sendersQuery, span(cluster, from, to), func(x *Sender) ([]any, func()) {
 		var first, last int64
 		return []any{&x.APIServer, &x.Events, &x.Webhook, &x.Log, &x.Posts, &first, &last}, func() {
 			if x.Posts > 0 {
@@ -263,13 +227,13 @@ const holeTimes = `if({arrivals:UInt8} = 0, toUnixTimestamp64Micro(request_recei
 
 // Holes returns the longest stretches of a range without an event of an apiserver, longest
 // first: by the events' own time, or with arrivals by the time webhook posts arrived.
-func (s *Store) Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]Hole, error) {
+func (rd *Reader) Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]Hole, error) {
 	p := span(cluster, from, to)
 	p["limit"], p["arrivals"] = fmt.Sprint(limit), "0"
 	if arrivals {
 		p["arrivals"] = "1"
 	}
-	return collect(ctx, s, holesQuery, p, func(h *Hole) ([]any, func()) {
+	return statement.Collect(ctx, rd.at, holesQuery, p, func(h *Hole) ([]any, func()) {
 		var before, after int64
 		return []any{&h.APIServer, &before, &after}, func() { h.Before, h.After = codec.FromMicro(before), codec.FromMicro(after) }
 	})
@@ -307,10 +271,10 @@ LIMIT {limit:UInt32}`
 
 // Unpaired returns requests of a range that began and did not end, and watches that ended
 // without having begun, the oldest first.
-func (s *Store) Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Unpaired, error) {
+func (rd *Reader) Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Unpaired, error) {
 	p := window(cluster, from, to)
 	p["limit"] = fmt.Sprint(limit)
-	return collect(ctx, s, unpairedQuery, p, func(u *Unpaired) ([]any, func()) {
+	return statement.Collect(ctx, rd.at, unpairedQuery, p, func(u *Unpaired) ([]any, func()) {
 		var received int64
 		return []any{&u.APIServer, &u.AuditID, &u.User, &u.Verb, &u.URI, &received, &u.Missing, &u.Code}, func() { u.Received = codec.FromMicro(received) }
 	})

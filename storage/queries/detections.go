@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -20,17 +21,17 @@ const overlap = 5 * time.Minute
 
 // MarkSums returns the sums that may have changed after a time by the store's clock, and the
 // time to ask from next; the zero time asks for all. A rule's sum of a slot comes whole.
-func (s *Store) MarkSums(ctx context.Context, since time.Time) (sums []verdict.MarkSum, next time.Time, err error) {
+func (rd *Reader) MarkSums(ctx context.Context, since time.Time) (sums []verdict.MarkSum, next time.Time, err error) {
 	var newest int64
 	p := clickhouse.Parameters{"since": fmt.Sprint(max(since.Unix(), 0))}
-	if err := s.conn.QueryRow(ctx, "SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+s.table("detections")).Scan(&newest); err != nil {
+	if err := rd.at.Conn.QueryRow(ctx, "SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+rd.at.Table("detections")).Scan(&newest); err != nil {
 		return nil, next, fmt.Errorf("read newest change of detections: %w", err)
 	}
 	only := ""
 	if !since.IsZero() {
 		only = "\nWHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM %[1]s.detections WHERE changed >= {since:UInt32})"
 	}
-	sums, err = collect(ctx, s, `SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
+	sums, err = statement.Collect(ctx, rd.at, `SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
 FROM %[1]s.detections`+only+`
 GROUP BY cluster, rule, slot`, p, func(m *verdict.MarkSum) ([]any, func()) {
 		var at int64
@@ -54,7 +55,7 @@ func markWhere(f verdict.MarkFilter) (string, clickhouse.Parameters) {
 	return markSpan + " AND " + marked +
 			" AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}",
 		clickhouse.Parameters{
-			"cluster": text(f.Cluster), "rule": text(f.Rule), "rule_slash": text(f.Rule + "/"),
+			"cluster": statement.Text(f.Cluster), "rule": statement.Text(f.Rule), "rule_slash": statement.Text(f.Rule + "/"),
 			"from": fmt.Sprint(f.From.UnixMicro()), "to": fmt.Sprint(f.To.UnixMicro()),
 			"from_minute": fmt.Sprint(codec.Minute(f.From)), "to_minute": fmt.Sprint(codec.Minute(f.To)),
 		}
@@ -65,9 +66,9 @@ func markWhere(f verdict.MarkFilter) (string, clickhouse.Parameters) {
 const thrift = "\nSETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456"
 
 // MarkedCount returns how many standing rows the filter selects; its panes are not looked at.
-func (s *Store) MarkedCount(ctx context.Context, f verdict.MarkFilter) (n int64, err error) {
+func (rd *Reader) MarkedCount(ctx context.Context, f verdict.MarkFilter) (n int64, err error) {
 	where, p := markWhere(f)
-	if err := s.conn.QueryRow(params(ctx, p), "SELECT sum(toInt64(sign)) FROM "+s.table("events")+" WHERE "+where+thrift).Scan(&n); err != nil {
+	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), "SELECT sum(toInt64(sign)) FROM "+rd.at.Table("events")+" WHERE "+where+thrift).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count requests marked by %s: %w", f.Rule, err)
 	}
 	return n, nil
@@ -75,16 +76,16 @@ func (s *Store) MarkedCount(ctx context.Context, f verdict.MarkFilter) (n int64,
 
 // Earliest returns when the earliest judged request of a cluster was received; where its
 // events have been dropped, the begin of the first minute known to have had any.
-func (s *Store) Earliest(ctx context.Context, cluster string) (time.Time, error) {
-	p := clickhouse.Parameters{"cluster": text(cluster)}
+func (rd *Reader) Earliest(ctx context.Context, cluster string) (time.Time, error) {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster)}
 	var first, exact int64
 	var n uint64
-	if err := s.conn.QueryRow(params(ctx, p), "SELECT toInt64(toUnixTimestamp(min(minute))) FROM (SELECT minute FROM "+s.table("volume")+
+	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), "SELECT toInt64(toUnixTimestamp(min(minute))) FROM (SELECT minute FROM "+rd.at.Table("volume")+
 		" WHERE cluster = {cluster:String} AND outcome != '' GROUP BY minute HAVING sum(count) > 0)").Scan(&first); err != nil {
 		return time.Time{}, fmt.Errorf("find the begin of cluster %q: %w", cluster, err)
 	}
 	p["minute"] = fmt.Sprint(first)
-	if err := s.conn.QueryRow(params(ctx, p), "SELECT toInt64(min(received)), count() FROM (SELECT toUnixTimestamp64Micro(request_received) AS received FROM "+s.table("events")+
+	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), "SELECT toInt64(min(received)), count() FROM (SELECT toUnixTimestamp64Micro(request_received) AS received FROM "+rd.at.Table("events")+
 		" WHERE cluster = {cluster:String} AND minute = {minute:UInt32} AND outcome != '' GROUP BY received HAVING sum(toInt64(sign)) > 0)").Scan(&exact, &n); err != nil {
 		return time.Time{}, fmt.Errorf("find the begin of cluster %q: %w", cluster, err)
 	}

@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // Question is a question somebody who investigates asks again and again, under a name. Its
@@ -174,7 +175,7 @@ var ErrQuestion = errors.New("question")
 
 // Bind returns the SQL of the question for a database and the values of its parameters.
 func (q *Question) Bind(database, cluster string, values map[string]string) (sql string, bound map[string]string, err error) {
-	bound = map[string]string{"cluster": text(cluster)}
+	bound = map[string]string{"cluster": statement.Text(cluster)}
 	whole := true
 	for name := range values {
 		if !slices.ContainsFunc(q.Params, func(p QuestionParam) bool { return p.Name == name }) {
@@ -203,7 +204,7 @@ func (q *Question) Bind(database, cluster string, values map[string]string) (sql
 				return "", nil, fmt.Errorf("%w %s: %s is %q: want a number", ErrQuestion, q.Name, p.Name, v)
 			}
 		}
-		bound[p.Name] = text(v)
+		bound[p.Name] = statement.Text(v)
 	}
 	sql = q.SQL
 	if whole {
@@ -214,18 +215,18 @@ func (q *Question) Bind(database, cluster string, values map[string]string) (sql
 
 // Ask answers a question about a cluster. The values are strings, numbers and times, in the
 // order of Columns.
-func (s *Store) Ask(ctx context.Context, name, cluster string, values map[string]string) (q Question, rows [][]any, err error) {
+func (rd *Reader) Ask(ctx context.Context, name, cluster string, values map[string]string) (q Question, rows [][]any, err error) {
 	list := Questions()
 	i := slices.IndexFunc(list, func(q Question) bool { return q.Name == name })
 	if i < 0 {
 		return q, nil, fmt.Errorf("%w %q is not known", ErrQuestion, name)
 	}
 	q = list[i]
-	sql, bound, err := q.Bind(s.db, cluster, values)
+	sql, bound, err := q.Bind(rd.at.Name, cluster, values)
 	if err != nil {
 		return q, nil, err
 	}
-	res, err := s.conn.Query(params(ctx, clickhouse.Parameters(bound)), sql)
+	res, err := rd.at.Conn.Query(statement.Params(ctx, clickhouse.Parameters(bound)), sql)
 	if err != nil {
 		return q, nil, fmt.Errorf("ask %s: %w", name, err)
 	}

@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // Overview is the first page's content.
@@ -34,10 +36,10 @@ type Decided struct {
 // Overview runs the first page's queries. A short range of not too many events is summed from
 // them, to the instant and in steps of seconds; any other from the rollup, in whole minutes.
 // Lacks are those of the newest requests that lack something.
-func (s *Store) Overview(ctx context.Context, cluster string, from, to time.Time) (Overview, error) {
+func (rd *Reader) Overview(ctx context.Context, cluster string, from, to time.Time) (Overview, error) {
 	o := Overview{Cluster: cluster, From: from, To: to, Step: stepOf(to.Sub(from))}
 	p := window(cluster, from, to)
-	at, err := s.extent(ctx, p)
+	at, err := rd.extent(ctx, p)
 	if err != nil {
 		return o, err
 	}
@@ -54,16 +56,16 @@ func (s *Store) Overview(ctx context.Context, cluster string, from, to time.Time
 	}
 	p["step"] = fmt.Sprint(o.Step.Microseconds())
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.sums(ctx, sums, &o, p) })
+	g.Go(func() error { return rd.sums(ctx, sums, &o, p) })
 	g.Go(func() (err error) {
-		o.Subjects, err = collect(ctx, s, subjects, with(p, "limit", "15"), (*SubjectCount).targets)
+		o.Subjects, err = statement.Collect(ctx, rd.at, subjects, with(p, "limit", "15"), (*SubjectCount).targets)
 		return err
 	})
 	if at.lacking > 0 {
 		g.Go(func() (err error) {
 			newest := with(p, "limit", "50")
 			newest["from_minute"] = fmt.Sprint(at.lacking)
-			o.Lacks, err = collect(ctx, s, lacks, newest, (*Lack).targets)
+			o.Lacks, err = statement.Collect(ctx, rd.at, lacks, newest, (*Lack).targets)
 			return err
 		})
 	}
@@ -94,8 +96,8 @@ FROM (
     GROUP BY minute
 )`
 
-func (s *Store) extent(ctx context.Context, p clickhouse.Parameters) (extent, error) {
-	list, err := collect(ctx, s, extentQuery, with(p, "most", fmt.Sprint(mostLacking)), func(e *extent) ([]any, func()) { return []any{&e.inside, &e.outside, &e.lacking}, nil })
+func (rd *Reader) extent(ctx context.Context, p clickhouse.Parameters) (extent, error) {
+	list, err := statement.Collect(ctx, rd.at, extentQuery, with(p, "most", fmt.Sprint(mostLacking)), func(e *extent) ([]any, func()) { return []any{&e.inside, &e.outside, &e.lacking}, nil })
 	if err != nil || len(list) == 0 {
 		return extent{}, err
 	}
@@ -189,13 +191,13 @@ HAVING events != 0
 ORDER BY start, recorded, outcome, replayed, class`
 
 // sums adds up volume, outcomes and decisions, in one reading.
-func (s *Store) sums(ctx context.Context, query string, o *Overview, p clickhouse.Parameters) error {
+func (rd *Reader) sums(ctx context.Context, query string, o *Overview, p clickhouse.Parameters) error {
 	type group struct {
 		start                              int64
 		recorded, replayed, outcome, class string
 		events                             int64
 	}
-	groups, err := collect(ctx, s, query, p, func(g *group) ([]any, func()) {
+	groups, err := statement.Collect(ctx, rd.at, query, p, func(g *group) ([]any, func()) {
 		return []any{&g.start, &g.recorded, &g.replayed, &g.outcome, &g.class, &g.events}, nil
 	})
 	if err != nil {

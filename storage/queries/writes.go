@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -37,11 +38,11 @@ const mostWrites = 2000
 
 // Writes returns the ends of the requests that can have written objects, newest first, of all
 // of them by one query.
-func (s *Store) Writes(ctx context.Context, cluster string, of []Written) ([]verdict.Row, error) {
+func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]verdict.Row, error) {
 	if len(of) == 0 {
 		return nil, nil
 	}
-	p := clickhouse.Parameters{"cluster": text(cluster), "verbs": texts(slices.Clone(writeVerbs)), "stage": text(string(event.StageResponseComplete))}
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "verbs": statement.Texts(slices.Clone(writeVerbs)), "stage": statement.Text(string(event.StageResponseComplete))}
 	each := make([]string, len(of))
 	first, last := codec.Minute(of[0].From), codec.Minute(of[0].To)
 	for i := range of {
@@ -49,11 +50,11 @@ func (s *Store) Writes(ctx context.Context, cluster string, of []Written) ([]ver
 		first, last = min(first, codec.Minute(w.From)), max(last, codec.Minute(w.To))
 		each[i] = fmt.Sprintf("toUnixTimestamp64Micro(request_received) BETWEEN %d AND %d AND object_resource = {r%[3]d:String} AND object_namespace IN ('', {s%[3]d:String}) AND object_name IN ('', {n%[3]d:String})",
 			w.From.UnixMicro(), w.To.UnixMicro(), i)
-		p[fmt.Sprint("r", i)], p[fmt.Sprint("s", i)], p[fmt.Sprint("n", i)] = text(w.Resource), text(w.Namespace), text(w.Name)
+		p[fmt.Sprint("r", i)], p[fmt.Sprint("s", i)], p[fmt.Sprint("n", i)] = statement.Text(w.Resource), statement.Text(w.Namespace), statement.Text(w.Name)
 	}
 	p["first_minute"], p["last_minute"] = fmt.Sprint(first), fmt.Sprint(last)
 	var out []verdict.Row
-	err := s.rows(ctx, "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} AND verb IN {verbs:Array(String)} AND ("+
+	err := rd.rows(ctx, "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} AND verb IN {verbs:Array(String)} AND ("+
 		strings.Join(each, " OR ")+fmt.Sprintf(") ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT %d", mostWrites), p,
 		func(r verdict.Row) error { out = append(out, r); return nil })
 	if err != nil {

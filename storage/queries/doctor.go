@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // LogTraits say what kind of audit log the events of a range are: what its audit policy
@@ -48,8 +49,8 @@ FROM (
 )`
 
 // LogTraits reads the traits of the events of a cluster in a range.
-func (s *Store) LogTraits(ctx context.Context, cluster string, from, to time.Time) (LogTraits, error) {
-	rows, err := collect(ctx, s, logTraitsQuery, window(cluster, from, to), func(t *LogTraits) ([]any, func()) {
+func (rd *Reader) LogTraits(ctx context.Context, cluster string, from, to time.Time) (LogTraits, error) {
+	rows, err := statement.Collect(ctx, rd.at, logTraitsQuery, window(cluster, from, to), func(t *LogTraits) ([]any, func()) {
 		var least, median int64
 		to := []any{&t.Events, &t.Live, &t.Reads, &t.Received, &t.Complete, &t.PolicyWrites, &t.PolicyBlind, &t.SecretBodies, &t.Truncated, &least, &median}
 		return to, func() {
@@ -78,8 +79,8 @@ GROUP BY cluster, reason
 ORDER BY n DESC, cluster, reason`
 
 // DeadLetters counts the dead letters received since a time, most first.
-func (s *Store) DeadLetters(ctx context.Context, since time.Time) ([]Letters, error) {
-	return collect(ctx, s, lettersQuery, clickhouse.Parameters{"since": fmt.Sprint(since.UnixMicro())}, func(l *Letters) ([]any, func()) {
+func (rd *Reader) DeadLetters(ctx context.Context, since time.Time) ([]Letters, error) {
+	return statement.Collect(ctx, rd.at, lettersQuery, clickhouse.Parameters{"since": fmt.Sprint(since.UnixMicro())}, func(l *Letters) ([]any, func()) {
 		var last int64
 		return []any{&l.Cluster, &l.Reason, &l.Count, &last}, func() { l.Last = codec.FromMicro(last) }
 	})

@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // Recording says what is stored of a cluster's requests in a range.
@@ -35,14 +36,14 @@ const keptQuery = `SELECT (SELECT sum(count) FROM %[1]s.volume WHERE cluster = {
     (SELECT toInt64(count()) FROM %[1]s.dead_letters FINAL WHERE cluster = {cluster:String})`
 
 // Recording sums up the minutes from from to to; zero bounds leave the range open.
-func (s *Store) Recording(ctx context.Context, cluster string, from, to time.Time) (Recording, error) {
+func (rd *Reader) Recording(ctx context.Context, cluster string, from, to time.Time) (Recording, error) {
 	var out Recording
 	p := minutes(cluster, from, to)
 	type line struct {
 		Share
 		truncated, first, last int64
 	}
-	list, err := collect(ctx, s, recordingQuery, p, func(l *line) ([]any, func()) {
+	list, err := statement.Collect(ctx, rd.at, recordingQuery, p, func(l *line) ([]any, func()) {
 		return []any{&l.Outcome, &l.Class, &l.Requests, &l.truncated, &l.first, &l.last}, nil
 	})
 	if err != nil {
@@ -59,7 +60,7 @@ func (s *Store) Recording(ctx context.Context, cluster string, from, to time.Tim
 		}
 	}
 	type kept struct{ volume, dead int64 }
-	rest, err := collect(ctx, s, keptQuery, p, func(k *kept) ([]any, func()) { return []any{&k.volume, &k.dead}, nil })
+	rest, err := statement.Collect(ctx, rd.at, keptQuery, p, func(k *kept) ([]any, func()) { return []any{&k.volume, &k.dead}, nil })
 	if err != nil {
 		return out, fmt.Errorf("sum up the requests of cluster %q: %w", cluster, err)
 	}
@@ -72,7 +73,7 @@ func (s *Store) Recording(ctx context.Context, cluster string, from, to time.Tim
 // minutes makes the parameters of a cluster and the minutes a range touches; zero bounds
 // leave it open.
 func minutes(cluster string, from, to time.Time) clickhouse.Parameters {
-	p := clickhouse.Parameters{"cluster": text(cluster), "first_minute": "0", "last_minute": fmt.Sprint(uint32(1<<32 - 1))}
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "first_minute": "0", "last_minute": fmt.Sprint(uint32(1<<32 - 1))}
 	if !from.IsZero() {
 		p["first_minute"] = fmt.Sprint(codec.Minute(from))
 	}
@@ -100,9 +101,9 @@ SETTINGS max_bytes_before_external_group_by = 268435456`
 // History visits what the requests of a cluster were, in no order, those of the minutes
 // from from to to; zero bounds leave the range open. With subjects, only what concerns
 // them: made as them, or made by them as somebody else. It streams, day by day.
-func (s *Store) History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error {
+func (rd *Reader) History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error {
 	p := minutes(cluster, from, to)
-	days, err := collect(ctx, s, `SELECT DISTINCT intDiv(toUInt32(minute), 86400) AS day FROM %s.events
+	days, err := statement.Collect(ctx, rd.at, `SELECT DISTINCT intDiv(toUInt32(minute), 86400) AS day FROM %s.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} ORDER BY day`, p,
 		func(d *uint32) ([]any, func()) { return []any{d}, nil })
 	if err != nil {
@@ -121,7 +122,7 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 			day["last_minute"] = p["last_minute"]
 		}
 		if len(subjects) > 0 {
-			day["subjects"] = texts(subjects)
+			day["subjects"] = statement.Texts(subjects)
 		}
 		for _, q := range [...]struct {
 			also, where string
@@ -131,7 +132,7 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 			{"if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer", " AND NOT " + policyWrite, false},
 			{"code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object)", " AND " + policyWrite, true},
 		} {
-			err := s.alike(ctx, fmt.Sprintf(historyQuery, s.db, codec.AlikeKeys, q.also, q.where+about), day, q.bodies, visit)
+			err := rd.alike(ctx, fmt.Sprintf(historyQuery, rd.at.Name, codec.AlikeKeys, q.also, q.where+about), day, q.bodies, visit)
 			if err != nil {
 				return fmt.Errorf("history of cluster %q: %w", cluster, err)
 			}
@@ -141,10 +142,10 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 }
 
 // alike runs one history query.
-func (s *Store) alike(ctx context.Context, query string, p clickhouse.Parameters, bodies bool, visit func(codec.Alike) error) error {
-	ctx, cancel := context.WithCancel(params(ctx, p))
+func (rd *Reader) alike(ctx context.Context, query string, p clickhouse.Parameters, bodies bool, visit func(codec.Alike) error) error {
+	ctx, cancel := context.WithCancel(statement.Params(ctx, p))
 	defer cancel()
-	res, err := s.conn.Query(ctx, query)
+	res, err := rd.at.Conn.Query(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -172,10 +173,10 @@ GROUP BY resource, namespace, name`
 
 // NewestPolicy visits the newest observation with content of every object of the given
 // resources, as replay/state wrote it, whether or not the object is still there.
-func (s *Store) NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error {
-	ctx, cancel := context.WithCancel(params(ctx, clickhouse.Parameters{"cluster": text(cluster), "resources": texts(slices.Clone(resources))}))
+func (rd *Reader) NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error {
+	ctx, cancel := context.WithCancel(statement.Params(ctx, clickhouse.Parameters{"cluster": statement.Text(cluster), "resources": statement.Texts(slices.Clone(resources))}))
 	defer cancel()
-	res, err := s.conn.Query(ctx, strings.Replace(policyQuery, "%s", s.db, 1))
+	res, err := rd.at.Conn.Query(ctx, strings.Replace(policyQuery, "%s", rd.at.Name, 1))
 	if err != nil {
 		return fmt.Errorf("newest policy of cluster %q: %w", cluster, err)
 	}

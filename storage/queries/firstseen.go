@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -70,13 +71,13 @@ ORDER BY side, whose, seen, key` + thrift
 
 // FirstSeen returns what no day before the filter's, which begins with From, has of the keys of a first-seen rule,
 // seen at a time or later: the keys to be told, and what of the others there are.
-func (s *Store) FirstSeen(ctx context.Context, f verdict.MarkFilter, since time.Time, most verdict.FirstLimits) (out verdict.FirstSeen, err error) {
+func (rd *Reader) FirstSeen(ctx context.Context, f verdict.MarkFilter, since time.Time, most verdict.FirstLimits) (out verdict.FirstSeen, err error) {
 	where, p := markWhere(f)
 	day := uint32(f.From.Unix())
 	for name, v := range map[string]any{"day": day, "since": since.UnixMicro(), "own": most.User, "all": most.Cluster, "examples": most.Examples} {
 		p[name] = fmt.Sprint(v)
 	}
-	others, err := collect(ctx, s, firstOtherDays, p, func(at *uint32) ([]any, func()) { return []any{at}, nil })
+	others, err := statement.Collect(ctx, rd.at, firstOtherDays, p, func(at *uint32) ([]any, func()) { return []any{at}, nil })
 	if err != nil {
 		return out, fmt.Errorf("find days of %s with more keys than are kept: %w", f.Rule, err)
 	}
@@ -85,7 +86,7 @@ func (s *Store) FirstSeen(ctx context.Context, f verdict.MarkFilter, since time.
 		others = others[:n-1]
 	} else {
 		var kept uint64
-		if err := s.conn.QueryRow(params(ctx, p), fmt.Sprintf("SELECT count() FROM ("+firstKeptToday+")", s.db)).Scan(&kept); err != nil {
+		if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), fmt.Sprintf("SELECT count() FROM ("+firstKeptToday+")", rd.at.Name)).Scan(&kept); err != nil {
 			return out, fmt.Errorf("find what %s sees first: %w", f.Rule, err)
 		}
 		if kept == 0 {
@@ -94,14 +95,14 @@ func (s *Store) FirstSeen(ctx context.Context, f verdict.MarkFilter, since time.
 		where += " AND key IN (" + firstKeptToday + ")"
 	}
 	if len(others) > 0 {
-		p["others"], p["others_from"] = numbers(others), fmt.Sprint(others[0])
+		p["others"], p["others_from"] = statement.Numbers(others), fmt.Sprint(others[0])
 		where += " AND key NOT IN (" + firstMarkedBefore + ")"
 	}
-	return s.firstSeen(ctx, fmt.Sprintf(firstSeenQuery, s.db, fmt.Sprintf(where, s.db)), p, f.Rule)
+	return rd.firstSeen(ctx, fmt.Sprintf(firstSeenQuery, rd.at.Name, fmt.Sprintf(where, rd.at.Name)), p, f.Rule)
 }
 
-func (s *Store) firstSeen(ctx context.Context, sql string, p clickhouse.Parameters, rule string) (out verdict.FirstSeen, err error) {
-	res, err := s.conn.Query(params(ctx, p), sql)
+func (rd *Reader) firstSeen(ctx context.Context, sql string, p clickhouse.Parameters, rule string) (out verdict.FirstSeen, err error) {
+	res, err := rd.at.Conn.Query(statement.Params(ctx, p), sql)
 	if err != nil {
 		return out, fmt.Errorf("find first requests of %s: %w", rule, err)
 	}
@@ -140,9 +141,9 @@ SELECT cluster, '', sum(count) AS n FROM %[1]s.access_usage
 WHERE toUInt16(day) >= {day:UInt16} AND implied = '' AND access IN (SELECT access FROM %[1]s.accesses WHERE group_set = {nobody:UInt64}) GROUP BY cluster HAVING n > 0`
 
 // Folded returns what sums do not tell apart of a day and those after it, by cluster and rule.
-func (s *Store) Folded(ctx context.Context, since time.Time) ([]FoldedDay, error) {
+func (rd *Reader) Folded(ctx context.Context, since time.Time) ([]FoldedDay, error) {
 	p := clickhouse.Parameters{"day": fmt.Sprint(codec.Day(since)), "nobody": fmt.Sprint(codec.OtherSubject)}
-	out, err := collect(ctx, s, "SELECT * FROM ("+foldedQuery+") ORDER BY 1, 2", p, func(d *FoldedDay) ([]any, func()) { return []any{&d.Cluster, &d.Rule, &d.Requests}, nil })
+	out, err := statement.Collect(ctx, rd.at, "SELECT * FROM ("+foldedQuery+") ORDER BY 1, 2", p, func(d *FoldedDay) ([]any, func()) { return []any{&d.Cluster, &d.Rule, &d.Requests}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("find what is not told apart: %w", err)
 	}

@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // DirectRequests counts the requests that reached an aggregated API server and that no
@@ -40,11 +41,11 @@ const twinMinutes = 5
 // requests without a kube-apiserver's event of the same audit ID. own are the users as whom a
 // kube-apiserver asks on its own account; anonymous probes do not count. The range is that of
 // the time the requests were received.
-func (s *Store) DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]DirectRequests, error) {
+func (rd *Reader) DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]DirectRequests, error) {
 	p := minutes(cluster, from, to)
-	p["servers"], p["own"] = texts(servers), texts(own)
+	p["servers"], p["own"] = statement.Texts(servers), statement.Texts(own)
 	p["before"], p["after"] = fmt.Sprint(codec.Minute(from.Add(-twinMinutes*time.Minute))), fmt.Sprint(codec.Minute(to.Add(twinMinutes*time.Minute)))
-	out, err := collect(ctx, s, directQuery, p, func(d *DirectRequests) ([]any, func()) {
+	out, err := statement.Collect(ctx, rd.at, directQuery, p, func(d *DirectRequests) ([]any, func()) {
 		var first, last int64
 		return []any{&d.APIServer, &d.Requests, &d.Users, &first, &last, &d.AuditID, &d.User, &d.URI},
 			func() { d.First, d.Last = codec.FromMicro(first), codec.FromMicro(last) }

@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -58,7 +59,7 @@ func newPaneSums(m *markScan, byRule map[string][]verdict.Threshold) paneSums {
 // Every; panes the stretch cuts are counted whole. The filters are as for Marked, their own Panes are not
 // looked at. The name of a mark says after the slash, as a number, which thresholds the request
 // counts for: bit i for the i-th. Of values of rows that were taken back some may be counted.
-func (s *Store) PaneCounts(ctx context.Context, filters []verdict.MarkFilter, thresholds [][]verdict.Threshold) ([][]verdict.PaneCounts, error) {
+func (rd *Reader) PaneCounts(ctx context.Context, filters []verdict.MarkFilter, thresholds [][]verdict.Threshold) ([][]verdict.PaneCounts, error) {
 	out := make([][]verdict.PaneCounts, len(filters))
 	if len(filters) == 0 {
 		return out, nil
@@ -89,7 +90,7 @@ func (s *Store) PaneCounts(ctx context.Context, filters []verdict.MarkFilter, th
 		rule string
 		verdict.PaneCounts
 	}
-	groups, err := collect(ctx, s, `SELECT rule, key, groupArray(pane), groupArray([`+strings.Join(p.counts, ", ")+`]), groupArray([`+strings.Join(p.sets, ", ")+`])
+	groups, err := statement.Collect(ctx, rd.at, `SELECT rule, key, groupArray(pane), groupArray([`+strings.Join(p.counts, ", ")+`]), groupArray([`+strings.Join(p.sets, ", ")+`])
 FROM
 (
     SELECT rule, key, pane, `+strings.Join(p.panes, ", ")+`

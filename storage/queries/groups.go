@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 )
 
 const lastGroupsQuery = `SELECT a.group_set, any(g.groups), toUnixTimestamp64Micro(max(u.last_seen)) AS last
@@ -50,9 +51,9 @@ type otherDays struct {
 	first, last, kept int64 // days, and the first minute there are events of, in seconds since 1970
 }
 
-func (s *Store) otherDays(ctx context.Context, cluster, fromDay, toDay string) (d otherDays, err error) {
-	p := clickhouse.Parameters{"cluster": text(cluster), "nobody": fmt.Sprint(codec.OtherSubject), "from_day": fromDay, "to_day": toDay, "from_minute": "0"}
-	if err := s.conn.QueryRow(params(ctx, p), fmt.Sprintf(otherDaysQuery, s.db)).Scan(&d.first, &d.last, &d.requests, &d.kept); err != nil {
+func (rd *Reader) otherDays(ctx context.Context, cluster, fromDay, toDay string) (d otherDays, err error) {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "nobody": fmt.Sprint(codec.OtherSubject), "from_day": fromDay, "to_day": toDay, "from_minute": "0"}
+	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), fmt.Sprintf(otherDaysQuery, rd.at.Name)).Scan(&d.first, &d.last, &d.requests, &d.kept); err != nil {
 		return d, fmt.Errorf("days of cluster %q whose subjects are not told apart: %w", cluster, err)
 	}
 	return d, nil
@@ -70,19 +71,19 @@ type wornSet struct {
 // Rollups count by day: of sets that were both in use on the moment's day either may come,
 // and the time may be later on that day. They do not tell all subjects and sets of a day apart:
 // where it comes to that the events are asked, and told is false when they are gone.
-func (s *Store) LastGroups(ctx context.Context, cluster, subject string, until time.Time) (groups []string, last time.Time, told bool, err error) {
-	p := clickhouse.Parameters{"cluster": text(cluster), "subject": text(subject), "until": fmt.Sprint(int64(1) << 62)}
+func (rd *Reader) LastGroups(ctx context.Context, cluster, subject string, until time.Time) (groups []string, last time.Time, told bool, err error) {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "subject": statement.Text(subject), "until": fmt.Sprint(int64(1) << 62)}
 	toDay := "65535"
 	if !until.IsZero() {
 		p["until"], toDay = fmt.Sprint(until.UnixMicro()), fmt.Sprint(codec.Day(until))
 	}
-	sets, err := collect(ctx, s, lastGroupsQuery, p, func(g *wornSet) ([]any, func()) { return []any{&g.key, &g.groups, &g.last}, nil })
+	sets, err := statement.Collect(ctx, rd.at, lastGroupsQuery, p, func(g *wornSet) ([]any, func()) { return []any{&g.key, &g.groups, &g.last}, nil })
 	if err != nil {
 		return nil, time.Time{}, false, fmt.Errorf("groups of %q: %w", subject, err)
 	}
 	var from, to, kept int64
 	if len(sets) == 0 {
-		d, err := s.otherDays(ctx, cluster, "0", toDay)
+		d, err := rd.otherDays(ctx, cluster, "0", toDay)
 		if err != nil || d.requests == 0 {
 			return nil, time.Time{}, true, err
 		}
@@ -95,7 +96,7 @@ func (s *Store) LastGroups(ctx context.Context, cluster, subject string, until t
 		to, kept = from, from+1
 	}
 	p["from_minute"], p["to_minute"] = fmt.Sprint(from), fmt.Sprint(to+24*60*60-60)
-	sets, err = collect(ctx, s, recordedGroupsQuery, p, func(g *wornSet) ([]any, func()) { return []any{&g.groups, &g.last}, nil })
+	sets, err = statement.Collect(ctx, rd.at, recordedGroupsQuery, p, func(g *wornSet) ([]any, func()) { return []any{&g.groups, &g.last}, nil })
 	if err != nil {
 		return nil, time.Time{}, false, fmt.Errorf("groups of %q: %w", subject, err)
 	}

@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/native"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -26,25 +27,25 @@ type located struct {
 // at whole minutes from the newest on, at ever longer stretches until the page is full, so that a page
 // of a busy cluster does not read its whole history. Of those it reads the columns of the filter
 // alone, and the others of the rows of the page.
-func (s *Store) Events(ctx context.Context, f EventFilter) ([]verdict.Row, error) {
+func (rd *Reader) Events(ctx context.Context, f EventFilter) ([]verdict.Row, error) {
 	if f.Limit <= 0 {
 		f.Limit = 50
 	}
 	f.Limit = min(f.Limit, 1000)
-	newest, oldest, err := s.span(ctx, f)
+	newest, oldest, err := rd.span(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	var found []located
 	for end, step := newest, int64(60); end >= oldest && len(found) < f.Limit; step *= 8 {
 		begin := max(end-step+60, oldest)
-		more, err := s.locate(ctx, f, begin, end, f.Limit-len(found))
+		more, err := rd.locate(ctx, f, begin, end, f.Limit-len(found))
 		if err != nil {
 			return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
 		}
 		found, end = append(found, more...), begin-60
 	}
-	out, err := s.listed(ctx, f, found)
+	out, err := rd.listed(ctx, f, found)
 	if err != nil {
 		return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
 	}
@@ -52,7 +53,7 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]verdict.Row, error
 }
 
 // span returns the newest and the oldest minute a list can touch.
-func (s *Store) span(ctx context.Context, f EventFilter) (newest, oldest int64, err error) {
+func (rd *Reader) span(ctx context.Context, f EventFilter) (newest, oldest int64, err error) {
 	from, to := "0", fmt.Sprint(uint32(1<<32-1))
 	if !f.From.IsZero() {
 		from = fmt.Sprint(codec.Minute(f.From))
@@ -64,9 +65,9 @@ func (s *Store) span(ctx context.Context, f EventFilter) (newest, oldest int64, 
 		to = fmt.Sprint(min(codec.Minute(codec.FromMicro(f.Before.Received)), codec.Minute(time.Unix(1<<32-1, 0))))
 	}
 	var n uint64
-	err = s.conn.QueryRow(params(ctx, clickhouse.Parameters{"cluster": text(f.Cluster), "from": from, "to": to}),
+	err = rd.at.Conn.QueryRow(statement.Params(ctx, clickhouse.Parameters{"cluster": statement.Text(f.Cluster), "from": from, "to": to}),
 		`SELECT count(), toInt64(toUnixTimestamp(max(minute))), toInt64(toUnixTimestamp(min(minute)))
-FROM `+s.table("volume")+` WHERE cluster = {cluster:String} AND minute >= {from:UInt32} AND minute <= {to:UInt32}`).Scan(&n, &newest, &oldest)
+FROM `+rd.at.Table("volume")+` WHERE cluster = {cluster:String} AND minute >= {from:UInt32} AND minute <= {to:UInt32}`).Scan(&n, &newest, &oldest)
 	if err != nil {
 		return 0, 0, fmt.Errorf("span of cluster %q: %w", f.Cluster, err)
 	}
@@ -82,7 +83,7 @@ const newestFirst = " ORDER BY request_received DESC, concat(lower(hex(request_k
 // conditions are those of a filter but for its cluster, which is a parameter too. A row
 // and the one that takes it back meet them both or neither.
 func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
-	p = clickhouse.Parameters{"cluster": text(f.Cluster)}
+	p = clickhouse.Parameters{"cluster": statement.Text(f.Cluster)}
 	if !f.From.IsZero() {
 		where = append(where, "toUnixTimestamp64Micro(request_received) >= {from:Int64}")
 		p["from"] = fmt.Sprint(f.From.UnixMicro())
@@ -97,7 +98,7 @@ func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
 	} {
 		if c.value != "" {
 			where = append(where, c.column+" = {"+c.name+":String}")
-			p[c.name] = text(c.value)
+			p[c.name] = statement.Text(c.value)
 		}
 	}
 	if f.Judged {
@@ -105,26 +106,26 @@ func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
 	}
 	if f.Before.Key != "" {
 		where = append(where, "(toUnixTimestamp64Micro(request_received), concat(lower(hex(request_key)), stage)) < ({at:Int64}, {key:String})")
-		p["at"], p["key"] = fmt.Sprint(f.Before.Received), text(f.Before.Key)
+		p["at"], p["key"] = fmt.Sprint(f.Before.Received), statement.Text(f.Before.Key)
 	}
 	return where, p
 }
 
 // locate finds so many of the newest events of some minutes that a filter selects.
-func (s *Store) locate(ctx context.Context, f EventFilter, begin, end int64, limit int) ([]located, error) {
+func (rd *Reader) locate(ctx context.Context, f EventFilter, begin, end int64, limit int) ([]located, error) {
 	where, p := f.conditions()
 	p["limit"] = fmt.Sprint(limit)
 	where = append([]string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}, where...)
 	p["begin"], p["end"] = fmt.Sprint(begin), fmt.Sprint(end)
 	var request string
-	return collect(ctx, s, "SELECT toUInt32(minute), request_key FROM %s.events FINAL PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p,
+	return statement.Collect(ctx, rd.at, "SELECT toUInt32(minute), request_key FROM %s.events FINAL PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p,
 		func(l *located) ([]any, func()) {
 			return []any{&l.minute, &request}, func() { copy(l.request[:], request) }
 		})
 }
 
 // listed reads the events a filter selected.
-func (s *Store) listed(ctx context.Context, f EventFilter, found []located) (out []verdict.Row, err error) {
+func (rd *Reader) listed(ctx context.Context, f EventFilter, found []located) (out []verdict.Row, err error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -135,9 +136,9 @@ func (s *Store) listed(ctx context.Context, f EventFilter, found []located) (out
 		minutes[found[i].minute] = true
 		keys = hex.AppendEncode(keys, found[i].request[:])
 	}
-	p["limit"], p["minutes"] = fmt.Sprint(f.Limit), numbers(slices.Collect(maps.Keys(minutes)))
-	where = append([]string{"cluster = {cluster:String}", "minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))", "request_key IN " + keySet(keys)}, where...)
-	err = s.standing(ctx, codec.Listed, "PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p, func(r verdict.Row) error {
+	p["limit"], p["minutes"] = fmt.Sprint(f.Limit), statement.Numbers(slices.Collect(maps.Keys(minutes)))
+	where = append([]string{"cluster = {cluster:String}", "minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))", "request_key IN " + statement.KeySet(keys)}, where...)
+	err = rd.standing(ctx, codec.Listed, "PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p, func(r verdict.Row) error {
 		out = append(out, r)
 		return nil
 	})
@@ -147,9 +148,9 @@ func (s *Store) listed(ctx context.Context, f EventFilter, found []located) (out
 // ofAuditID is the condition that a row of some clusters has an audit ID: first the minutes are
 // looked for in which rows do, by one index after the other, then those are read. Asked for
 // both columns at once, or with FINAL, the engine leaves out next to nothing of the table.
-func (s *Store) ofAuditID(clusters, id string) (where string, p clickhouse.Parameters) {
-	p = clickhouse.Parameters{"id": text(id)}
-	minutes := "SELECT cluster, minute FROM " + s.table("events") + " WHERE " + clusters + " AND "
+func (rd *Reader) ofAuditID(clusters, id string) (where string, p clickhouse.Parameters) {
+	p = clickhouse.Parameters{"id": statement.Text(id)}
+	minutes := "SELECT cluster, minute FROM " + rd.at.Table("events") + " WHERE " + clusters + " AND "
 	var b [16]byte
 	if !native.ParseUUID(&b, id) {
 		return clusters + " AND (cluster, minute) IN (" + minutes + "audit_text = {id:String}) AND audit_text = {id:String}", p
@@ -163,14 +164,14 @@ func (s *Store) ofAuditID(clusters, id string) (where string, p clickhouse.Param
 // after the other; of several requests when the ID was used again, of every cluster when
 // cluster is empty. At most 1,000 rows: an ID is the client's to repeat. visit ends the
 // reading by returning an error, which errors.Is finds in the result.
-func (s *Store) VisitWhy(ctx context.Context, cluster, auditID string, visit func(verdict.Row) error) error {
+func (rd *Reader) VisitWhy(ctx context.Context, cluster, auditID string, visit func(verdict.Row) error) error {
 	clusters := "true"
 	if cluster != "" {
 		clusters = "cluster = {cluster:String}"
 	}
-	where, p := s.ofAuditID(clusters, auditID)
-	p["cluster"] = text(cluster)
-	if err := s.rows(ctx, where+" ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000", p, visit); err != nil {
+	where, p := rd.ofAuditID(clusters, auditID)
+	p["cluster"] = statement.Text(cluster)
+	if err := rd.rows(ctx, where+" ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000", p, visit); err != nil {
 		return fmt.Errorf("find audit ID: %w", err)
 	}
 	return nil

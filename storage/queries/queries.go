@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -31,8 +32,8 @@ ORDER BY cluster`
 
 // Clusters lists the clusters by name, each with the range of its events: pages open on
 // the newest data, not on the last hour.
-func (s *Store) Clusters(ctx context.Context) ([]Cluster, error) {
-	return collect(ctx, s, clustersQuery, nil, func(c *Cluster) ([]any, func()) {
+func (rd *Reader) Clusters(ctx context.Context) ([]Cluster, error) {
+	return statement.Collect(ctx, rd.at, clustersQuery, nil, func(c *Cluster) ([]any, func()) {
 		var first, last int64
 		return []any{&c.Name, &c.Events, &first, &last}, func() {
 			c.First, c.Last = time.Unix(first, 0).UTC(), time.Unix(last, 0).UTC()
@@ -56,10 +57,10 @@ HAVING events != 0
 ORDER BY start, recorded, outcome`
 
 // Volume returns events per step (whole minutes, at least one) by decision and outcome.
-func (s *Store) Volume(ctx context.Context, cluster string, from, to time.Time, step time.Duration) ([]Bucket, error) {
+func (rd *Reader) Volume(ctx context.Context, cluster string, from, to time.Time, step time.Duration) ([]Bucket, error) {
 	p := window(cluster, from, to)
 	p["step"] = fmt.Sprint(max(int64(step/time.Minute), 1) * 60)
-	return collect(ctx, s, volumeQuery, p, func(b *Bucket) ([]any, func()) {
+	return statement.Collect(ctx, rd.at, volumeQuery, p, func(b *Bucket) ([]any, func()) {
 		var start int64
 		return []any{&start, &b.Recorded, &b.Outcome, &b.Events}, func() { b.Start = time.Unix(start, 0).UTC() }
 	})
@@ -80,8 +81,8 @@ ORDER BY requests DESC, outcome, class`
 
 // Outcomes returns the requests by outcome and class: the drift by class, the verdict
 // coverage.
-func (s *Store) Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]Share, error) {
-	return collect(ctx, s, outcomesQuery, window(cluster, from, to), func(v *Share) ([]any, func()) {
+func (rd *Reader) Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]Share, error) {
+	return statement.Collect(ctx, rd.at, outcomesQuery, window(cluster, from, to), func(v *Share) ([]any, func()) {
 		return []any{&v.Outcome, &v.Class, &v.Requests}, nil
 	})
 }
@@ -103,10 +104,10 @@ LIMIT {limit:UInt32}`
 
 // Lacks returns what is missing most, most requests first: the first is the one thing to
 // supply next.
-func (s *Store) Lacks(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Lack, error) {
+func (rd *Reader) Lacks(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Lack, error) {
 	p := window(cluster, from, to)
 	p["limit"] = fmt.Sprint(limit)
-	return collect(ctx, s, lacksQuery, p, (*Lack).targets)
+	return statement.Collect(ctx, rd.at, lacksQuery, p, (*Lack).targets)
 }
 
 func (l *Lack) targets() ([]any, func()) { return []any{&l.Missing, &l.Requests}, nil }
@@ -133,7 +134,7 @@ func (c *SubjectCount) targets() ([]any, func()) {
 // minutes, the end up: a page's range covers the minutes it touches.
 func window(cluster string, from, to time.Time) clickhouse.Parameters {
 	first, end := wholeMinutes(from, to)
-	return clickhouse.Parameters{"cluster": text(cluster), "from_minute": fmt.Sprint(first), "to_minute": fmt.Sprint(end)}
+	return clickhouse.Parameters{"cluster": statement.Text(cluster), "from_minute": fmt.Sprint(first), "to_minute": fmt.Sprint(end)}
 }
 
 // wholeMinutes are the begin of the first minute a range touches and the end of the last.
@@ -142,32 +143,6 @@ func wholeMinutes(from, to time.Time) (first, end uint32) {
 		end += 60
 	}
 	return codec.Minute(from), end
-}
-
-// collect runs a query (%s is the database) and scans every row as the function says; what
-// it returns besides the targets is called after the scan.
-func collect[T any](ctx context.Context, s *Store, query string, p clickhouse.Parameters, targets func(*T) ([]any, func())) ([]T, error) {
-	res, err := s.conn.Query(params(ctx, p), fmt.Sprintf(query, s.db))
-	if err != nil {
-		return nil, fmt.Errorf("query store: %w", err)
-	}
-	defer res.Close()
-	var out []T
-	for res.Next() {
-		var v T
-		to, after := targets(&v)
-		if err := res.Scan(to...); err != nil {
-			return nil, fmt.Errorf("query store: %w", err)
-		}
-		if after != nil {
-			after()
-		}
-		out = append(out, v)
-	}
-	if err := res.Err(); err != nil {
-		return nil, fmt.Errorf("query store: %w", err)
-	}
-	return out, nil
 }
 
 // EventFilter selects events for a list. Empty members do not restrict.

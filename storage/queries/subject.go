@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -84,9 +85,9 @@ ORDER BY requests DESC, checks DESC, granted`
 
 // SubjectUsage sums what a subject did in a range, zero bounds leave it open, with at most
 // limit distinct uses.
-func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (SubjectUsage, error) {
+func (rd *Reader) SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (SubjectUsage, error) {
 	var out SubjectUsage
-	p := clickhouse.Parameters{"cluster": text(cluster), "subject": text(subject), "from_day": "0", "to_day": "65535", "limit": fmt.Sprint(limit + 1)}
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "subject": statement.Text(subject), "from_day": "0", "to_day": "65535", "limit": fmt.Sprint(limit + 1)}
 	if !from.IsZero() {
 		p["from_day"] = fmt.Sprint(codec.Day(from))
 	}
@@ -99,7 +100,7 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 		requests, forbidden, drift, folded int64
 		first, last                        int64
 	}
-	sets, err := collect(ctx, s, subjectSetsQuery, p, func(g *set) ([]any, func()) {
+	sets, err := statement.Collect(ctx, rd.at, subjectSetsQuery, p, func(g *set) ([]any, func()) {
 		return []any{&g.key, &g.groups, &g.requests, &g.forbidden, &g.drift, &g.folded, &g.first, &g.last}, nil
 	})
 	if err != nil {
@@ -119,12 +120,12 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 			out.Last = last
 		}
 	}
-	others, err := s.otherDays(ctx, cluster, p["from_day"], p["to_day"])
+	others, err := rd.otherDays(ctx, cluster, p["from_day"], p["to_day"])
 	if err != nil {
 		return out, err
 	}
 	out.Untold = others.requests
-	out.Uses, err = collect(ctx, s, subjectUsesQuery, p, func(u *Use) ([]any, func()) {
+	out.Uses, err = statement.Collect(ctx, rd.at, subjectUsesQuery, p, func(u *Use) ([]any, func()) {
 		var first, last int64
 		var covered uint8
 		return []any{&u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Name, &u.Path, &u.Implied, &covered, &u.Requests, &u.Allowed, &u.Forbidden, &first, &last},
@@ -137,7 +138,7 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 		out.Uses = out.Uses[:limit]
 	}
 	var bad error
-	out.Grants, err = collect(ctx, s, subjectGrantsQuery, p, func(g *GrantUse) ([]any, func()) {
+	out.Grants, err = statement.Collect(ctx, rd.at, subjectGrantsQuery, p, func(g *GrantUse) ([]any, func()) {
 		var granted string
 		var last int64
 		return []any{&granted, &g.Requests, &g.Implied, &last}, func() {
@@ -165,9 +166,9 @@ LIMIT {limit:UInt32}`
 
 // NearSubjects returns subjects that made requests and are called much like a name, the
 // likest first.
-func (s *Store) NearSubjects(ctx context.Context, cluster, name string, limit int) ([]string, error) {
-	p := clickhouse.Parameters{"cluster": text(cluster), "name": text(name), "limit": fmt.Sprint(limit)}
-	out, err := collect(ctx, s, nearQuery, p, func(n *string) ([]any, func()) { return []any{n, new(float32)}, nil })
+func (rd *Reader) NearSubjects(ctx context.Context, cluster, name string, limit int) ([]string, error) {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "name": statement.Text(name), "limit": fmt.Sprint(limit)}
+	out, err := statement.Collect(ctx, rd.at, nearQuery, p, func(n *string) ([]any, func()) { return []any{n, new(float32)}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("subjects like %q: %w", name, err)
 	}

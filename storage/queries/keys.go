@@ -1,4 +1,4 @@
-package storage
+package queries
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -17,8 +18,8 @@ type StoredKey struct {
 
 // EventKeys visits the keys of every standing row of a cluster, for comparing what was sent
 // with what is stored. It reads complete rows: a key follows from the event alone.
-func (s *Store) EventKeys(ctx context.Context, cluster string, visit func(StoredKey) error) error {
-	err := s.rows(ctx, "cluster = {cluster:String}", clickhouse.Parameters{"cluster": text(cluster)}, func(r verdict.Row) error {
+func (rd *Reader) EventKeys(ctx context.Context, cluster string, visit func(StoredKey) error) error {
+	err := rd.rows(ctx, "cluster = {cluster:String}", clickhouse.Parameters{"cluster": statement.Text(cluster)}, func(r verdict.Row) error {
 		return visit(StoredKey{Request: r.Request, Event: r.EventKey})
 	})
 	if err != nil {
@@ -29,8 +30,8 @@ func (s *Store) EventKeys(ctx context.Context, cluster string, visit func(Stored
 
 // VisitRows visits every standing row of a cluster, complete, in the order of the table. visit
 // ends the reading by returning an error, which errors.Is finds in the result.
-func (s *Store) VisitRows(ctx context.Context, cluster string, visit func(verdict.Row) error) error {
-	if err := s.rows(ctx, "cluster = {cluster:String}", clickhouse.Parameters{"cluster": text(cluster)}, visit); err != nil {
+func (rd *Reader) VisitRows(ctx context.Context, cluster string, visit func(verdict.Row) error) error {
+	if err := rd.rows(ctx, "cluster = {cluster:String}", clickhouse.Parameters{"cluster": statement.Text(cluster)}, visit); err != nil {
 		return fmt.Errorf("read the rows of cluster %q: %w", cluster, err)
 	}
 	return nil

@@ -1,0 +1,135 @@
+package queries
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// Standing visits the complete standing rows of the given known rows, for taking them back.
+func (rd *Reader) Standing(ctx context.Context, known []verdict.KnownRow, visit func(verdict.Row) error) error {
+	for len(known) > 0 {
+		n := min(len(known), 1000)
+		want := map[event.Hash128]bool{}
+		clusters, minutes := map[string]bool{}, map[uint32]bool{}
+		keys := make([]byte, 0, 32*n)
+		for _, k := range known[:n] {
+			want[k.EventKey] = true
+			clusters[k.Cluster], minutes[codec.Minute(k.Received)] = true, true
+			b := k.Request.Bytes()
+			keys = hex.AppendEncode(keys, b[:])
+		}
+		err := rd.rows(ctx, "cluster IN {clusters:Array(String)} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN "+statement.KeySet(keys),
+			clickhouse.Parameters{"clusters": statement.Texts(slices.Collect(maps.Keys(clusters))), "minutes": statement.Numbers(slices.Collect(maps.Keys(minutes)))},
+			func(r verdict.Row) error {
+				if !want[r.EventKey] {
+					return nil
+				}
+				return visit(r)
+			})
+		if err != nil {
+			return fmt.Errorf("read %d standing rows: %w", n, err)
+		}
+		known = known[n:]
+	}
+	return nil
+}
+
+// Spans bounds the requests of a Kafka partition's rows by cluster, in whole minutes.
+func (rd *Reader) Spans(ctx context.Context, partition int32) ([]verdict.Span, error) {
+	type minutes struct {
+		cluster     string
+		first, last uint32
+	}
+	list, err := statement.Collect(ctx, rd.at, "SELECT cluster, toUInt32(min(minute)), toUInt32(max(minute)) FROM %s.events WHERE kpart = {kpart:Int32} GROUP BY cluster",
+		clickhouse.Parameters{"kpart": fmt.Sprint(partition)}, func(m *minutes) ([]any, func()) { return []any{&m.cluster, &m.first, &m.last}, nil })
+	if err != nil {
+		return nil, fmt.Errorf("read the spans of partition %d: %w", partition, err)
+	}
+	out := make([]verdict.Span, len(list))
+	for i, m := range list {
+		out[i] = verdict.Span{Cluster: m.cluster, From: time.Unix(int64(m.first), 0).UTC(), To: time.Unix(int64(m.last)+60, 0).UTC()}
+		// What the type of minutes cannot hold was clamped to its ends.
+		if m.first == codec.Minute(time.Unix(0, 0)) {
+			out[i].From = time.Time{}
+		}
+		if m.last == codec.Minute(time.Unix(1<<40, 0)) {
+			out[i].To = time.Unix(1<<40, 0).UTC()
+		}
+	}
+	return out, nil
+}
+
+// Affected visits the standing rows with a verdict that the filter selects, complete with
+// event and verdict, in the order of the table. It streams; the snapshot is that of the
+// moment the query began.
+func (rd *Reader) Affected(ctx context.Context, f verdict.AffectedFilter, visit func(verdict.Row) error) error {
+	where := []string{"cluster = {cluster:String}", "kpart IN {kparts:Array(Int32)}", "outcome != ''",
+		"minute >= {from_minute:UInt32}", "toUnixTimestamp64Micro(request_received) >= {from:Int64}"}
+	p := clickhouse.Parameters{
+		"cluster": statement.Text(f.Cluster), "kparts": statement.Numbers(f.Partitions),
+		"from": fmt.Sprint(f.From.UnixMicro()), "from_minute": fmt.Sprint(codec.Minute(f.From)),
+	}
+	if !f.To.IsZero() {
+		where = append(where, "minute <= {to_minute:UInt32}", "toUnixTimestamp64Micro(request_received) <= {to:Int64}")
+		p["to"], p["to_minute"] = fmt.Sprint(f.To.UnixMicro()), fmt.Sprint(codec.Minute(f.To))
+	}
+	if !f.Ended.IsZero() {
+		where = append(where, "toUnixTimestamp64Micro(request_received) + greatest(stage_delay, 0) >= {ended:Int64}")
+		p["ended"] = fmt.Sprint(f.Ended.UnixMicro())
+	}
+	var who, reviewed, of []string
+	if len(f.Users) > 0 {
+		reviewed = append(reviewed, "JSONExtractString(review, 'user') IN {users:Array(String)}")
+		who = append(who, "subject IN {users:Array(String)}", "user_name IN {users:Array(String)}")
+		p["users"] = statement.Texts(f.Users)
+	}
+	if len(f.Groups) > 0 {
+		reviewed = append(reviewed, "hasAny(JSONExtract(review, 'groups', 'Array(String)'), {groups:Array(String)})")
+		who = append(who, "hasAny(user_groups, {groups:Array(LowCardinality(String))})", "hasAny(impersonated_groups, {groups:Array(LowCardinality(String))})")
+		p["groups"] = statement.Texts(f.Groups)
+	}
+	if len(who) > 0 {
+		of = append(of, "("+strings.Join(who, " OR ")+")")
+	}
+	if len(f.Namespaces) > 0 {
+		// The right to impersonate is asked elsewhere than the request itself.
+		of = append(of, "(attr_namespace IN {namespaces:Array(String)} OR impersonated_name != '')")
+		p["namespaces"] = statement.Texts(f.Namespaces)
+	}
+	if len(of) > 0 {
+		// What a review was told is about somebody else, and another place, than the request.
+		about := "review != ''"
+		if len(reviewed) > 0 {
+			about += " AND (" + strings.Join(reviewed, " OR ") + ")"
+		}
+		where = append(where, "("+strings.Join(of, " AND ")+" OR "+about+")")
+	}
+	for _, c := range [...]struct {
+		name, column string
+		list         []string
+	}{
+		{"credentials", "credential", f.Credentials}, {"verbs", "attr_verb", f.Only.Verbs}, {"resources", "attr_resource", f.Only.Resources},
+		{"only_namespaces", "attr_namespace", f.Only.Namespaces}, {"outcomes", "outcome", f.Only.Outcomes}, {"classes", "class", f.Only.Classes},
+	} {
+		if len(c.list) > 0 {
+			where = append(where, c.column+" IN {"+c.name+":Array(String)}")
+			p[c.name] = statement.Texts(c.list)
+		}
+	}
+	if err := rd.rowsBefore(ctx, strings.Join(where, " AND "), p, visit); err != nil {
+		return fmt.Errorf("read affected rows of cluster %q: %w", f.Cluster, err)
+	}
+	return nil
+}
