@@ -1,5 +1,5 @@
-// Package deploy holds the files that install Retrial and connect clusters to it; its tests
-// parse every one of them strictly, and hold them to the code they speak of.
+// Package deploy holds the files that install Retrial and connect clusters to it; its tests parse
+// every one of them strictly, and compare them with the code that they describe.
 //
 //	audit-policy.yaml  for kube-apiserver's --audit-policy-file; retrial connect writes it
 //	audit-policy-patch-metadata.yaml  the same without bodies of PATCH, beside list and watch

@@ -12,8 +12,8 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 )
 
-// Advertised returns the host and port apiservers are to use: those asked for, else the
-// first advertised name or the listener's own address.
+// Advertised returns the host and port that apiservers use: those given by flag, else the first
+// advertised name or the listener's own address.
 func Advertised(address string, cfg config.Config) (host, port string, err error) {
 	listenHost, listenPort, err := net.SplitHostPort(cfg.Webhook.Listen)
 	if err != nil {
@@ -44,7 +44,7 @@ func Advertised(address string, cfg config.Config) (host, port string, err error
 		return "", "", fmt.Errorf("%s is not an address that clients can reach: name one that apiservers can: "+
 			"--advertise-address HOST[:PORT]", flag)
 	case err == nil && ip.Zone() != "":
-		return "", "", fmt.Errorf("%s: an address with a zone means something on this machine alone", flag)
+		return "", "", fmt.Errorf("%s: an address with a zone is only valid on this machine", flag)
 	case err != nil && len(validation.IsDNS1123Subdomain(host)) > 0:
 		return "", "", fmt.Errorf("%s: %q is neither an IP address nor a host name", flag, host)
 	}

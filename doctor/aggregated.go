@@ -9,7 +9,7 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 )
 
-// aggregatedCheck tells of requests that reached the cluster's aggregated API servers past its
+// aggregatedCheck reports requests that reached the cluster's aggregated API servers past its
 // kube-apiserver, in the day before a time.
 func (a *Service) aggregatedCheck(ctx context.Context, c *Checks, cluster string, last time.Time) error {
 	if a.Site.Apiserver == nil {
@@ -25,9 +25,9 @@ func (a *Service) aggregatedCheck(ctx context.Context, c *Checks, cluster string
 		return err
 	}
 	for _, d := range found {
-		c.Add(id, CheckWarn, "See who it was: retrial why "+d.AuditID+". Only the kube-apiserver should reach the server; or the audit "+
+		c.Add(id, CheckWarn, "To see who it was: retrial why "+d.AuditID+". Only the kube-apiserver should reach the server; or the audit "+
 			"policy of the kube-apiserver leaves these requests out.",
-			"%s at %s came past the kube-apiserver in the last day, by %s; the first by %s to %s.",
+			"%s at %s bypassed the kube-apiserver in the last day, by %s; the first by %s to %s.",
 			phrase.Number(int(d.Requests), "request"), d.APIServer, phrase.Number(int(d.Users), "user"), phrase.Shorten(d.User),
 			phrase.Shorten(d.URI))
 	}

@@ -14,8 +14,8 @@ import (
 // mostUnknown bounds the missing parts of a configuration that a check names.
 const mostUnknown = 5
 
-// apiserverCheck tells what is known of the configuration of a cluster's apiserver, and what is
-// missing of it.
+// apiserverCheck reports what is known of the configuration of a cluster's apiserver, and what is
+// missing.
 func (s Site) apiserverCheck(c *Checks, cluster string) {
 	const id = "apiserver-config"
 	var history *apiserver.History
@@ -31,7 +31,7 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 	}
 	now := history.At(s.time())
 	if now == nil {
-		c.Add(id, CheckWarn, "See docs/apiserver-config.md on versions.", "Its apiserver's configuration is known for other "+
+		c.Add(id, CheckWarn, "See docs/apiserver-config.md about versions.", "Its apiserver's configuration is known for other "+
 			"times, and not for now.")
 		return
 	}
@@ -40,7 +40,7 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 		text += fmt.Sprintf(", the one in force now of %d versions", versions)
 	}
 	if len(now.Unknown) == 0 {
-		c.Add(id, CheckOK, "", "%s; nothing is missing of it.", text)
+		c.Add(id, CheckOK, "", "%s; nothing is missing.", text)
 		return
 	}
 	missing := now.Unknown
@@ -49,11 +49,10 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 		more = fmt.Sprintf(", and %d more", len(missing)-mostUnknown)
 		missing = missing[:mostUnknown]
 	}
-	c.Add(id, CheckWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)), "%s; missing of it: %s%s. What depends on "+
-		"that is judged as unknown.", text, strings.Join(missing, "; "), more)
+	c.Add(id, CheckWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)), "%s; missing: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
 }
 
-// apiserverFolder is where the configuration of a cluster's apiserver lies.
+// apiserverFolder returns where the configuration of a cluster's apiserver lies.
 func (s Site) apiserverFolder(cluster string) string {
 	for _, entry := range s.Config.Replay.ApiserverConfig {
 		if name, dir, err := config.ApiserverFolder(entry); err == nil && name == cluster {
@@ -63,7 +62,7 @@ func (s Site) apiserverFolder(cluster string) string {
 	return "DIR"
 }
 
-// cacheLagCheck tells how late the apiservers of a cluster decide, where that was learnt.
+// cacheLagCheck reports how late the apiservers of a cluster decide, if that was learnt.
 func (a *Service) cacheLagCheck(c *Checks, cluster string) {
 	const id = "cache-lag"
 	learnt, ok := a.Replay.(interface{ Lags() []replay.Lag })

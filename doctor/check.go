@@ -11,11 +11,11 @@ import (
 // States of a check.
 const (
 	CheckOK   = "ok"
-	CheckWarn = "warn" // it works, and somebody should look at it
+	CheckWarn = "warn" // it works, but somebody should look into it
 	CheckFail = "fail" // something that is wanted does not work
 )
 
-// Check is one thing that was looked at.
+// Check is the result of one check.
 type Check struct {
 	ID      string `json:"id"`
 	Cluster string `json:"cluster,omitempty"` // absent: of the whole installation
@@ -32,14 +32,14 @@ func (c *Checks) Add(id, state, todo, format string, args ...any) {
 	*c = append(*c, Check{ID: id, State: state, Text: fmt.Sprintf(format, args...), Todo: todo})
 }
 
-// Certificates are warned of this long before they expire. The server's renews itself when a
-// third of its year is left, so that one getting this close means that it cannot.
+// Certificates are warned about this long before they expire. The server's renews itself when a
+// third of its year is left, so one that gets this close cannot be renewed.
 const (
 	warnAuthority = 90 * 24 * time.Hour
 	warnLeaf      = 30 * 24 * time.Hour
 )
 
-// expiry judges when something ends; todo says whether anything is to be done.
+// expiry judges when something ends; todo reports whether anything is to be done.
 func expiry(now, end time.Time, warn time.Duration) (state string, todo bool) {
 	switch left := end.Sub(now); {
 	case left <= 0:
@@ -50,7 +50,7 @@ func expiry(now, end time.Time, warn time.Duration) (state string, todo bool) {
 	return CheckOK, false
 }
 
-// Failure names the checks that failed, nil when none did.
+// Failure names the checks that failed, nil if none did.
 func (c Checks) Failure() error {
 	var failed []string
 	for _, check := range c {

@@ -7,7 +7,7 @@ type choice struct{ name, what string }
 
 func (c choice) chosen() choice { return c }
 
-// choosable is what a flag chooses from: it embeds a choice.
+// choosable is something a flag selects: it embeds a choice.
 type choosable interface{ chosen() choice }
 
 // ChoiceNames lists the values.
@@ -28,7 +28,7 @@ func ChoiceHelp[T choosable](from []T) string {
 	return strings.Join(words, ", ")
 }
 
-// Choose returns what has a name, false when nothing does.
+// Choose returns what has a name, false if nothing does.
 func Choose[T choosable](from []T, name string) (T, bool) {
 	for _, c := range from {
 		if c.chosen().name == name {

@@ -28,7 +28,7 @@ const (
 	manyEvents = 1000
 )
 
-// clusterChecks are the steps of its connection, and what its events tell.
+// clusterChecks returns the steps of its connection, and what its events tell.
 func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []queries.Cluster) (Checks, error) {
 	f, err := a.connectionFacts(ctx, cluster, stored)
 	if err != nil {
@@ -38,10 +38,10 @@ func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []qu
 	imported := errors.Is(f.Registered, identity.ErrUnknown) && f.Stored.Events > 0
 	for _, s := range f.Steps() {
 		if imported && s.ID != StepFirstEvent && s.ID != StepState && s.ID != StepCoverage {
-			continue // a log that was brought in by hand connects nobody
+			continue // a log imported by hand connects nothing
 		}
 		if s.ID == StepCounted {
-			continue // completeness tells, and more
+			continue // completeness reports it, and more
 		}
 		state := map[string]string{StateDone: CheckOK, StateWaiting: CheckWarn, StateFailed: CheckFail}[s.State]
 		if state == CheckOK && s.Todo != "" {
@@ -85,7 +85,7 @@ func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []qu
 	return c, nil
 }
 
-// certificateCheck looks at how long the newest certificate of a cluster is good.
+// certificateCheck checks how long the newest certificate of a cluster is valid.
 func (f *ConnectionFacts) certificateCheck(c *Checks) {
 	var last time.Time
 	for _, cert := range f.Entry.Certificates {
@@ -109,18 +109,18 @@ func clockCheck(c *Checks, t queries.LogTraits) {
 	switch {
 	case t.Live == 0:
 	case t.MinDelay < -skewAhead:
-		c.Add(id, CheckWarn, "Synchronise the clocks: requests are judged by the policy of their own time, whichever clock told it.",
+		c.Add(id, CheckWarn, "Synchronise the clocks: requests are judged by the policy at their own time, by the apiserver's clock.",
 			"Events come from the future: the apiserver's clock is at least %s ahead of this machine's.", round(-t.MinDelay))
 	case t.MinDelay > slowest:
-		c.Add(id, CheckWarn, "Synchronise the clocks; if they agree, the apiserver's log says why it cannot post sooner.",
+		c.Add(id, CheckWarn, "Synchronise the clocks; if they agree, the apiserver's log shows why it cannot post sooner.",
 			"No event took less than %s to arrive: the apiserver's clock is behind, or it posts late.", round(t.MinDelay))
 	default:
-		c.Add(id, CheckOK, "", "Half of the events arrive within %s.", round(max(0, t.MedianDelay)))
+		c.Add(id, CheckOK, "", "The median event arrives within %s.", round(max(0, t.MedianDelay)))
 	}
 }
 
-// policyChecks tells what the audit policy leaves out, or should.
-// A watch tells what became of roles and bindings that were written without a body.
+// policyChecks reports what the audit policy leaves out, or should leave out. A watch learns the
+// content of roles and bindings that were written without a body.
 func policyChecks(c *Checks, t queries.LogTraits, watched bool) {
 	const id = "audit-policy"
 	const shipped = "The policy that retrial connect writes (deploy/audit-policy.yaml) does it."
@@ -132,24 +132,24 @@ func policyChecks(c *Checks, t queries.LogTraits, watched bool) {
 			phrase.Count(t.PolicyWrites, "write"))
 	}
 	if t.Received > 0 {
-		warn("Omit the stage RequestReceived. "+shipped, "%s of the stage RequestReceived say nothing that is judged.",
+		warn("Omit the stage RequestReceived. "+shipped, "%s of the stage RequestReceived hold nothing that is judged.",
 			phrase.Count(t.Received, "event"))
 	}
 	if t.SecretBodies > 0 {
 		warn("Log Secrets, tokens and token reviews at level Metadata. "+shipped,
-			"%s about Secrets or tokens came with bodies. They are redacted here, not in other places the log goes to.",
+			"%s about Secrets or tokens arrived with bodies. They are redacted here, but not where else the log is sent.",
 			phrase.Count(t.SecretBodies, "request"))
 	}
 	if t.Truncated > 0 {
-		warn("Take --audit-webhook-truncate-enabled away, or raise --audit-webhook-truncate-max-event-size.",
+		warn("Remove --audit-webhook-truncate-enabled, or raise --audit-webhook-truncate-max-event-size.",
 			"The apiserver cut the bodies off %s.", phrase.Count(t.Truncated, "event"))
 	}
 	if t.Events >= manyEvents && t.Complete == 0 {
-		c.Add(id, CheckFail, "Omit no stage but RequestReceived.", "None of %s is of the stage ResponseComplete.", phrase.Count(t.Events,
+		c.Add(id, CheckFail, "Omit no stage except RequestReceived.", "None of %s is of the stage ResponseComplete.", phrase.Count(t.Events,
 			"event"))
 	}
 	if t.Events >= manyEvents && t.Reads == 0 {
-		warn("Log reads at level Metadata, or suggestions take away what is only read with. "+shipped, "None of %s is a read.",
+		warn("Log reads at level Metadata, or suggestions remove rights that are only used to read. "+shipped, "None of %s is a read.",
 			phrase.Count(t.Events, "event"))
 	}
 	if len(*c) == before {
@@ -157,7 +157,7 @@ func policyChecks(c *Checks, t queries.LogTraits, watched bool) {
 	}
 }
 
-// watchCheck tells how the watch of a cluster does, from its metrics.
+// watchCheck reports the state of a cluster's watch, from its metrics.
 func (s Site) watchCheck(c *Checks, f *ConnectionFacts) {
 	if !f.Watched || s.Metrics == nil {
 		return
@@ -176,14 +176,14 @@ func (s Site) watchCheck(c *Checks, f *ConnectionFacts) {
 	reasons := s.watched("retrial_watch_errors_total", f.Cluster, "reason")
 	maps.DeleteFunc(reasons, func(_ string, n float64) bool { return n == 0 })
 	text, state, todo := "Not watched at this moment: "+strings.Join(behind, ", ")+".", CheckWarn,
-		"The server's log says what the watch waits for."
+		"The server's log shows what the watch waits for."
 	if len(reasons) > 0 {
 		state = CheckFail
 		names := slices.Sorted(maps.Keys(reasons))
 		text += " Failures so far: " + strings.Join(names, ", ") + "."
 		for _, w := range []struct{ reason, todo string }{
 			{"unavailable", "The cluster of the kubeconfig cannot be reached, or refuses: see the server's log."},
-			{"unauthorized", "The kubeconfig's token is wrong or expired: make another, see docs/connect.md."},
+			{"unauthorized", "The kubeconfig's token is wrong or expired: create another, see docs/connect.md."},
 			{"forbidden", "kubectl apply -f deploy/watch-rbac.yaml"},
 			{"other-cluster", "The kubeconfig leads to another cluster than the one whose state is known under this name."},
 		} {
@@ -195,7 +195,7 @@ func (s Site) watchCheck(c *Checks, f *ConnectionFacts) {
 	c.Add("watch", state, todo, "%s", text)
 }
 
-// completenessCheck tells of the last hour what is missing, of clusters that post. It warns as
+// completenessCheck reports what is missing of the last hour, for clusters that post. It warns as
 // long as that is not known.
 func (a *Service) completenessCheck(ctx context.Context, c *Checks, f *ConnectionFacts, imported bool) error {
 	const id = "completeness"
@@ -236,14 +236,14 @@ func (a *Service) completenessCheck(ctx context.Context, c *Checks, f *Connectio
 	case told > 0:
 	case measured == 0 && step.State == StateDone:
 		c.Add(id, CheckWarn, "Wait: two readings are compared, once the events between them cannot be under way any more.",
-			"What its apiservers sent is read, and not known yet.")
+			"What its apiservers sent is being read, and not known yet.")
 	case measured == 0:
 		c.Add(id, CheckWarn, step.Todo, "%s", step.Text)
 	default:
 		text := fmt.Sprintf("Of %s of the last hour none is known to be missing, by the metrics of %s.", phrase.Count(sent, "event"),
 			phrase.Count(int64(measured), "apiserver"))
 		for _, p := range r.Problems {
-			if p.Kind == completeness.KindMissing { // dropped, and here all the same
+			if p.Kind == completeness.KindMissing { // dropped, but stored
 				text += " " + p.Text
 			}
 		}
@@ -252,7 +252,7 @@ func (a *Service) completenessCheck(ctx context.Context, c *Checks, f *Connectio
 	return nil
 }
 
-// OtherwiseCheck tells of such requests of a cluster.
+// OtherwiseCheck reports such requests of a cluster.
 func (s Site) OtherwiseCheck(ctx context.Context, c *Checks, cluster string) error {
 	if s.Otherwise == nil {
 		return nil
@@ -269,10 +269,10 @@ func (s Site) OtherwiseCheck(ctx context.Context, c *Checks, cluster string) err
 	return nil
 }
 
-// checkRange is what of the stream is compared with what was sent.
+// checkRange is the part of the stream that is compared with what was sent.
 const checkRange = time.Hour
 
-// LastHour is the report of the last hour, as metrics and doctor tell it.
+// LastHour returns the report of the last hour, as metrics and doctor tell it.
 func LastHour(ctx context.Context, store completeness.Store, s Site, cluster string, now time.Time) (completeness.Report, error) {
 	q := completeness.Question{Cluster: cluster, Now: now, Scraped: s.Scraped(cluster)}
 	settled := now.Add(-completeness.Settle)

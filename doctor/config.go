@@ -8,14 +8,13 @@ import (
 	apiserver "github.com/retrial-io/retrial/replay/config"
 )
 
-// ConfigReport is what was understood of an apiserver's configuration, and whether it is all that
-// is needed.
+// ConfigReport is an apiserver's configuration as it was read, and whether it is complete.
 type ConfigReport struct {
 	Complete bool `json:"complete"`
 	*apiserver.Report
 }
 
-// ConfigReading is one version of a configuration as it was understood, ConfigNote a line of it.
+// ConfigReading is one version of a configuration as it was read, ConfigNote a line of it.
 type (
 	ConfigReading = apiserver.Reading
 	ConfigNote    = apiserver.Note

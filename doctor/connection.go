@@ -10,7 +10,7 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// ConnectionAnswer is the answer to how far a cluster's connection is.
+// ConnectionAnswer reports how far a cluster's connection is.
 type ConnectionAnswer struct {
 	Cluster  string    `json:"cluster"`
 	Steps    []Step    `json:"steps"`              // in their order
@@ -19,7 +19,7 @@ type ConnectionAnswer struct {
 	Refused  []Refusal `json:"refused"`            // the latest first
 }
 
-// ConnectionRequest asks how far the connection of a cluster is. Its steps, in this order, are done when:
+// ConnectionRequest asks the progress of a cluster's connection. Its steps, in this order, are done when:
 // registered, a certificate or token of it is accepted; connected, an apiserver posted with it in the last
 // 5 minutes, and was not refused since (with several processes also when others store its events);
 // first-event, an event of it is stored, imported ones too; state, it is known which roles and bindings
@@ -36,7 +36,7 @@ func (ConnectionRequest) Question() (name string, answer ConnectionAnswer) {
 	return "connection", answer
 }
 
-// Connection answers how far the connection of a cluster is.
+// Connection answers the progress of a cluster's connection.
 func (a *Service) Connection(ctx context.Context, q ConnectionRequest) (out ConnectionAnswer, err error) {
 	clusters, err := a.Store.Clusters(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 	return f, nil
 }
 
-// RBACKinds is what is not known before anybody told anything.
+// RBACKinds is what is not known before any state was given.
 var RBACKinds = []string{"ClusterRoles", "ClusterRoleBindings", "Roles", "RoleBindings"}
 
 // Receiver describes the webhook's listener.
@@ -114,7 +114,7 @@ func (s Site) receiver() Receiver {
 	if s.Authority == nil {
 		return r
 	}
-	if _, cert, err := s.Authority.Certificates(); err == nil { // else doctor tells
+	if _, cert, err := s.Authority.Certificates(); err == nil { // otherwise doctor reports it
 		expires := cert.NotAfter.UTC()
 		r.Names, r.Expires = slices.Clone(cert.DNSNames), &expires
 		for _, ip := range cert.IPAddresses {

@@ -9,14 +9,13 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 )
 
-// followedStep tells whether the audit log, which has what the webhook loses, is read as well.
+// followedStep reports whether the audit log, which has what the webhook loses, is read as well.
 func (f *ConnectionFacts) followedStep() Step {
 	s := Step{ID: StepFollowed, Title: "The audit log is followed", State: StateWaiting}
 	switch {
 	case f.Followed != nil && f.Now.Sub(f.Followed.Last) <= quietAfter && len(f.Unfollowed) > 0:
 		s.State = StateFailed
-		s.Text = fmt.Sprintf("One log is followed, and in the last %s nobody has posted from that of %s: a batch that its webhook drops "+
-			"would be lost for good.", quietAfter, strings.Join(f.Unfollowed, ", "))
+		s.Text = fmt.Sprintf("One log is followed, and in the last %s nothing was posted from that of %s: a batch that its webhook drops would be lost for good.", quietAfter, strings.Join(f.Unfollowed, ", "))
 		s.Todo = "On the machine of each: systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") +
 			", or wherever retrial import --follow runs, with the webhook file of that apiserver."
 		return s
@@ -33,10 +32,10 @@ func (f *ConnectionFacts) followedStep() Step {
 			", or wherever retrial import --follow runs."
 		return s
 	case f.Receiver.Since != nil:
-		s.Text = "Nobody has posted from it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) +
+		s.Text = "Nothing was posted from it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) +
 			": a batch that the webhook drops would be lost for good."
 	default:
-		s.Text = "Nobody has posted from it: a batch that the webhook drops would be lost for good."
+		s.Text = "Nothing was posted from it: a batch that the webhook drops would be lost for good."
 	}
 	s.Todo = "On the machine of kube-apiserver, with --audit-log-path set and by the unit " + FileFollowUnit +
 		" that retrial connect writes, or by hand:\n" +
@@ -44,7 +43,7 @@ func (f *ConnectionFacts) followedStep() Step {
 	return s
 }
 
-// countedStep tells whether it is known how many events were sent.
+// countedStep reports whether it is known how many events were sent.
 func (f *ConnectionFacts) countedStep() Step {
 	s := Step{ID: StepCounted, Title: "What the apiservers send is counted", State: StateWaiting}
 	names := f.Site.Scraped(f.Cluster)
@@ -53,7 +52,7 @@ func (f *ConnectionFacts) countedStep() Step {
 			strings.Join(f.Site.scrapeCommands(f.Cluster, apiserver), "\n")
 	}
 	if len(names) == 0 {
-		s.Text = "Nobody reads the apiservers' counters, so that nobody knows how many events they sent and whether one is missing."
+		s.Text = "The apiservers' counters are not read, so it is not known how many events they sent and whether one is missing."
 		s.Todo = commands("")
 		return s
 	}
@@ -70,13 +69,13 @@ func (f *ConnectionFacts) countedStep() Step {
 	}
 	switch {
 	case len(f.Site.watched(MetricCountersFailed, f.Cluster, "apiserver")) == 0:
-		s.Text = "The server has not begun to read them."
+		s.Text = "The server has not read them yet."
 	case len(never) > 0:
 		s.Text = "Never read: the counters of " + inWords(never) + "."
 		s.Todo = "See the server's log: the address, the credential, or the right to get /metrics. Again:\n" + commands(never[0])
 	case len(old) > 0:
 		s.State, s.Text = StateFailed, fmt.Sprintf("The counters of %s were not read in the last %s.", inWords(old), stale)
-		s.Todo = "See the server's log: is the apiserver gone, or its token expired? Again:\n" + commands(old[0])
+		s.Todo = "See the server's log: whether the apiserver is gone, or its token expired. To register it again:\n" + commands(old[0])
 	default:
 		s.State, s.Text = StateDone, "The counters of "+phrase.Count(int64(len(names)), "apiserver")+" are read."
 	}

@@ -6,20 +6,20 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 )
 
-// keptFree is what the store leaves of its disk when nobody set a cap, and keptFreeShare the part
+// keptFree is what the store leaves free of its disk if no cap is set, and keptFreeShare the part
 // of a small disk that suffices.
 const (
 	keptFree      = 4 << 30
 	keptFreeShare = 20
 )
 
-// diskUser tells the bytes a store uses on disk.
+// diskUser reports the bytes a store uses on disk.
 type diskUser interface {
 	DiskBytes(ctx context.Context) (int64, error)
 }
 
-// DiskCap returns the most bytes the store may hold: what is configured, else for an embedded
-// Store what is free now but for a rest, so that no cluster's events fill the disk; 0 for none.
+// DiskCap returns the most bytes the store may hold: what is configured, else for an embedded Store
+// what is free now minus a reserve, so that no cluster's events fill the disk; 0 for none.
 func DiskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
 	if cfg.Retention.DiskCap > 0 || cfg.ClickHouse.DSN != "" {
 		return int64(cfg.Retention.DiskCap)
@@ -35,7 +35,7 @@ func DiskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
 	return CapOf(used, free, total)
 }
 
-// CapOf is the cap of a store that uses so much of a disk.
+// CapOf returns the cap of a store that uses that much of a disk.
 func CapOf(used, free, total int64) int64 {
 	return max(1, used+free-min(keptFree, total/keptFreeShare))
 }

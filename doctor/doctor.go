@@ -1,6 +1,6 @@
-// Package doctor says how far the connection of a cluster is and whether an installation does
-// what it should: the files an apiserver needs and the steps to put them in place, and checks of
-// everything between the apiserver and the answers, each with what to do.
+// Package doctor reports the progress of a cluster's connection and the health of an installation:
+// the files an apiserver needs and the steps to put them in place, and checks of everything between
+// the apiserver and the answers, each with what to do.
 package doctor
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// Answer is the answer to how the installation does.
+// Answer reports the health of the installation.
 type Answer struct {
 	Version string  `json:"version"`
 	Unknown bool    `json:"unknown,omitempty"` // nothing is known of the cluster that was named
 	Checks  []Check `json:"checks"`
 }
 
-// Request asks how the installation does, and every cluster, or the one that is named. Several checks may
+// Request asks the health of the installation, and of every cluster, or the one that is named. Several checks may
 // have one id. Of the installation: server, store, key-file, certificates, listener, lag, policy-lag,
 // dead-letters, folded, disk, retention, stream; of a cluster: the steps of connection, certificate, watch,
 // apiserver-config (whether it is known, its digest, what is missing), policy-known (roles and bindings
@@ -78,10 +78,10 @@ func (a *Service) Doctor(ctx context.Context, q Request) (out Answer, err error)
 	return out, nil
 }
 
-// clusters are those that are registered or stored, and how many are registered.
+// clusters returns those that are registered or stored, and how many are registered.
 func (s Site) clusters(stored []queries.Cluster) (names []string, registered int) {
 	if s.Authority != nil {
-		if list, err := s.Authority.Registry().List(); err == nil { // else each cluster's own check tells
+		if list, err := s.Authority.Registry().List(); err == nil { // otherwise each cluster's own check reports it
 			for _, c := range list {
 				names = append(names, c.Name)
 			}
@@ -101,7 +101,7 @@ func (s Site) clusters(stored []queries.Cluster) (names []string, registered int
 func (s Site) Installation() Checks {
 	var c Checks
 	if s.Serving {
-		c.Add("server", CheckOK, "", "It answers, version %s.", s.Version)
+		c.Add("server", CheckOK, "", "It is running, version %s.", s.Version)
 	} else {
 		c.Add("server", CheckFail, "retrial serve"+s.DataDir(), "No server is running on %s.", config.Absolute(s.Config.DataDir))
 	}
@@ -133,7 +133,7 @@ func (s Site) storeCheck(c *Checks) {
 func (s Site) keyCheck(c *Checks) {
 	const id = "key-file"
 	if err := identity.CheckKeyPath(s.Config.KeyFile, s.Config.DataDir); err != nil {
-		c.Add(id, CheckFail, "Move it out of the data directory and name it with --key-file: a backup of the data must not hold it.",
+		c.Add(id, CheckFail, "Move it out of the data directory and set --key-file: a backup of the data must not contain it.",
 			"%v.", err)
 		return
 	}
@@ -144,7 +144,7 @@ func (s Site) keyCheck(c *Checks) {
 		if _, err := os.Stat(s.Config.KeyIDFile()); err == nil {
 			state = CheckFail
 		}
-		c.Add(id, state, "Restore it, or name it with --key-file; the first start makes one.", "There is no redaction key at %s.",
+		c.Add(id, state, "Restore it, or set --key-file; the first start creates one.", "There is no redaction key at %s.",
 			s.Config.KeyFile)
 	case err != nil:
 		c.Add(id, CheckFail, "", "The redaction key cannot be read: %v.", err)
@@ -152,14 +152,14 @@ func (s Site) keyCheck(c *Checks) {
 		c.Add(id, CheckFail, "chmod 600 "+phrase.ShellWord(s.Config.KeyFile), "Everyone on this machine may use the redaction key %s "+
 			"(mode %04o).", s.Config.KeyFile, info.Mode().Perm())
 	default:
-		c.Add(id, CheckOK, "", "The redaction key %s is outside of the data directory. Is it backed up?", s.Config.KeyFile)
+		c.Add(id, CheckOK, "", "The redaction key %s is outside of the data directory: back it up separately.", s.Config.KeyFile)
 	}
 }
 
 func (s Site) certificateChecks(c *Checks) {
 	const id = "certificates"
 	if s.Authority == nil {
-		c.Add(id, CheckOK, "", "No authority was made here yet.")
+		c.Add(id, CheckOK, "", "No certificate authority has been created yet.")
 		return
 	}
 	s.rotationCheck(c)
@@ -175,7 +175,7 @@ func (s Site) certificateChecks(c *Checks) {
 		return
 	}
 	if state, todo = expiry(s.time(), server.NotAfter, warnLeaf); todo {
-		c.Add(id, state, "It is renewed by the running server when ca.key is there: see its log.",
+		c.Add(id, state, "The running server renews it if ca.key exists: see its log.",
 			"The receiver's certificate is valid until %s.", server.NotAfter.Format(time.DateOnly))
 		return
 	}
@@ -191,7 +191,7 @@ func (s Site) listenerCheck(c *Checks, registered int) {
 	case s.Hook() == "":
 		c.Add(id, CheckFail, "", "The webhook's listener is not open.")
 	case s.listensLocally() && registered > 0:
-		c.Add(id, CheckWarn, "For apiservers elsewhere: "+s.ServeCommand(), "The webhook listens on %s: only this machine reaches it.",
+		c.Add(id, CheckWarn, "For apiservers elsewhere: "+s.ServeCommand(), "The webhook listens on %s, which only this machine reaches.",
 			s.Hook())
 	default:
 		c.Add(id, CheckOK, "", "The webhook listens on %s.", s.Hook())
@@ -210,13 +210,13 @@ func (a *Service) lagChecks(c *Checks) {
 	}
 	lag := a.Replay.Lag()
 	if lag.Events > WideLag {
-		c.Add("lag", CheckWarn, "Look at the server's log, and at retrial_runner metrics for what takes the time.",
+		c.Add("lag", CheckWarn, "See the server's log, and the retrial_runner metrics for what takes the time.",
 			"%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
 	} else {
 		c.Add("lag", CheckOK, "", "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
 	}
 	if lag.Policy > WidePolicyLag {
-		c.Add("policy-lag", CheckWarn, "Events wait for the policy before them: look at the server's log.", "%s not applied yet.",
+		c.Add("policy-lag", CheckWarn, "Events wait for earlier policy: see the server's log.", "%s not applied yet.",
 			phrase.Count(lag.Policy, "policy change"))
 	} else {
 		c.Add("policy-lag", CheckOK, "", "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
@@ -226,14 +226,14 @@ func (a *Service) lagChecks(c *Checks) {
 // lateFindings is how far findings may be behind; the alert rule RetrialDetectionsBehind agrees.
 const lateFindings = 5 * time.Minute
 
-// findingsCheck tells how far findings are behind what is stored.
+// findingsCheck reports how far findings are behind what is stored.
 func (s Site) findingsCheck(c *Checks) {
 	const id = "findings"
 	if !s.Serving {
 		return
 	}
 	if !s.Config.Detect.Enabled {
-		c.Add(id, CheckWarn, "Leave --detect-enabled=false away.", "Nobody works findings out: detections are switched off.")
+		c.Add(id, CheckWarn, "Remove --detect-enabled=false.", "No findings are computed: detections are switched off.")
 		return
 	}
 	seconds, known := s.gauge(MetricDetectLag)
@@ -245,16 +245,16 @@ func (s Site) findingsCheck(c *Checks) {
 	behind := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	switch {
 	case behind > lateFindings:
-		c.Add(id, CheckFail, "Look at the server's log, at how busy its processor is, and at retrial_detect metrics.",
-			"Findings are %s behind: what was stored since is not looked at yet.", behind)
+		c.Add(id, CheckFail, "See the server's log, its CPU load, and the retrial_detect metrics.",
+			"Findings are %s behind: what was stored since is not processed yet.", behind)
 	case leads == 0 && !alone:
-		c.Add(id, CheckOK, "", "Another process works them out.")
+		c.Add(id, CheckOK, "", "Another process computes them.")
 	default:
 		c.Add(id, CheckOK, "", "They are %s behind what is stored.", behind)
 	}
 }
 
-// lettersRange is how far back dead letters are told of.
+// lettersRange is how far back dead letters are reported.
 const lettersRange = 24 * time.Hour
 
 func (a *Service) letterCheck(ctx context.Context, c *Checks) error {
@@ -273,8 +273,7 @@ func (a *Service) letterCheck(ctx context.Context, c *Checks) error {
 		c.Add("dead-letters", CheckOK, "", "None in the last day.")
 		return nil
 	}
-	c.Add("dead-letters", CheckWarn, "They are in the table dead_letters, with reason, digest and beginning. Bodies that were too large: "+
-		"see --webhook-max-body-bytes.",
+	c.Add("dead-letters", CheckWarn, "The table dead_letters has them, with reason, digest and beginning. For bodies that were too large see --webhook-max-body-bytes.",
 		"%s in the last day: %s.", phrase.Count(total, "dead letter"), strings.Join(what, ", "))
 	return nil
 }
@@ -336,11 +335,11 @@ func (a *Service) diskChecks(ctx context.Context, c *Checks) error {
 	switch limit := DiskCap(ctx, a.Site.Config, a.Store); {
 	case limit > 0 && float64(used) > NearFull*float64(limit):
 		c.Add("retention", CheckWarn, "Raise --retention-disk-cap, or keep events for a shorter time.",
-			"The store uses %s of its cap of %s: the oldest day of events goes first.", Size(used), Size(limit))
+			"The store uses %s of its cap of %s: the oldest day of events is deleted first.", Size(used), Size(limit))
 	case limit > 0:
-		c.Add("retention", CheckOK, "", "Events stay %s, within a cap of %s; %s are used.", days, Size(limit), Size(used))
+		c.Add("retention", CheckOK, "", "Events are kept %s, within a cap of %s; %s are used.", days, Size(limit), Size(used))
 	default:
-		c.Add("retention", CheckOK, "", "Events stay %s, without a cap on the disk (--retention-disk-cap).", days)
+		c.Add("retention", CheckOK, "", "Events are kept %s, without a cap on the disk (--retention-disk-cap).", days)
 	}
 	return nil
 }
@@ -358,7 +357,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, units[i])
 }
 
-// streamCheck looks at the embedded broker's log.
+// streamCheck checks the embedded broker's log.
 func (s Site) streamCheck(c *Checks) {
 	const id = "stream"
 	if len(s.Config.Kafka.Brokers) > 0 {
@@ -374,16 +373,16 @@ func (s Site) streamCheck(c *Checks) {
 	text := fmt.Sprintf("The embedded broker holds %s of at most %s.", Size(int64(held)), Size(int64(limit)))
 	switch {
 	case failed > 0:
-		c.Add(id, CheckFail, "Look at the disk, then restart the server.", "The embedded broker's log could not be synced to disk: "+
+		c.Add(id, CheckFail, "Check the disk, then restart the server.", "The embedded broker's log could not be synced to disk: "+
 			"nothing is acknowledged any more.")
 	case held > NearFull*limit:
-		c.Add(id, CheckWarn, "The store does not keep up: at the cap apiservers are pushed back. See lag.", "%s", text)
+		c.Add(id, CheckWarn, "The store does not keep up: at the cap apiservers are slowed down. See lag.", "%s", text)
 	default:
 		c.Add(id, CheckOK, "", "%s", text)
 	}
 }
 
-// rotationCheck tells of a change of authority that is under way.
+// rotationCheck reports a change of authority that is in progress.
 func (s Site) rotationCheck(c *Checks) {
 	r, err := s.Authority.Rotation()
 	if err != nil {
@@ -395,7 +394,7 @@ func (s Site) rotationCheck(c *Checks) {
 	}
 	clusters, err := s.Authority.Registry().List()
 	if err != nil {
-		return // the certificates' own check tells
+		return // the certificates' own check reports it
 	}
 	var late []string
 	for _, cluster := range clusters {
@@ -413,7 +412,7 @@ func (s Site) rotationCheck(c *Checks) {
 		"and every cluster has a certificate of the new one.", since)
 }
 
-// spoolCheck looks at the spool.
+// spoolCheck checks the spool.
 func (s Site) spoolCheck(c *Checks) {
 	const id = "spool"
 	if !s.Config.Spool.On {
@@ -431,15 +430,15 @@ func (s Site) spoolCheck(c *Checks) {
 	kept, _ := s.gauge("retrial_spool_kept_segments")
 	text := fmt.Sprintf("The spool holds %s in %s of at most %s.", phrase.Count(int64(records), "record"), Size(int64(bytes)),
 		Size(int64(limit)))
-	const full = "Bring Kafka back; raise --spool-max-bytes if it takes longer. At the bound apiservers are pushed back."
+	const full = "Restore Kafka; raise --spool-max-bytes if that takes longer. At the bound apiservers are slowed down."
 	switch {
 	case bytes > NearFull*limit:
 		c.Add(id, CheckFail, full, "%s", text)
 	case active > 0:
 		c.Add(id, CheckWarn, full, "Kafka does not take records, or has not taken all of them yet. %s", text)
 	case kept > 0:
-		c.Add(id, CheckWarn, "Look for what the log says of them; move the *.kept files away.",
-			"The spool keeps %s in %s aside: something in them could not be sent.", phrase.Count(int64(kept), "segment"),
+		c.Add(id, CheckWarn, "See what the log says about them; move the *.kept files away.",
+			"The spool has set %s in %s aside: something in them could not be sent.", phrase.Count(int64(kept), "segment"),
 			config.Absolute(s.Config.SpoolDir()))
 	default:
 		c.Add(id, CheckOK, "", "%s", text)

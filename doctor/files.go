@@ -18,7 +18,7 @@ import (
 const (
 	FilePolicy     = "audit-policy.yaml"
 	FileKubeconfig = "webhook.kubeconfig"
-	FileFlags      = "flags" // one flag a line and nothing else
+	FileFlags      = "flags" // only flags, one a line
 	FileSteps      = "steps.txt"
 	FileWatchRBAC  = "watch-rbac.yaml"
 	FileStrategic  = "patches/kube-apiserver+strategic.yaml"
@@ -30,7 +30,7 @@ const (
 )
 
 const (
-	// VolumeName is the static pod's volume of the files.
+	// VolumeName is the name of the static pod's volume for the files.
 	VolumeName = "retrial-audit"
 	// LogVolumeName is that of the audit log.
 	LogVolumeName = "retrial-audit-log"
@@ -42,7 +42,7 @@ const (
 	logSize, logFiles = "100", "5"
 )
 
-// Plan is all that the files and the steps are made of.
+// Plan is what the files and the steps are generated from.
 type Plan struct {
 	Cluster, APIServer string
 	Host, Port         string // apiservers reach the receiver by
@@ -64,7 +64,7 @@ type Plan struct {
 	Config config.Config
 }
 
-// Server is the receiver's URL.
+// Server returns the receiver's URL.
 func (p *Plan) Server() string { return "https://" + net.JoinHostPort(p.Host, p.Port) }
 
 // apiserverFlag is one flag of kube-apiserver.
@@ -75,9 +75,9 @@ type apiserverFlag struct {
 
 func (f apiserverFlag) String() string { return "--" + f.Name + "=" + f.Value }
 
-// Flags are what kube-apiserver is to be started with. All else stays at its default: format
-// Version audit.k8s.io/v1, mode batch (requests never wait for it), 400 events a batch, a
-// buffer of 10,000, and no truncation, which would cut off the bodies of large roles.
+// Flags returns the flags for kube-apiserver. All others keep their defaults: format Version
+// audit.k8s.io/v1, mode batch (requests never wait for it), 400 events a batch, a buffer of 10,000,
+// and no truncation, which would cut off the bodies of large roles.
 func (p *Plan) Flags() []apiserverFlag {
 	flags := []apiserverFlag{
 		{"audit-policy-file", path.Join(p.Install, FilePolicy)},
@@ -96,7 +96,7 @@ type File struct {
 	Name    string // below the output folder
 	Content []byte
 	Mode    os.FileMode
-	Keep    bool // when somebody has changed it
+	Keep    bool // if it was changed by hand
 }
 
 // Files makes all files but the steps.
@@ -137,7 +137,7 @@ type connectDocument struct {
 	doc        any
 }
 
-// documents are what gives kube-apiserver its flags, by the way it is run.
+// documents returns the files that give kube-apiserver its flags, by the way it is run.
 func (p *Plan) documents() []connectDocument {
 	switch {
 	case p.Form.name == formKubeadm:
@@ -150,13 +150,14 @@ func (p *Plan) documents() []connectDocument {
 				"ClusterConfiguration (ConfigMap kube-system/kubeadm-config), or use the patches, not both.", p.clusterConfiguration()},
 		}
 	case p.Form.dropIns != "":
-		return []connectDocument{{FileDropIn, "# The flags, beside those of config.yaml and of files before this one: \"+\" adds to " +
+		return []connectDocument{{FileDropIn, "# The flags, in addition to those of config.yaml and of files before this " +
+			"one: \"+\" adds to " +
 			"them.\n# A flag given twice counts as given last.", p.rancherConfig()}}
 	}
 	return nil
 }
 
-// volumes are what a static pod mounts: the files, and the folder of the log.
+// volumes returns what a static pod mounts: the files, and the folder of the log.
 func (p *Plan) volumes() []extraVolume {
 	list := []extraVolume{{VolumeName, p.Install, p.Install, true, "Directory"}}
 	if p.Log != "" {
@@ -248,7 +249,7 @@ func (p *Plan) clusterConfiguration() ClusterConfiguration {
 	}
 }
 
-// Reach looks for what keeps apiservers from reaching the receiver by the planned address.
+// Reach finds what keeps apiservers from reaching the receiver by the planned address.
 func (p *Plan) Reach(a *identity.Authority) error {
 	p.Loopback = config.Loopback(net.JoinHostPort(p.Host, p.Port))
 	p.ListensLocally = config.Loopback(p.Config.Webhook.Listen) && !p.Loopback

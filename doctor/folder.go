@@ -10,7 +10,7 @@ import (
 	"github.com/retrial-io/retrial/internal/atomicfile"
 )
 
-// CheckFolder makes a folder, for its owner alone, when it is not there, and tries whether
+// CheckFolder creates a folder, readable by its owner only, if it does not exist, and checks that
 // files can be written into it.
 func CheckFolder(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
@@ -26,9 +26,8 @@ func CheckFolder(dir string) error {
 	return nil
 }
 
-// WriteFolder writes files into a folder. Each appears whole. Files that keep says are left
-// as they are when their content differs: somebody has changed them. It returns the names
-// of those.
+// WriteFolder writes files into a folder, each atomically. Files in keep are left as they are if
+// their content differs, because they were changed by hand; it returns their names.
 func WriteFolder(dir string, files []File) (kept []string, err error) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)

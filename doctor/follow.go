@@ -13,7 +13,7 @@ const followDelay = "15s"
 // BinaryPath is where the node's retrial lies.
 const BinaryPath = "/usr/local/bin/retrial"
 
-// followCommand is the command line that closes what the webhook loses.
+// followCommand returns the command line that closes what the webhook loses.
 func (p *Plan) followCommand() []string {
 	name := p.Cluster
 	if p.APIServer != "" {
@@ -23,10 +23,10 @@ func (p *Plan) followCommand() []string {
 		"--position", path.Join("/var/lib", followState, name+".json"), p.Log}
 }
 
-// followState is the folder below /var/lib where the follower keeps its position.
+// followState is the folder below /var/lib in which the follower keeps its position.
 const followState = "retrial-follow"
 
-// followUnit is the systemd unit of the follower. It needs to read what belongs to root or to
+// followUnit returns the systemd unit of the follower. It needs to read what belongs to root or to
 // kube-apiserver, to write its position, and to reach the receiver.
 func (p *Plan) followUnit() []byte {
 	var words []string

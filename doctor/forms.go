@@ -2,8 +2,7 @@ package doctor
 
 import "path"
 
-// Form is a way kube-apiserver is run: where it finds its files, and how it is given
-// flags.
+// Form is a way to run kube-apiserver: where it finds its files, and how it gets its flags.
 type Form struct {
 	choice
 	Install string // folder of the files; empty: the output folder
@@ -12,8 +11,8 @@ type Form struct {
 	// that starts kube-apiserver itself, and service the unit of it; empty: it is started in
 	// another way.
 	dropIns, service string
-	// policyOption: the distribution has an option of its own for the audit policy, and a
-	// policy that logs nothing when it is not used.
+	// policyOption: the distribution has its own option for the audit policy, and otherwise uses a
+	// policy that logs nothing.
 	policyOption bool
 }
 
@@ -25,9 +24,8 @@ const (
 	FormRKE2    = "rke2"
 )
 
-// Forms are the values of --for. kubeadm mounts nothing of /etc/kubernetes but pki, so
-// that the files have a volume of their own; rke2 mounts every file that a flag names, and the
-// folder of its log, by itself.
+// Forms are the values of --for. kubeadm mounts nothing of /etc/kubernetes but pki, so the files
+// get their own volume; rke2 itself mounts every file that a flag names, and the folder of its log.
 var Forms = []Form{
 	{choice: choice{FormGeneric, "flags alone"}},
 	{choice: choice{formKubeadm, "a static pod"}, Install: "/etc/kubernetes/retrial", Log: "/var/log/kubernetes/audit/audit.log"},
@@ -39,8 +37,8 @@ var Forms = []Form{
 		dropIns: "/etc/rancher/rke2/config.yaml.d", service: "rke2-server", policyOption: true},
 }
 
-// rancherConfig is what k3s and rke2 are configured with beside what is set already: "+" adds
-// to a list of config.yaml and of files before this one, in place of replacing it.
+// rancherConfig adds to the configuration of k3s and rke2: "+" appends to a list of config.yaml and
+// of files before this one, instead of replacing it.
 type rancherConfig struct {
 	AuditPolicyFile string   `json:"audit-policy-file,omitempty"`
 	APIServerArgs   []string `json:"kube-apiserver-arg+"`

@@ -6,7 +6,8 @@ import "github.com/retrial-io/retrial/deploy"
 type Policy struct {
 	choice
 	text []byte
-	// needsWatch: it leaves out of the log what the replica has to learn from list and watch.
+	// needsWatch: the policy leaves out of the log what the replica then has to learn by list and
+	// watch.
 	needsWatch bool
 }
 
@@ -16,11 +17,11 @@ const (
 	policyPatch = "patch-metadata"
 )
 
-// Policies are the values of --policy.
+// Policies returns the values of --policy.
 func Policies() []Policy {
 	return []Policy{
-		{choice: choice{PolicyFull, "the log tells the state"}, text: deploy.AuditPolicy},
-		{choice: choice{policyPatch, "no bodies of PATCH, which can cost a batch; needs --watch-clusters"},
+		{choice: choice{PolicyFull, "the log carries the state"}, text: deploy.AuditPolicy},
+		{choice: choice{policyPatch, "no bodies of PATCH, one of which can lose a batch; needs --watch-clusters"},
 			text: deploy.AuditPolicyPatchMetadata, needsWatch: true},
 	}
 }

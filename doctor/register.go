@@ -34,7 +34,7 @@ func Register(a *identity.Authority, cluster string) (cred identity.Credentials,
 	}
 	block, _ := pem.Decode(cred.Cert)
 	if block == nil {
-		return cred, false, again(errors.New("no PEM block in it"))
+		return cred, false, again(errors.New("it holds no PEM block"))
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

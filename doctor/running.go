@@ -17,15 +17,15 @@ func AsRunning(ctx context.Context, cfg config.Config, cluster string) config.Co
 	}
 	answer, err := apiclient.Ask(ctx, client, ConnectionRequest{Cluster: cluster})
 	if err != nil || answer.Receiver.Listen == "" {
-		return cfg // it cannot tell
+		return cfg // not known there
 	}
 	cfg.Webhook.Listen = answer.Receiver.Listen
 	return cfg
 }
 
-// RunningSteps returns what asks the running server about the connection. Each time the server is looked for
-// anew: it may be started, stopped and started again while somebody waits. The store is
-// never opened here: that would keep the server from starting.
+// RunningSteps returns a function that queries the running server about the connection. It finds the server
+// anew each time: the server may be started, stopped and started again meanwhile. The store is never opened
+// here: that would keep the server from starting.
 func RunningSteps(cfg config.Config, cluster string) func(context.Context) ([]Step, error) {
 	return func(ctx context.Context) ([]Step, error) {
 		client, err := apiclient.Dial(ctx, "", cfg.DataDir)

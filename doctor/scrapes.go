@@ -17,9 +17,9 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 )
 
-// ScrapeRegistry is the folder of the data directory that says which apiservers are asked for
-// their counters, beside those that the configuration names. A running server looks into it
-// before it asks:
+// ScrapeRegistry is the folder of the data directory that lists the apiservers whose counters are
+// scraped, in addition to those that the configuration names. A running server reads it before each
+// scrape:
 //
 //	DATA-DIR/scrape/CLUSTER/APISERVER/target.yaml, token, ca.crt
 //
@@ -41,7 +41,7 @@ const (
 	onlyAPIServer = "_"
 )
 
-// scrapeEntry is what target.yaml says.
+// scrapeEntry is the content of target.yaml.
 type scrapeEntry struct {
 	URL string `json:"url"`
 }
@@ -54,8 +54,8 @@ func (r ScrapeRegistry) folder(cluster, apiserver string) string {
 	return filepath.Join(string(r), cluster, apiserver)
 }
 
-// Save makes an apiserver one that is asked, or asked otherwise. The target comes last: without
-// it nobody is asked.
+// Save registers an apiserver to be scraped, or changes how. The target is written last: without it
+// the apiserver is not scraped.
 func (r ScrapeRegistry) Save(cluster, apiserver, url string, token, ca []byte) error {
 	text, err := yaml.Marshal(scrapeEntry{url})
 	if err != nil {
@@ -76,7 +76,7 @@ func (r ScrapeRegistry) Save(cluster, apiserver, url string, token, ca []byte) e
 	return nil
 }
 
-// Remove forgets an apiserver; fs.ErrNotExist says that it was not asked.
+// Remove forgets an apiserver; fs.ErrNotExist means that it was not registered.
 func (r ScrapeRegistry) Remove(cluster, apiserver string) error {
 	dir := r.folder(cluster, apiserver)
 	if err := os.Remove(filepath.Join(dir, ScrapeTarget)); err != nil {
@@ -85,7 +85,8 @@ func (r ScrapeRegistry) Remove(cluster, apiserver string) error {
 	return os.RemoveAll(dir)
 }
 
-// targets lists whom to ask. What cannot be read is told, and the others are asked.
+// targets lists the apiservers to scrape. Entries that cannot be read are reported, and the others
+// are scraped.
 func (r ScrapeRegistry) targets() ([]apimetrics.Target, error) {
 	files, err := filepath.Glob(filepath.Join(string(r), "*", "*", ScrapeTarget))
 	if err != nil {
@@ -138,9 +139,9 @@ func AllTargets(cfg config.Config) ([]apimetrics.Target, error) {
 	return out, err
 }
 
-// Scraped names the apiservers of a cluster that are asked for their metrics.
+// Scraped names the apiservers of a cluster whose metrics are scraped.
 func (s Site) Scraped(cluster string) (names []string) {
-	targets, _ := AllTargets(s.Config) // the server tells what is wrong when it asks
+	targets, _ := AllTargets(s.Config) // the server reports what is wrong when it scrapes
 	for _, t := range targets {
 		if t.Cluster == cluster {
 			names = append(names, t.APIServer)
@@ -149,7 +150,7 @@ func (s Site) Scraped(cluster string) (names []string) {
 	return names
 }
 
-// scrapeCommands are how an apiserver is made one that is asked, beside the manifest.
+// scrapeCommands returns how to register an apiserver for scraping, besides the manifest.
 func (s Site) scrapeCommands(cluster, apiserver string) []string {
 	name := phrase.ShellWord(cluster)
 	if apiserver != "" {
@@ -164,8 +165,8 @@ func (s Site) scrapeCommands(cluster, apiserver string) []string {
 	}
 }
 
-// ScrapeTargets are the apiservers that the configuration names. What is given for a cluster
-// is for all its apiservers, what is given for one of them for that one alone.
+// ScrapeTargets returns the apiservers that the configuration names. Settings of a cluster apply to
+// all its apiservers, settings of one apiserver to that one only.
 func ScrapeTargets(c config.Completeness) ([]apimetrics.Target, error) {
 	var out []apimetrics.Target
 	for _, entry := range c.Scrape {

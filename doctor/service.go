@@ -8,7 +8,7 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// Queries is what the questions about the installation itself ask the store.
+// Queries is what the questions about the installation itself read of the store.
 type Queries interface {
 	Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]queries.Share, error)
 	LogTraits(ctx context.Context, cluster string, from, to time.Time) (queries.LogTraits, error)
@@ -18,14 +18,14 @@ type Queries interface {
 	DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]queries.DirectRequests, error)
 }
 
-// Service answers how far the connection of a cluster is, and how the installation does.
+// Service answers the progress of a cluster's connection, and how the installation does.
 type Service struct {
 	*query.Service
 	Store Store
 	Site  Site
 }
 
-// Store is what questions, and the checks of an installation, ask the store.
+// Store is what questions, and the checks of an installation, read of the store.
 type Store interface {
 	Queries
 	query.Store

@@ -16,19 +16,20 @@ import (
 	apiserver "github.com/retrial-io/retrial/replay/config"
 )
 
-// Site is the installation an API belongs to: what is known of it beside the store.
+// Site is the installation an API belongs to: everything about it except the store.
 type Site struct {
 	Config  config.Config
 	Version string // of this program
-	Serving bool   // a server answers; else the store was opened for one question
-	// Authority is nil when nothing was ever registered here.
+	Serving bool   // a server is running; otherwise the store was opened for one question
+	// Authority is nil if nothing was ever registered here.
 	Authority *identity.Authority
 	Contacts  *webhook.Contacts
-	Hook      func() string // address of the webhook's listener; nil when there is none
+	Hook      func() string // address of the webhook's listener; nil if there is none
 	Metrics   prometheus.Gatherer
 	// Apiserver returns a cluster's apiserver configuration over time; nil for none.
 	Apiserver func(cluster, server string) *apiserver.History
-	// Otherwise returns what was judged by another configuration than is known now; nil: nobody looks.
+	// Otherwise returns what was judged by another configuration than is known now; nil if it is not
+	// tracked.
 	Otherwise func(ctx context.Context, cluster string) ([]JudgedOtherwise, error)
 	Spooled   func(context.Context) error // waits until nothing is spooled; nil: nothing is here
 	Now       func() time.Time
@@ -41,8 +42,8 @@ func (s Site) time() time.Time {
 	return s.Now()
 }
 
-// Entry returns the registry's entry of a cluster; a cluster that only the token file names
-// has none and is registered all the same.
+// Entry returns the registry's entry of a cluster; a cluster that only the token file names has
+// none but counts as registered.
 func (s Site) entry(cluster string) (identity.Cluster, error) {
 	if s.Authority == nil {
 		return identity.Cluster{}, identity.ErrUnknown
@@ -54,7 +55,7 @@ func (s Site) entry(cluster string) (identity.Cluster, error) {
 	return entry, err
 }
 
-// DataDir is the flag that names the data directory, when it is not the default.
+// DataDir returns the flag that names the data directory, when it is not the default.
 func (s Site) DataDir() string {
 	if s.Config.DataDir == "" || s.Config.DataDir == config.Default().DataDir {
 		return ""
@@ -62,7 +63,7 @@ func (s Site) DataDir() string {
 	return " --data-dir " + phrase.ShellWord(s.Config.DataDir)
 }
 
-// ServeCommand is how the receiver is started so that apiservers elsewhere reach it.
+// ServeCommand returns how the receiver is started so that apiservers elsewhere reach it.
 func (s Site) ServeCommand() string {
 	_, port, err := net.SplitHostPort(s.Config.Webhook.Listen)
 	if err != nil || port == "0" {
@@ -86,7 +87,7 @@ func (s Site) watched(name, cluster, by string) map[string]float64 {
 	return out
 }
 
-// gauge returns the value of a metric without labels; false when there is none.
+// gauge returns the value of a metric without labels; false if there is none.
 func (s Site) gauge(name string) (float64, bool) {
 	for _, m := range s.series(name) {
 		return m.GetGauge().GetValue(), true
@@ -99,7 +100,7 @@ func (s Site) series(name string) []*dto.Metric {
 	if s.Metrics == nil {
 		return nil
 	}
-	families, _ := s.Metrics.Gather() // what could be gathered comes beside the error
+	families, _ := s.Metrics.Gather() // partial results come with the error
 	for _, f := range families {
 		if f.GetName() == name {
 			return f.GetMetric()

@@ -33,7 +33,7 @@ type Step struct {
 	Todo  string `json:"todo,omitempty"` // what to do, several lines, commands among them
 }
 
-// Receiver is the webhook's listener and its certificate.
+// Receiver describes the webhook's listener and its certificate.
 type Receiver struct {
 	Serving bool       `json:"serving"`           // it does
 	Listen  string     `json:"listen,omitempty"`  // address
@@ -53,16 +53,18 @@ type Accepted struct {
 
 // Refusal is a kind of post the receiver refused.
 type Refusal struct {
-	Cluster string    `json:"cluster,omitempty"` // absent: nobody can say whose it was
-	Remote  string    `json:"remote"`            // address
-	Reason  string    `json:"reason"`            // of a handshake unknown-authority, certificate-expired, receiver-not-trusted, not-tls, handshake; else as in retrial_webhook_refused_requests_total
-	Detail  string    `json:"detail"`
-	First   time.Time `json:"first"`
-	Last    time.Time `json:"last"`
-	Count   int64     `json:"count"`
+	Cluster string `json:"cluster,omitempty"` // absent: the cluster is not known
+	Remote  string `json:"remote"`            // address
+	// for a handshake unknown-authority, certificate-expired, receiver-not-trusted, not-tls, handshake; else as
+	// in retrial_webhook_refused_requests_total
+	Reason string    `json:"reason"`
+	Detail string    `json:"detail"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	Count  int64     `json:"count"`
 }
 
-// ConnectionFacts is what the steps are worded from.
+// ConnectionFacts is what the steps are derived from.
 type ConnectionFacts struct {
 	Cluster string
 	Now     time.Time
@@ -73,7 +75,7 @@ type ConnectionFacts struct {
 	Receiver   Receiver
 	Accepted   *webhook.Accepted
 	Followed   *webhook.Accepted
-	Unfollowed []string // apiservers that post, and whose logs are not followed
+	Unfollowed []string // apiservers that post, but whose logs are not followed
 	Refusals   []webhook.Refusal
 
 	Stored  queries.Cluster // zero: no event
@@ -83,7 +85,7 @@ type ConnectionFacts struct {
 	Shares  []queries.Share // of the newest hour there are events of
 }
 
-// StateFacts is what is known of a cluster's objects now.
+// StateFacts is what is now known of a cluster's objects.
 type StateFacts struct {
 	Objects        int // roles and bindings
 	UnknownKinds   []string

@@ -25,7 +25,7 @@ const (
 // Steps words how far the connection is.
 func (f *ConnectionFacts) Steps() []Step {
 	list := []Step{f.registeredStep(), f.connectedStep(), f.firstEventStep(), f.stateStep(), f.coverageStep()}
-	if f.Site.Contacts != nil { // else others receive, and know
+	if f.Site.Contacts != nil { // otherwise other processes receive, and know
 		list = append(list, f.followedStep())
 	}
 	return append(list, f.countedStep())
@@ -42,7 +42,7 @@ func (f *ConnectionFacts) registeredStep() Step {
 	switch {
 	case errors.Is(f.Registered, identity.ErrUnknown):
 		s.State = StateWaiting
-		s.Text = "Nobody has registered it, so nobody may post for it."
+		s.Text = "It is not registered, so its posts are refused."
 		s.Todo = f.connectCommand()
 	case f.Registered != nil:
 		s.Text = "The registry cannot be read: " + f.Registered.Error()
@@ -52,7 +52,7 @@ func (f *ConnectionFacts) registeredStep() Step {
 		s.Text = "It was revoked on " + f.Entry.Revoked.Format(time.DateOnly) + ": everything it posts is refused."
 		s.Todo = f.rotateCommand()
 	case last.Before(f.Now) && len(f.Entry.Tokens) == 0:
-		s.Text = "No certificate of it is valid any more."
+		s.Text = "It has no valid certificate any more."
 		if !last.IsZero() {
 			s.Text = "Its certificate expired on " + last.Format(time.DateOnly) + "."
 		}
@@ -87,24 +87,24 @@ func (f *ConnectionFacts) connectedStep() Step {
 		s.State, s.Text = StateDone, "It posts through another process: new events are stored."
 	case f.Accepted != nil:
 		s.State = StateFailed
-		s.Text = fmt.Sprintf("Nothing has come since %s (%s). An apiserver is never quiet for that long.",
+		s.Text = fmt.Sprintf("Nothing has arrived since %s (%s). An apiserver is never quiet for that long.",
 			f.Accepted.Last.UTC().Format(time.RFC3339), phrase.Ago(f.Now, f.Accepted.Last))
 		s.Todo = f.notReached()
 	default:
-		s.Text = "Nobody has posted for it yet."
+		s.Text = "No apiserver has posted for it yet."
 		if f.Receiver.Since != nil {
-			s.Text = "Nobody has posted for it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) + "."
+			s.Text = "No apiserver has posted for it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) + "."
 		}
 		if f.Followed != nil {
-			s.Text += " Its events come from its audit log alone."
+			s.Text += " Its events come only from its audit log."
 		}
 		s.Todo = f.notReached()
 	}
 	return s
 }
 
-// newestRefusal returns the latest refusal that is this cluster's. One that may be anybody's
-// counts while this cluster has not been heard of: it is the likeliest explanation.
+// newestRefusal returns the latest refusal that is this cluster's. A refusal without a name counts
+// while nothing has been received from this cluster: it is the likeliest explanation.
 func (f *ConnectionFacts) newestRefusal() *webhook.Refusal {
 	for i := range f.Refusals {
 		if r := &f.Refusals[i]; r.Cluster == f.Cluster || f.Accepted == nil {
@@ -114,13 +114,13 @@ func (f *ConnectionFacts) newestRefusal() *webhook.Refusal {
 	return nil
 }
 
-// notReached says what to look at when nothing comes.
+// notReached returns what to check if nothing arrives.
 func (f *ConnectionFacts) notReached() string {
 	var b strings.Builder
 	if f.Receiver.Listen != "" {
 		fmt.Fprintf(&b, "The receiver listens on %s", f.Receiver.Listen)
 		if f.Site.listensLocally() {
-			fmt.Fprintf(&b, ", which is this machine alone; for an apiserver elsewhere start it with\n  %s\n", f.Site.ServeCommand())
+			fmt.Fprintf(&b, ", which only this machine reaches; for an apiserver elsewhere start it with\n  %s\n", f.Site.ServeCommand())
 		} else {
 			b.WriteString(".\n")
 		}
@@ -128,18 +128,18 @@ func (f *ConnectionFacts) notReached() string {
 	if len(f.Receiver.Names) > 0 {
 		fmt.Fprintf(&b, "Its certificate names %s: the kubeconfig has to use one of them.\n", strings.Join(f.Receiver.Names, ", "))
 	}
-	b.WriteString("Look whether kube-apiserver was restarted with the flags, reaches that address, and what its log says of " +
+	b.WriteString("Check that kube-apiserver was restarted with the flags and reaches that address, and what its log says about " +
 		"the audit webhook;\n" +
 		"apiserver_audit_error_total{plugin=\"webhook\"} of its metrics grows when it cannot post. It gathers events before it posts: up " +
 		"to 5 s with the flags of connect, 30 s by default.")
 	return b.String()
 }
 
-// refusalWords says why somebody was turned away, and what to do.
+// refusalWords returns why a client was turned away, and what to do.
 func (f *ConnectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 	who := "An apiserver of it, at " + r.Remote + ","
 	if r.Cluster == "" {
-		who = "Somebody at " + r.Remote
+		who = "A client at " + r.Remote
 	}
 	refused := func(why string) string {
 		return fmt.Sprintf("%s was turned away %s: %s", who, phrase.Ago(f.Now, r.Last), why)
@@ -147,18 +147,18 @@ func (f *ConnectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 	file := "Give kube-apiserver the webhook.kubeconfig that this writes, unchanged:\n  " + f.connectCommand()
 	switch r.Reason {
 	case webhook.ReasonUnknownAuthority:
-		return refused("it presents a certificate of another authority."),
-			"Its kubeconfig is of another installation, or of a data directory that is gone. " + file
+		return refused("it presents a certificate from another authority."),
+			"Its kubeconfig belongs to another installation, or to a deleted data directory. " + file
 	case webhook.ReasonExpired:
 		return refused("its certificate is expired, or not valid yet."),
-			"Compare the two machines' clocks. If the certificate is past its time:\n  " + f.rotateCommand()
+			"Compare the two machines' clocks. If the certificate has expired:\n  " + f.rotateCommand()
 	case webhook.ReasonNotTrusted:
 		return fmt.Sprintf("%s does not accept the receiver's certificate, %s.", strings.TrimSuffix(who, ","), phrase.Ago(f.Now, r.Last)),
 			fmt.Sprintf("The certificate names %s. Reach it by one of them, or name the address with serve --webhook-advertise HOST.\nIf "+
 				"the name is right, the kubeconfig trusts another authority. %s",
 				strings.Join(f.Receiver.Names, ", "), file)
 	case webhook.ReasonNotTLS:
-		return refused("it speaks plain HTTP."), "The server in its kubeconfig has to begin with https://. " + file
+		return refused("it speaks plain HTTP."), "The server in its kubeconfig must begin with https://. " + file
 	case webhook.ReasonHandshake:
 		return refused("the TLS handshake failed: " + r.Detail), ""
 	case webhook.ReasonCredential:
@@ -181,10 +181,10 @@ func (f *ConnectionFacts) firstEventStep() Step {
 		s.Text = fmt.Sprintf("%s stored, the newest %s.", phrase.Count(f.Stored.Events, "event"), newest)
 	case f.Accepted != nil && f.Accepted.Events > 0:
 		s.Text = fmt.Sprintf("%s accepted, not stored yet.", phrase.Count(f.Accepted.Events, "event"))
-		s.Todo = "Wait; retrial doctor tells when the replay is stuck."
+		s.Todo = "Wait; retrial doctor reports if the replay is stuck."
 	case f.Accepted != nil:
-		s.Text = "It posts, and there was no event in it yet."
-		s.Todo = "Make a request, such as kubectl get namespaces. The audit policy has to log at level Metadata at least."
+		s.Text = "It posts, but has sent no event yet."
+		s.Todo = "Make a request, such as kubectl get namespaces. The audit policy must log at least at level Metadata."
 	default:
 		s.Text = "There is none yet."
 	}
@@ -205,9 +205,9 @@ func (f *ConnectionFacts) stateStep() Step {
 		}
 	case f.Watched:
 		s.Text = "The watch has not listed all of it yet: " + strings.Join(f.State.UnknownKinds, ", ") + "."
-		s.Todo = "retrial doctor tells what the watch says; its account needs what deploy/watch-rbac.yaml grants."
+		s.Todo = "retrial doctor shows what the watch reports; its account needs what deploy/watch-rbac.yaml grants."
 	default:
-		s.Text = "Nobody has told which " + strings.Join(f.State.UnknownKinds, ", ") + " there are."
+		s.Text = "It is not known which " + strings.Join(f.State.UnknownKinds, ", ") + " there are."
 		s.Todo = imported
 	}
 	s.Text = strings.Replace(s.Text, "role and bindings", "roles and bindings", 1)
@@ -217,7 +217,7 @@ func (f *ConnectionFacts) stateStep() Step {
 // verdictCounts sums the newest hour's verdicts.
 type verdictCounts struct {
 	requests, judged, match, drift, indeterminate int64
-	// waiting are indeterminate for want of something an operator can supply.
+	// waiting counts requests that are indeterminate because of something an operator can supply.
 	waiting int64
 }
 
@@ -256,7 +256,8 @@ func (f *ConnectionFacts) coverageStep() Step {
 	if float64(v.waiting) <= (1-wantedShare)*float64(v.judged) {
 		s.State = StateDone
 		if v.drift*5 > v.judged {
-			s.Todo = "That much drift means a state of another cluster or time, or an authorizer beside RBAC: look at the drift, newest " +
+			s.Todo = "That much drift means a state of another cluster or time, or another authorizer besides RBAC: look at " +
+				"the drift, newest " +
 				"first, on the page."
 		}
 		return s
@@ -270,7 +271,7 @@ func (f *ConnectionFacts) coverageStep() Step {
 	return s
 }
 
-// connectCommand is the command that connects the cluster.
+// connectCommand returns the command that connects the cluster.
 func (f *ConnectionFacts) connectCommand() string {
 	return "retrial connect " + phrase.ShellWord(f.Cluster) + f.Site.DataDir()
 }

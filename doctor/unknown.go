@@ -18,8 +18,8 @@ func stateImport(cluster string) string {
 	return query.StateListing + " && " + query.StateImport(cluster)
 }
 
-// unknownCheck names the roles and bindings of a cluster whose content is not known: while one of
-// them is, drift of whoever it could concern is not seen.
+// unknownCheck names the roles and bindings of a cluster whose content is not known: while there
+// are any, drift of the subjects they could concern is not detected.
 func (a *Service) unknownCheck(c *Checks, cluster string) {
 	const id = "policy-known"
 	s, ok := a.Replay.State(cluster)
@@ -43,11 +43,10 @@ func (a *Service) unknownCheck(c *Checks, cluster string) {
 		return strings.Join(texts, "; ")
 	}
 	if len(anybody) > 0 {
-		c.Add(id, CheckFail, stateImport(cluster), "Drift is not seen: no refusal is certain, because what a binding gives to whom is "+
-			"not known: %s.", named(anybody))
+		c.Add(id, CheckFail, stateImport(cluster), "Drift is not detected: no refusal is certain, because it is not known what these bindings give to whom: %s.", named(anybody))
 	}
 	if len(role) > 0 {
-		c.Add(id, CheckWarn, stateImport(cluster), "What some roles give to whom is not known: %s.", named(role))
+		c.Add(id, CheckWarn, stateImport(cluster), "It is not known what these roles give to whom: %s.", named(role))
 	}
 	if len(anybody)+len(role) == 0 && len(view.UnknownKinds) == 0 {
 		c.Add(id, CheckOK, "", "Every role and binding is known.")

@@ -10,8 +10,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// versionCheck tells which versions of Kubernetes the apiservers of a cluster are of, by their
-// own requests, and whether that is what their configuration says.
+// versionCheck reports which versions of Kubernetes the apiservers of a cluster run, by their own
+// requests, and whether their configuration agrees.
 func (a *Service) versionCheck(c *Checks, cluster string) {
 	const id = "version"
 	s, ok := a.Replay.State(cluster)
@@ -21,8 +21,7 @@ func (a *Service) versionCheck(c *Checks, cluster string) {
 	seen := s.Servers()
 	if len(seen) == 0 {
 		if given := a.Site.versionGiven(cluster, ""); given == 0 {
-			c.Add(id, CheckWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or say "+
-				"kubernetesVersion in server.yaml of --apiserver-config.",
+			c.Add(id, CheckWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or set kubernetesVersion in server.yaml of --apiserver-config.",
 				"Its log does not show which version of Kubernetes its apiserver is: the newest is assumed.")
 		}
 		return
@@ -43,7 +42,7 @@ func (a *Service) versionCheck(c *Checks, cluster string) {
 		}
 		texts = append(texts, text)
 		if given := a.Site.versionGiven(cluster, server); given != 0 && given != newest.Minor {
-			c.Add(id, CheckFail, fmt.Sprintf("Say kubernetesVersion: %q in server.yaml of %s, then retrial rejudge --cluster %s.", newest,
+			c.Add(id, CheckFail, fmt.Sprintf("Set kubernetesVersion: %q in server.yaml of %s, then retrial rejudge --cluster %s.", newest,
 				a.Site.apiserverFolder(cluster), cluster),
 				"By its own requests %s is Kubernetes %s; its configuration says 1.%d, by which its requests are judged.", who,
 				newest, given)
@@ -52,8 +51,8 @@ func (a *Service) versionCheck(c *Checks, cluster string) {
 	c.Add(id, CheckOK, "", "By their own requests: %s.", strings.Join(texts, "; "))
 }
 
-// versionGiven returns the minor version that the configuration of an apiserver says now, 0 where
-// it says none, or one that it emulates.
+// versionGiven returns the minor version in the present configuration of an apiserver, 0 if it has
+// none, or one that it emulates.
 func (s Site) versionGiven(cluster, server string) int {
 	if s.Apiserver == nil {
 		return 0

@@ -9,14 +9,14 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
-// Waiting tells how a connection comes about, each change once.
+// Waiting reports the progress of a connection, each change once.
 type Waiting struct {
 	Out      io.Writer
 	Ask      func(context.Context) ([]Step, error)
-	Declined map[string]bool   // steps nobody waits for
-	told     map[string]string // by step: state and advice, which tell a change; texts count seconds
+	Declined map[string]bool   // steps that are not waited for
+	told     map[string]string // by step: state and advice, whose changes are reported; texts count seconds
 	On       string            // the first step that is not done
-	idle     int               // looks since something was told
+	idle     int               // checks since something was reported
 	lost     int               // looks in a row that failed
 }
 
@@ -28,7 +28,7 @@ const (
 	lostAfter = 30
 )
 
-// Look asks once and tells what changed. It returns true when every step is done.
+// Look checks once and reports what changed. It returns true if every step is done.
 func (w *Waiting) Look(ctx context.Context) (bool, error) {
 	steps, err := w.Ask(ctx)
 	if ctx.Err() != nil {
@@ -56,7 +56,7 @@ func (w *Waiting) Look(ctx context.Context) (bool, error) {
 			}
 		}
 		key := s.State + s.Todo
-		// What waits behind another step is told when its turn comes.
+		// A step that waits for another is reported when its turn comes.
 		if w.told[s.ID] == key || s.State == StateWaiting && open > 1 {
 			continue
 		}

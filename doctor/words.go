@@ -12,7 +12,7 @@ import (
 	"github.com/retrial-io/retrial/query"
 )
 
-// Steps words what a person has to do, numbered.
+// Steps lists what a person has to do, numbered.
 func (p *Plan) Steps() []byte {
 	w := &stepWriter{}
 	fmt.Fprintf(w, "Cluster %s will post its audit events to %s.\n", p.Cluster, p.Server())
@@ -23,7 +23,7 @@ func (p *Plan) Steps() []byte {
 	fmt.Fprintf(w, "It %s (in %s), valid until %s.\n", registered, config.Absolute(p.Config.DataDir), p.Expires)
 	fmt.Fprintf(w, "Files: %s (%s holds a key: keep it secret)\n", p.Dir, FileKubeconfig)
 	for _, name := range p.Kept {
-		fmt.Fprintf(w, "%s was changed by hand and stays as it is; delete it and run this again for the one that is shipped.\n", name)
+		fmt.Fprintf(w, "%s was changed by hand and is kept; to get the shipped one, delete it and run this again.\n", name)
 	}
 	p.reachStep(w)
 	switch {
@@ -41,7 +41,7 @@ func (p *Plan) Steps() []byte {
 	return w.Bytes()
 }
 
-// reachStep says what is to be done at this end; nothing when all is well.
+// reachStep returns what is to be done on this machine; nothing if all is well.
 func (p *Plan) reachStep(w *stepWriter) {
 	serve := "retrial serve --webhook-listen 0.0.0.0:" + p.Port + " --webhook-advertise " + p.Host + p.DataDir()
 	switch {
@@ -53,18 +53,18 @@ func (p *Plan) reachStep(w *stepWriter) {
 			"elsewhere already)")
 		w.command(serve)
 	case p.NotCovered:
-		w.step("Have the receiver's certificate name %s. Restart it with", p.Host)
+		w.step("Add %s to the receiver's certificate. Restart it with", p.Host)
 		listen := p.Config.Webhook.Listen
 		if host, port, err := net.SplitHostPort(listen); err == nil && net.ParseIP(host).IsUnspecified() {
 			listen = "0.0.0.0:" + port // as people write it; the socket's own name for it is [::]
 		}
 		w.command("retrial serve --webhook-listen " + listen + " --webhook-advertise " + p.Host + p.DataDir())
 	case p.Loopback:
-		fmt.Fprintf(w, "\n%s is this machine alone. For an apiserver elsewhere: --advertise-address HOST[:PORT]\n", p.Host)
+		fmt.Fprintf(w, "\nOnly this machine reaches %s. For an apiserver elsewhere: --advertise-address HOST[:PORT]\n", p.Host)
 	}
 }
 
-// DataDir is the flag that names the data directory, when it is not the default.
+// DataDir returns the flag that names the data directory, when it is not the default.
 func (p *Plan) DataDir() string { return Site{Config: p.Config}.DataDir() }
 
 func (p *Plan) genericSteps(w *stepWriter) {
@@ -99,7 +99,7 @@ func (p *Plan) kubeadmSteps(w *stepWriter) {
 	for _, v := range p.volumes() {
 		mounted = append(mounted, v.HostPath)
 	}
-	fmt.Fprintf(w, "   What it changes, for those who rather edit: a volume and a mount of %s, and to the command\n",
+	fmt.Fprintf(w, "   What it changes, if you prefer to edit by hand: a volume and a mount of %s, and to the command\n",
 		strings.Join(mounted, " and of "))
 	for _, f := range p.Flags() {
 		w.command("- " + f.String())
@@ -119,7 +119,7 @@ func (p *Plan) rancherSteps(w *stepWriter) {
 	w.step("Restart %s on the node: it gives kube-apiserver the flags. If there is an audit policy already (audit-policy-file), "+
 		"compare\n   the two first: there can be one", p.Form.name)
 	w.command("systemctl restart " + p.Form.service)
-	fmt.Fprintf(w, "   What kube-apiserver is given beside what it has:\n")
+	fmt.Fprintf(w, "   What is added to kube-apiserver's configuration:\n")
 	for _, f := range p.Flags() {
 		w.command("- " + f.String())
 	}
@@ -140,10 +140,11 @@ func (p *Plan) followStep(w *stepWriter) {
 	fmt.Fprintf(w, "   It runs %s\n", shellLine(p.followCommand()))
 }
 
-// metricsStep is about the apiserver's counters, which say how much was sent.
+// metricsStep is about the apiserver's counters, which show how much was sent.
 func (p *Plan) metricsStep(w *stepWriter) {
 	if !p.Metrics {
-		fmt.Fprintf(w, "\nThe apiserver's counters are not read (--no-metrics): how many events are missing, and why, is not known then.\n")
+		fmt.Fprintf(w, "\nThe apiserver's counters are not read (--no-metrics): without them it is not known how many events are "+
+			"missing, and why.\n")
 		return
 	}
 	w.step("Let the server read the apiserver's counters: they alone say how many events were sent. In this folder, on the server's " +
@@ -171,7 +172,7 @@ func (p *Plan) installCommands(w *stepWriter) {
 	w.command("install -m 600 " + FileKubeconfig + " " + FilePolicy + " " + phrase.ShellWord(p.Install))
 }
 
-// more tells of further apiservers of the cluster.
+// more explains what to do for further apiservers of the cluster.
 func (p *Plan) more(w *stepWriter) {
 	if p.APIServer == "" {
 		fmt.Fprintf(w, "   Several apiservers: the same for each; to tell them apart, run this again for each with --apiserver "+
@@ -199,7 +200,7 @@ func (p *Plan) stateStep(w *stepWriter) {
 }
 
 func (p *Plan) undoStep(w *stepWriter) {
-	fmt.Fprintf(w, "\nTo undo it: ")
+	fmt.Fprintf(w, "\nTo undo this: ")
 	if p.Log != "" {
 		fmt.Fprintf(w, "systemctl disable --now %s. ", strings.TrimSuffix(FileFollowUnit, ".service"))
 	}
@@ -212,7 +213,7 @@ func (p *Plan) undoStep(w *stepWriter) {
 	default:
 		fmt.Fprintf(w, "Start kube-apiserver without the flags. ")
 	}
-	fmt.Fprintf(w, "`retrial cluster revoke %s` refuses what is still posted; what came in stays.\n", p.Cluster)
+	fmt.Fprintf(w, "`retrial cluster revoke %s` refuses further posts; stored events stay.\n", p.Cluster)
 }
 
 // stepWriter collects text and counts its steps.

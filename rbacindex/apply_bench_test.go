@@ -12,7 +12,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// hardChanges are the changes that concern most: each is made and taken back in turn, and
+// hardChanges returns the changes that concern most: each is made and taken back in turn, and
 // somebody it concerns asks after each.
 func hardChanges(w *workload) []struct {
 	name   string
@@ -67,7 +67,7 @@ func hardChanges(w *workload) []struct {
 	}
 }
 
-// burnt is the CPU time of the process, which other processes do not add to.
+// burnt returns the CPU time of the process, which other processes do not add to.
 func burnt() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

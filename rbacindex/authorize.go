@@ -2,9 +2,9 @@ package rbacindex
 
 import rbacv1 "k8s.io/api/rbac/v1"
 
-// Authorize decides a request as the Kubernetes RBAC authorizer does and returns every grant,
-// not only the first: all ClusterRoleBindings count, and the RoleBindings of a.Namespace when
-// that is set. Nothing else is consulted: system:masters is another authorizer's business.
+// Authorize decides a request as the Kubernetes RBAC authorizer does and returns every grant, not
+// only the first: all ClusterRoleBindings count, and the RoleBindings of a.Namespace when that is
+// set. Nothing else is consulted: system:masters is left to another authorizer.
 //
 // The grants are appended to buf[:0]; with room in buf nothing is allocated once the subject
 // (user and groups, and for RoleBindings the namespace) has been seen. a is not retained.
@@ -32,10 +32,10 @@ func (s *Snapshot) authorize(sub *entry, a *Attributes, buf []Grant) Result {
 	return sc.result(grants)
 }
 
-// Subject is a user with its groups as one Snapshot knows it. Whoever asks many questions
-// about one subject saves comparing its group names every time, which for a user in hundreds
-// of groups is most of a decision. It is a value, safe for concurrent use, valid as long as
-// its Snapshot, which it keeps alive.
+// Subject is a user with its groups as one Snapshot knows it. It saves callers with many requests
+// of one subject from comparing its group names every time, which for a user in hundreds of groups
+// is most of a decision. It is a value, safe for concurrent use, valid as long as its Snapshot,
+// which it keeps alive.
 type Subject struct {
 	s *Snapshot
 	e *entry
@@ -46,7 +46,7 @@ func (s *Snapshot) Subject(user string, groups []string) Subject {
 	return Subject{s: s, e: s.subject(user, groups)}
 }
 
-// Authorize is Snapshot.Authorize for this subject; a.User and a.Groups are not looked at.
+// Authorize is Snapshot.Authorize for this subject; a.User and a.Groups are ignored.
 func (u Subject) Authorize(a *Attributes, buf []Grant) Result { return u.s.authorize(u.e, a, buf) }
 
 // RulesFor visits every rule that applies to the subject, with the grant (binding, role,
@@ -71,7 +71,7 @@ func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn f
 	return res
 }
 
-// scopes are those of a subject: that of the cluster and, when namespace is set and a binding
+// scopes returns those of a subject: that of the cluster and, when namespace is set and a binding
 // there names the subject, that of the namespace.
 func (s *Snapshot) scopes(user string, groups []string, namespace string) []*scope {
 	sub := s.subject(user, groups)
@@ -85,7 +85,7 @@ func (s *Snapshot) scopes(user string, groups []string, namespace string) []*sco
 
 // BindingsOf visits every binding that concerns the subject, whether its role exists or not:
 // ClusterRoleBindings and, when namespace is set, the RoleBindings there, until fn returns
-// false. subject is the first of the binding's subjects that matches. role.Kind is 0 when the
+// false. subject is the first of the binding's subjects that matches. role.Kind is 0 if the
 // roleRef names an unsupported kind.
 func (s *Snapshot) BindingsOf(user string, groups []string, namespace string, fn func(binding, role Key, subject rbacv1.Subject) bool) {
 	sub := s.subject(user, groups)

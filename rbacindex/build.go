@@ -10,7 +10,7 @@ type bulk struct {
 	roleUses                          map[Key][]*binding
 }
 
-// gathered is what a principal will be made of.
+// gathered is what a principal is built from.
 type gathered struct {
 	cluster []*ref
 	spaces  map[string][]*ref

@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// cache remembers entries within a bound of bytes. Readers load pointers and compare, they
-// never wait and never write shared memory but to mark an entry used for the first time since
-// the sweep passed it. Writers, who have just compiled something, take turns; one that would
-// have to wait leaves its entry out instead.
+// cache remembers entries within a bound of bytes. Readers load pointers and compare, they never
+// wait and never write shared memory but to mark an entry used for the first time since the sweep
+// passed it. Writers, which have just compiled something, hold a lock; one that would have to wait
+// does not store its entry.
 //
-// It is set-associative: an entry can only be in the set its hash selects, in any of the
-// ways. A full set makes the number of sets grow, up to their share of the bytes, unless most
-// ways are empty: then it is full of versions of one subject, who stay together in any number
-// of sets. Entries nobody used lately give way when the bytes are used up, so that a flood of
+// It is set-associative: an entry can only be in the set its hash selects, in any of the ways. A
+// full set makes the number of sets grow, up to their share of the bytes, unless most ways are
+// empty: then it is full of versions of one subject, which stay together in any number of sets.
+// Entries that were not used lately are evicted when the bytes are used up, so that a flood of
 // one-time subjects does not drive out the regular ones.
 //
 // The tables made for scopes of many roles are shared by all entries that hold the same roles.
@@ -35,8 +35,8 @@ const (
 	cacheTables = 256
 )
 
-// cacheSet keeps the tags of all ways in one cache line. A tag only saves looking at the
-// entry; the entry decides.
+// cacheSet keeps the tags of all ways in one cache line. A tag only saves reading the entry; the
+// entry decides.
 type cacheSet struct {
 	tags    [cacheWays]atomic.Uint64
 	entries [cacheWays]atomic.Pointer[entry]
@@ -131,7 +131,7 @@ const cacheSetShare = 8
 // cacheSparse is how many ways there are for an entry when sets do not fill up by chance.
 const cacheSparse = 4
 
-// grow doubles the number of sets; false when that would be more than their share, or would
+// grow doubles the number of sets; false if that would be more than their share, or would
 // not make room.
 func (c *cache) grow() bool {
 	old := *c.sets.Load()
@@ -153,8 +153,8 @@ func (c *cache) grow() bool {
 	return true
 }
 
-// shrink looks at the entry that has waited longest: used meanwhile, it loses the mark and
-// waits again; otherwise it goes.
+// shrink examines the entry that has waited longest: if it was used meanwhile it loses the mark and
+// waits again; otherwise it is evicted.
 func (c *cache) shrink() {
 	e := c.queue[0]
 	c.queue[0], c.queue = nil, c.queue[1:]

@@ -28,7 +28,7 @@ type HeldRule struct {
 // Source is a grant and what it contributes to a merged rule.
 type Source struct {
 	Grant
-	// Verbs are those of the merged rule that this grant gives; nil when it gives them all.
+	// Verbs are those of the merged rule that this grant gives; nil if it gives them all.
 	Verbs []string
 }
 
@@ -38,11 +38,11 @@ type Source struct {
 // exactly if a rule of the cluster-wide scope or of that namespace allows it (RuleAllows).
 //
 // Rules are merged where that changes nothing: verbs of the same resource, then resources,
-// resourceNames and API groups with the same verbs by the same grants. "*" among the verbs
-// takes in the others. A rule about resources and paths comes out as two. In namespaces there
-// are no paths: requests for them name no namespace, so RoleBindings never give any.
+// resourceNames and API groups with the same verbs by the same grants. "*" among the verbs covers
+// the others. A rule about resources and paths becomes two. In namespaces there are no paths:
+// requests for them name no namespace, so RoleBindings never give any.
 //
-// system:masters is not looked at.
+// system:masters is ignored.
 func (s *Snapshot) Can(user string, groups []string) []Held {
 	var who []*principal
 	h := s.family.hasher

@@ -14,14 +14,15 @@ type Difference struct {
 	// a group name. Both are empty where the question was about one subject.
 	Name  string
 	Group bool
-	// Namespace is "" for the whole cluster: requests that name no namespace, and those in
-	// every namespace that has no Difference of its own. One that has differs from that: it is
-	// told whole there, and Gained and Lost may both be empty, for instance where a RoleBinding
-	// gave all along what is now given everywhere.
+	// Namespace is "" for the whole cluster: requests that name no namespace, and those in every
+	// namespace that has no Difference of its own. A namespace that has one is not included: its
+	// Difference is complete, and Gained and Lost may both be empty, for instance where a
+	// RoleBinding gave all along what is now given everywhere.
 	Namespace string
 	// Gained is what can be done now and could not before, Lost the reverse.
 	Gained, Lost []ChangedRule
-	// TooLarge: there may be more gained or lost than that, which takes too much work to tell.
+	// TooLarge means that more may be gained or lost than is listed, because computing it takes too
+	// much work.
 	TooLarge bool
 }
 
@@ -64,8 +65,8 @@ func (s *Snapshot) DifferencesOfGroup(old *Snapshot, group string) []Difference 
 	return newComparison(old, s).compare([]holder{{name: group, group: true}})
 }
 
-// comparison compares two versions. Subjects that hold the same roles have the same
-// difference, which is then worked out once.
+// comparison compares two versions. Subjects that hold the same roles have the same difference,
+// which is then computed once.
 type comparison struct {
 	old, new *Snapshot
 	ids      map[*role]uint64
@@ -219,7 +220,7 @@ func (c *comparison) beyond(a, b *holding, paths bool) beyond {
 	return out
 }
 
-// compare compares what a subject holds by all of who together.
+// compare compares what a subject holds by all names of who together.
 func (c *comparison) compare(who []holder) []Difference {
 	was, is := c.side(c.old, who), c.side(c.new, who)
 	spaces := []string{}

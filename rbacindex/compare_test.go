@@ -12,7 +12,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// inChanged tells whether a request is in one of the rules.
+// inChanged reports whether a request is in one of the rules.
 func inChanged(list []rbacindex.ChangedRule, a *rbacindex.Attributes) bool {
 	return slices.ContainsFunc(list, func(r rbacindex.ChangedRule) bool {
 		return rbacindex.RuleAllows(a, &r.PolicyRule) &&

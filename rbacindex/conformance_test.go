@@ -44,7 +44,7 @@ func account(ns, name string) rbacv1.Subject {
 
 func list(s ...string) []string { return s }
 
-// fixtures are a small cluster in which every row of TestConformance can be read.
+// fixtures returns a small cluster in which every row of TestConformance can be read.
 func fixtures() []any {
 	core := list("")
 	return []any{

@@ -94,7 +94,7 @@ func (c *recordedCase) attributes() *rbacindex.Attributes {
 		Subresource: r.Subresource, Name: r.Name, Path: r.Path, ResourceRequest: r.IsResource}
 }
 
-// ask puts the question to the index and says how the answer differs, "" when it does not.
+// ask puts the question to the index and says how the answer differs, "" if it does not.
 func (c *recordedCase) ask(s *rbacindex.Snapshot) string {
 	a, want := c.attributes(), &c.Answer
 	switch c.Asked {

@@ -22,7 +22,7 @@ type want struct {
 	words   int                // of a set of boxes
 	sets    [dims][][]uint64   // per value the boxes that have it
 	open    [dims + 1][]uint64 // boxes that have every value from the dimension on
-	at      [dims]int          // the piece at hand
+	at      [dims]int          // the current piece
 	covered [dims + 1]map[string]bool
 	key     []byte
 }
@@ -126,7 +126,7 @@ func (w *want) subtract() bool {
 	return w.below(0, w.open[l.n])
 }
 
-// below goes through a dimension with the boxes that are left; false when that takes too many
+// below goes through a dimension with the boxes that are left; false if that takes too many
 // steps.
 func (w *want) below(d int, left []uint64) bool {
 	if d == w.lattice.n {
@@ -164,8 +164,8 @@ func (w *want) below(d int, left []uint64) bool {
 	return true
 }
 
-// leave puts into next the boxes of left that have the value at hand of a dimension. whole: one
-// of them has everything of the others, too.
+// leave puts into next the boxes of left that have the value at hand of a dimension. whole: one of
+// them also has everything of the others.
 func (w *want) leave(d int, next, left []uint64) (whole bool) {
 	set := w.sets[d][0]
 	if len(w.classes[d]) > 0 {
@@ -194,7 +194,7 @@ type uncovered struct {
 	more bool // there is one more
 }
 
-// add adds the piece at hand.
+// add adds the current piece.
 func (u *uncovered) add(w *want) {
 	if len(u.list) == u.most {
 		u.more = true

@@ -19,7 +19,7 @@ func numbered(prefix string, n int) []string {
 	return out
 }
 
-// broad is one rule of 6.5 million pieces.
+// broad returns one rule of 6.5 million pieces.
 func broad() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: numbered("g", 60), Resources: numbered("r", 60), Verbs: numbered("v", 30),
 		ResourceNames: numbered("n", 60)}

@@ -28,15 +28,15 @@ type lattice struct {
 
 	values [dims]map[string]int32
 	ids    [dims][]int32      // the values of all wanted rules that are about something, one after the other
-	next   [dims]int          // of ids, where those of the rule at hand begin
+	next   [dims]int          // of ids, where those of the current rule begin
 	subs   map[string][]int32 // resources among the values, by their subresource
 	sorted []string           // paths, ascending: the number is the place
 
 	cubes []cube
 	among [dims][][]int32 // cubes by value
 	whole [dims][]int32   // cubes with every value of the dimension
-	place [dims][]int32   // of a value in the rule at hand, plus one; 0 when it is not there
-	seen  []int32         // per cube the last rule that looked at it, plus one
+	place [dims][]int32   // of a value in the current rule, plus one; 0 if it is not there
+	seen  []int32         // per cube the last rule that visited it, plus one
 	steps *Steps
 }
 
@@ -82,7 +82,7 @@ func (l *lattice) of(r *rbacv1.PolicyRule) [dims][]string {
 	return [dims][]string{r.APIGroups, r.Resources, r.Verbs, r.ResourceNames}
 }
 
-// isNothing tells whether a rule is about nothing in this half.
+// isNothing reports whether a rule is about nothing in this half.
 func (l *lattice) isNothing(r *rbacv1.PolicyRule) bool {
 	if l.paths {
 		return len(r.NonResourceURLs) == 0 || len(r.Verbs) == 0
@@ -90,10 +90,10 @@ func (l *lattice) isNothing(r *rbacv1.PolicyRule) bool {
 	return len(r.APIGroups) == 0 || len(r.Resources) == 0 || len(r.Verbs) == 0
 }
 
-// stepsAValue is what it takes to number a value, in a map that grows.
+// stepsAValue is the cost of numbering a value, in a map that grows.
 const stepsAValue = 6
 
-// number numbers the values of the wanted rules; false when that takes too many steps.
+// number numbers the values of the wanted rules; false if that takes too many steps.
 func (l *lattice) number(wanted []rbacv1.PolicyRule) bool {
 	var all [dims]int
 	for i := range wanted {
@@ -191,11 +191,11 @@ func (l *lattice) own(owner []*rbacv1.PolicyRule) bool {
 	return true
 }
 
-// cube makes the cube of a rule, nil when that covers nothing that is wanted. The verbs are
-// looked at first: they are the fewest.
+// cube makes the cube of a rule, nil if that covers nothing that is wanted. The verbs come first:
+// they are the fewest.
 func (l *lattice) cube(r *rbacv1.PolicyRule) (*cube, bool) {
 	if l.paths && len(r.ResourceNames) > 0 {
-		return nil, l.steps.take(1) // covers no path, even where it has some
+		return nil, l.steps.take(1) // covers no path, even if it has some
 	}
 	var c cube
 	have := l.of(r)
@@ -262,7 +262,7 @@ func (l *lattice) part(d int, list []string) (part, bool) {
 	return part{values: slices.Compact(out)}, true
 }
 
-// uncovered finds the pieces of one half of a wanted rule that no cube covers; false when that
+// uncovered finds the pieces of one half of a wanted rule that no cube covers; false if that
 // takes too many steps.
 func (l *lattice) uncovered(r *rbacv1.PolicyRule, turn int32, found *uncovered) bool {
 	switch {

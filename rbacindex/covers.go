@@ -11,21 +11,21 @@ import (
 // CoverSteps is how much work one comparison of rules may take: some milliseconds.
 const CoverSteps = 1 << 19
 
-// Coverage says whether rules cover others.
+// Coverage reports whether rules cover others.
 type Coverage struct {
 	// Uncovered are the first pieces that are not covered, in the order of the wanted rules:
 	// one API group, resource, verb and name (or one path and verb) each.
 	Uncovered []rbacv1.PolicyRule
 	// More: there are, or may be, further ones.
 	More bool
-	// TooCostly: the steps did not suffice to tell. Nothing uncovered has been found.
+	// TooCostly means that the steps did not suffice. Nothing uncovered has been found.
 	TooCostly bool
 }
 
 // Covered reports that everything is covered.
 func (c *Coverage) Covered() bool { return len(c.Uncovered) == 0 && !c.TooCostly }
 
-// Covers tells whether the owner's rules cover the wanted ones, and lists up to most pieces
+// Covers reports whether the owner's rules cover the wanted ones, and lists up to most pieces
 // that they do not. It decides as Covers of Kubernetes' component-helpers/auth/rbac/validation,
 // on which the apiserver's check against escalation rests:
 //
@@ -44,7 +44,7 @@ func Covers(owner, wanted []rbacv1.PolicyRule, most int, steps *Steps) Coverage 
 	return covers(own, wanted, most, steps)
 }
 
-// Covers tells whether what the subject holds, by ClusterRoleBindings and by RoleBindings of
+// Covers reports whether what the subject holds, by ClusterRoleBindings and by RoleBindings of
 // the namespace when that is set, covers the wanted rules; see the function Covers.
 func (s *Snapshot) Covers(user string, groups []string, namespace string, wanted []rbacv1.PolicyRule, most int, steps *Steps) Coverage {
 	var owner []*rbacv1.PolicyRule
@@ -65,8 +65,8 @@ func (s *Snapshot) Covers(user string, groups []string, namespace string, wanted
 	return covers(owner, wanted, most, steps)
 }
 
-// compactPieces puts pieces about one resource and name together, as the apiserver does
-// before it lists what is missing. Paths stay apart.
+// compactPieces joins pieces about one resource and name, as the apiserver does before it lists
+// what is missing. Paths stay separate.
 func compactPieces(pieces []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	type about struct {
 		group, resource, name string

@@ -34,7 +34,7 @@ func parseRules(lines ...string) []rbacv1.PolicyRule {
 	return out
 }
 
-// uncovered are all pieces that are not covered. Rules that tests take are small.
+// uncovered returns all pieces that are not covered. Rules that tests take are small.
 func uncovered(owner, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	c := rbacindex.Covers(owner, wanted, 1<<20, rbacindex.NewSteps(1<<30))
 	if c.TooCostly || c.More || c.Covered() != (len(c.Uncovered) == 0) {

@@ -11,7 +11,7 @@ import (
 // ChangedRule is a part of what a subject came to hold, or lost: a request is in it if the
 // rule allows it and none of Except does (RuleAllows).
 type ChangedRule struct {
-	// HeldRule is what is held on one side only, by the grants of that side.
+	// HeldRule is a rule held on one side only, by the grants of that side.
 	HeldRule
 	// Except are rules of the other side that overlap: a gained "*" where "pods" was held
 	// before has the rule for "pods" here.
@@ -24,14 +24,14 @@ type exceeding struct {
 	except []rbacv1.PolicyRule
 }
 
-// exceed returns what the rules of the units allow beyond those of the others: rules and, where
-// what is left of one is no rule, what to take away from it.
+// exceed returns what the rules of the units allow beyond those of the others: rules and, if the
+// rest of one cannot be written as a rule, what to subtract from it.
 //
-// Rules are taken apart as for Can, into atoms, and of each atom the verbs that no single rule
-// of the others covers are kept. Two rules together cover an atom that neither covers only
-// where one of them is about less than the atom, and then it is among the exceptions: the
-// answer is exact however the others' rules are written. Requests are meant as URLs make them,
-// with no slash in the resource.
+// Rules are split into atoms as for Can, and of each atom the verbs that no single rule of the
+// others covers are kept. Two rules together cover an atom that neither covers only where one of
+// them is about less than the atom, and then it is among the exceptions: the answer is exact
+// however the others' rules are written. Requests are meant as URLs make them, with no slash in the
+// resource.
 //
 // more: the steps did not suffice, and there may be more than is returned.
 func exceed(units, others []unit, paths bool, steps *Steps) (out []exceeding, more bool) {

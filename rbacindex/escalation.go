@@ -8,16 +8,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Escalation is the answer of the apiserver's check against granting what one does not have,
-// which it makes beside the ordinary decision on every write of a role or binding.
+// Escalation is the answer of the apiserver's check against granting rights that one does not have,
+// which it makes in addition to the ordinary decision on every write of a role or binding.
 type Escalation struct {
 	// Allowed is the answer.
 	Allowed bool
 	// Superuser: being in system:masters is why.
 	Superuser bool
-	// Grants are those of the verb "escalate" (roles) or "bind" (bindings), which allow it
-	// whatever the rules are. Without one, and for others than superusers, the subject's own
-	// rules have to cover the role's.
+	// Grants are those of the verb "escalate" (roles) or "bind" (bindings), which allow it whatever
+	// the rules are. Without one, unless the subject is a superuser, the subject's own rules must
+	// cover the role's.
 	Grants []Grant
 	// Missing are the rules it lacks, as the apiserver lists them: put together by resource,
 	// sorted. More: there are further ones beyond the first MostMissing pieces.
@@ -26,17 +26,17 @@ type Escalation struct {
 	// TooCostly: comparing the rules took more work than is allowed, and nothing lacking was
 	// found until then. Whether it is allowed is not known; Allowed is false.
 	TooCostly bool
-	// Aggregation: the role's rules are covered, but it has or had an aggregationRule, which
-	// takes "*" on everything, and Missing is what lacks to that.
+	// Aggregation means that the role's rules are covered, but it has or had an aggregationRule,
+	// which takes "*" on everything, and Missing is what lacks for that.
 	Aggregation bool
 	// RoleAbsent: the role a binding names does not exist; the apiserver then answers 404.
 	RoleAbsent bool
-	// Reason is the last part of the apiserver's refusal, after "… is forbidden: "; "" when it is
+	// Reason is the last part of the apiserver's refusal, after "… is forbidden: "; "" if it is
 	// allowed, not known, or the role does not exist.
 	Reason string
 }
 
-// fullAuthority is what setting an aggregationRule takes.
+// fullAuthority returns what setting an aggregationRule takes.
 func fullAuthority() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
@@ -44,11 +44,10 @@ func fullAuthority() []rbacv1.PolicyRule {
 	}
 }
 
-// MayWriteRole tells whether the check lets a subject write a *rbacv1.Role or
-// *rbacv1.ClusterRole, whether it is there already or not. name is the name in the request's
-// URL: empty on create. Updates that only touch owner references, finalizers or managed
-// fields are not checked at all; which they are is the caller's to know. Another type is
-// refused with ErrUnsupportedObject.
+// MayWriteRole reports whether the check lets a subject write a *rbacv1.Role or
+// *rbacv1.ClusterRole, whether it exists or not. name is the name in the request's URL: empty on
+// create. Updates that only touch owner references, finalizers or managed fields are not checked at
+// all; the caller must know which those are. Another type is refused with ErrUnsupportedObject.
 func (s *Snapshot) MayWriteRole(user string, groups []string, object any, name string) (Escalation, error) {
 	k, err := KeyOf(object)
 	if err != nil {
@@ -87,7 +86,7 @@ func aggregates(r *rbacv1.ClusterRole) bool {
 	return r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
 }
 
-// MayBind tells whether the check lets a subject write a binding to a role: a RoleBinding in
+// MayBind reports whether the check lets a subject write a binding to a role: a RoleBinding in
 // the namespace, or with namespace "" a ClusterRoleBinding.
 func (s *Snapshot) MayBind(user string, groups []string, namespace string, ref rbacv1.RoleRef) Escalation {
 	a := Attributes{User: user, Groups: groups, Verb: "bind", APIGroup: ref.APIGroup, Name: ref.Name, Namespace: namespace,

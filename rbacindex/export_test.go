@@ -8,7 +8,7 @@ func NewCramped(room int64, objects ...any) (*Snapshot, error) {
 	return f.build(objects)
 }
 
-// TableEntries is how many entries the tables kept with roles have.
+// TableEntries returns how many entries the tables kept with roles have.
 func (s *Snapshot) TableEntries() int64 { return s.family.tables.entries.Load() }
 
 // HygieneTaken is Hygiene, with the steps it took and may take at the most.

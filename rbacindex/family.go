@@ -2,8 +2,8 @@ package rbacindex
 
 import "sync/atomic"
 
-// family is what a lineage of snapshots shares: the hash seed, the memory of subjects and
-// the roles turned round.
+// family is what a lineage of snapshots shares: the hash seed, the cache of subjects and the
+// inverted index of roles.
 type family struct {
 	hasher *hasher
 	cache  cache

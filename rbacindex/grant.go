@@ -99,7 +99,7 @@ func appendQuotedPair(dst []byte, a, b string) []byte {
 
 // Result is the answer of Authorize.
 type Result struct {
-	// Allowed is the decision: true when there is at least one grant.
+	// Allowed is the decision: true if there is at least one grant.
 	Allowed bool
 	// Grants are all granting paths, one per binding, those of ClusterRoleBindings first; in
 	// each scope ordered by role and binding name. They use the buffer given to Authorize.
@@ -108,8 +108,8 @@ type Result struct {
 	// Shared with the Snapshot: not to be modified.
 	Missing []Key
 
-	// TooCostly: the steps given did not suffice. Nothing is known then: Allowed is false and there
-	// are no grants.
+	// TooCostly means that the steps did not suffice. Then nothing is known: Allowed is false and
+	// there are no grants.
 	TooCostly bool
 
 	unsupported []string // kinds named by roleRefs that RBAC does not know, each once

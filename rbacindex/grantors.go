@@ -2,14 +2,13 @@ package rbacindex
 
 import "sync/atomic"
 
-// grantors is the policy's roles turned round: from what a request asks for to the roles
-// that allow it. It is made on the first question that needs it and kept by the family:
-// one for all versions whose roles are nearly the same.
+// grantors is the inverted index of the policy's roles: from the attributes of a request to the
+// roles that allow it. It is built by the first query that needs it and kept by the family: one for
+// all versions whose roles are nearly the same.
 //
-// A version whose roles differ in a few is answered from the tables of another: roles that
-// are gone or were replaced are told by looking the found ones up, and those that came since
-// are asked one by one. So bindings may change for ever, and roles now and then, without any
-// table being made again.
+// A version whose roles differ in a few is answered from the tables of another: roles that are gone
+// or were replaced are recognized by looking up the ones found, and newer ones are evaluated one by
+// one. So bindings may change for ever, and roles now and then, without rebuilding any table.
 type grantors struct {
 	of roleSet // the roles this answers for
 
@@ -40,7 +39,7 @@ func (s *several) compiled(f *family) *table {
 	return t
 }
 
-// newerRoles bounds the roles that are asked one by one, beside a share of all.
+// newerRoles bounds the roles that are evaluated one by one, besides a share of all.
 const newerRoles = 64
 
 // grantors returns the snapshot's.

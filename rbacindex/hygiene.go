@@ -11,12 +11,12 @@ import (
 	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
-// FlawKind tells flaws of a policy apart.
+// FlawKind is the kind of a flaw in a policy.
 type FlawKind uint8
 
 // Flaws. Those that Idle calls so can all be removed together without changing any decision.
 const (
-	// FlawMissingRole: a binding names a role that does not exist, or of a kind there is not.
+	// FlawMissingRole: a binding names a role that does not exist, or an unknown role kind.
 	FlawMissingRole FlawKind = iota + 1
 	// FlawNoSubject: no subject of a binding can match anybody.
 	FlawNoSubject
@@ -32,11 +32,11 @@ const (
 	// FlawUnboundRole: no binding names a role. It may be there to be aggregated, or to be bound
 	// for a while.
 	FlawUnboundRole
-	// FlawEverybody: a binding gives something to everybody who logs in
-	// (system:authenticated), or to everybody (system:unauthenticated, system:anonymous).
+	// FlawEverybody: a binding grants something to every authenticated user (system:authenticated),
+	// or to everybody (system:unauthenticated, system:anonymous).
 	FlawEverybody
-	// FlawTooLarge: whether other bindings give what a binding does, or other rules of a role
-	// what one does, takes more work to tell than there is for it.
+	// FlawTooLarge: finding out whether other bindings grant what a binding does, or other rules of
+	// a role what one does, takes more work than the budget allows.
 	FlawTooLarge
 )
 
@@ -75,24 +75,23 @@ type Flaw struct {
 	Role Key // of a binding
 	// Rule is the index in the role's rules, FlawShadowedRule only.
 	Rule int
-	// Subject is who everybody is, FlawEverybody only.
+	// Subject is the group or user that stands for everybody, FlawEverybody only.
 	Subject rbacv1.Subject
 	// By are the bindings that make it superfluous, in order. One may be named as superfluous
 	// itself: what does so then stands in for both.
 	By []Key
 }
 
-// Hygiene finds what is idle in a policy and what it grants everybody, ordered by key. All
-// idle things can be removed together: of two bindings that each make the other superfluous,
-// only one is named. What is found idle is idle for subjects by themselves: a user's binding
-// counts as shadowed only by bindings of that user, not by those of groups it may be in.
+// Hygiene finds what is idle in a policy and what it grants to everybody, sorted by key. All that is idle can be
+// removed together: of two bindings that each make the other superfluous, only one is named. What is found idle is idle
+// for subjects by themselves: a user's binding counts as shadowed only by bindings of that user, not by those of groups
+// it may be in.
 //
 // Removals change no decision about requests that URLs can make; a removed binding to a missing role takes its evaluation error
 // along.
 //
-// The work is bounded whatever the policy looks like: all bindings and roles share hygieneSteps,
-// of which one has at most CoverSteps, and each has hygieneLeast of its own. What took more is
-// FlawTooLarge.
+// The work is bounded whatever the policy looks like: all bindings and roles share hygieneSteps, each may use at most
+// CoverSteps of them and is guaranteed hygieneLeast. What takes more is FlawTooLarge.
 func (s *Snapshot) Hygiene() []Flaw {
 	c := cleaner{s: s, gone: map[*binding]bool{}, left: hygieneSteps}
 	c.all()
@@ -193,12 +192,12 @@ func (c *cleaner) binding(b *binding) {
 	}
 }
 
-// gives tells whether a rule gives anything; those of namespaces give no paths.
+// gives reports whether a rule gives anything; those of namespaces give no paths.
 func gives(r *rbacv1.PolicyRule, cluster bool) bool {
 	return len(r.Verbs) > 0 && (len(r.APIGroups) > 0 && len(r.Resources) > 0 || cluster && len(r.NonResourceURLs) > 0)
 }
 
-// shadowed tells whether others give every subject of b all that b does, and which. The answer
+// shadowed reports whether others give every subject of b all that b does, and which. The answer
 // counts only if the steps sufficed.
 func (c *cleaner) shadowed(b *binding, r *role, steps *Steps) (FlawKind, []Key) {
 	wanted := r.rules()
@@ -238,7 +237,7 @@ func (c *cleaner) shadowed(b *binding, r *role, steps *Steps) (FlawKind, []Key) 
 	return kind, keys
 }
 
-// others are the bindings that give something to a subject wherever b does; false when the
+// others returns the bindings that give something to a subject wherever b does; false if the
 // steps did not suffice.
 func (c *cleaner) others(b *binding, name string, group bool, steps *Steps) ([]*binding, bool) {
 	h := c.s.family.hasher
@@ -265,7 +264,7 @@ func (c *cleaner) others(b *binding, name string, group bool, steps *Steps) ([]*
 	return out, true
 }
 
-// covered tells whether others' rules cover all that is wanted, and adds those it takes: of
+// covered reports whether others' rules cover all that is wanted, and adds those it takes: of
 // several that would do the first.
 func (c *cleaner) covered(wanted []rbacv1.PolicyRule, others []*binding, by map[*binding]bool, steps *Steps) bool {
 	cover := func(some []*binding) bool {
@@ -301,7 +300,7 @@ func (c *cleaner) covered(wanted []rbacv1.PolicyRule, others []*binding, by map[
 	return true
 }
 
-// allCovered tells whether rules cover others. Most do not, and the first piece shows it.
+// allCovered reports whether rules cover others. Most do not, and the first piece shows it.
 func allCovered(owner []*rbacv1.PolicyRule, wanted []rbacv1.PolicyRule, steps *Steps) bool {
 	for i := range wanted {
 		if gives(&wanted[i], true) {
@@ -315,7 +314,7 @@ func allCovered(owner []*rbacv1.PolicyRule, wanted []rbacv1.PolicyRule, steps *S
 	return covered.Covered()
 }
 
-// coversFirst tells whether a rule covers the first piece of another that gives something.
+// coversFirst reports whether a rule covers the first piece of another that gives something.
 func coversFirst(r, w *rbacv1.PolicyRule, steps *Steps) bool {
 	if !steps.take(1+len(r.Verbs)) || !verbMatches(r.Verbs, w.Verbs[0]) {
 		return false

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// key is a user name and group names, copied into one piece of memory: the caller's strings
-// may be windows on something large or reused, and with thousands of subjects taking turns
-// every separate place is a wait for memory.
+// key is a user name and group names, copied into one piece of memory: the caller's strings may be
+// windows on something large or reused, and with thousands of subjects in alternation every
+// separate place costs a cache miss.
 //
 // The piece is the user name, the lengths of the group names in four bytes each, the group
 // names one after the other, and what else the entry wants near (newKey's also).
@@ -55,7 +55,7 @@ func (k key) copied(room []byte) key {
 	return k
 }
 
-// size is the bytes the key keeps alive beside itself.
+// size returns the bytes that the key keeps alive besides itself.
 func (k *key) size() int64 { return int64(len(k.text)) }
 
 // length returns the length of group i.

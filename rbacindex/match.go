@@ -7,8 +7,8 @@ import (
 )
 
 // RuleAllows reports whether a rule by itself allows a request, exactly as RuleAllows of
-// Kubernetes' plugin/pkg/auth/authorizer/rbac does. The index gives the same answers
-// without visiting rules; this is the definition it is held to.
+// Kubernetes' plugin/pkg/auth/authorizer/rbac does. The index gives the same answers without
+// visiting rules; this is the definition it is tested against.
 func RuleAllows(a *Attributes, rule *rbacv1.PolicyRule) bool {
 	if !verbMatches(rule.Verbs, a.Verb) {
 		return false
@@ -80,8 +80,8 @@ func pathMatches(urls []string, path string) bool {
 	return false
 }
 
-// verbSet is a rule's verbs as bits. Verbs without a bit of their own share verbOther, and
-// need a look at the rule.
+// verbSet is a rule's verbs as bits. Verbs without their own bit share verbOther, and need to be
+// compared in the rule.
 type verbSet uint16
 
 const (

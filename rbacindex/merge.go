@@ -91,7 +91,7 @@ func (m *merger) merged(units []unit, paths bool) []mergedRule {
 	return rules
 }
 
-// atom is the least a rule can be about: one resource in one API group, of every name or of
+// atom is the smallest unit a rule can be about: one resource in one API group, of every name or of
 // one; or one path.
 type atom struct {
 	group, resource string
@@ -104,14 +104,14 @@ type atom struct {
 type expansion int
 
 const (
-	// maxExpansion bounds the atoms that one rule is taken apart to; real rules stay below a few
+	// maxExpansion bounds the atoms that one rule is split into; real rules stay below a few
 	// hundred.
 	maxExpansion = 4096
 	// maxAtoms bounds those of all rules of an answer.
 	maxAtoms = 1 << 17
 )
 
-// expands takes the room that the resource half of a rule needs; false when it is out of all
+// expands takes the room that the resource half of a rule needs; false if it is out of all
 // proportion.
 func (x *expansion) expands(r *rbacv1.PolicyRule) bool {
 	n := len(r.APIGroups) * len(r.Resources)
@@ -122,8 +122,8 @@ func (x *expansion) expands(r *rbacv1.PolicyRule) bool {
 	return true
 }
 
-// mergeRoles takes the rules apart into atoms, adds up who gives which verbs on each, and
-// puts together again what is given alike.
+// mergeRoles splits the rules into atoms, collects who gives which verbs on each, and joins again
+// what is given alike.
 func mergeRoles(units []unit, paths bool) []mergedRule {
 	var order []atom
 	atoms := map[atom][]share{}
@@ -145,7 +145,7 @@ func mergeRoles(units []unit, paths bool) []mergedRule {
 				continue
 			}
 			if !room.expands(&r) {
-				// Out of all proportion: it stays as it is.
+				// Excessive: it stays as it is.
 				whole := rbacv1.PolicyRule{Verbs: sh.verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames}
 				out = append(out, mergedRule{rule: whole, by: []share{{unit: sh.unit, rule: sh.rule}}})
 			} else {
@@ -180,9 +180,9 @@ func eachResource(r *rbacv1.PolicyRule, visit func(atom)) {
 	}
 }
 
-// join puts atoms together that are given alike: their names, then their resources, then
-// their groups. Each step joins only what is equal in all else, so that the rule made of them
-// is about the product of its lists and no more.
+// join joins atoms that are given alike: their names, then their resources, then their groups. Each
+// step joins only what is equal in everything else, so the resulting rule is about exactly the
+// product of its lists.
 func join(order []atom, atoms map[atom][]share) []mergedRule {
 	type part struct {
 		groups, resources, names []string

@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Miss says what would have allowed a request that RBAC does not allow.
+// Miss is what would have allowed a request that RBAC does not allow.
 type Miss struct {
 	// Rule is the narrowest rule that allows the request.
 	Rule rbacv1.PolicyRule
@@ -27,8 +27,8 @@ type Offer struct {
 	Key  Key // of the role, or of the binding
 	Role Key
 	Rule int // index of the first of the role's rules that allows it
-	// Width tells how much else the role gives: the verbs on resources and paths it names, a
-	// wildcard counting as a thousand. It orders offers and means nothing by itself.
+	// Width is how much else the role gives: the verbs on resources and paths it names, a wildcard
+	// counting as a thousand. It serves only to sort offers.
 	Width int
 }
 
@@ -67,8 +67,8 @@ type Almost struct {
 	Lack Lack
 }
 
-// NearestMiss says what would have allowed a request, with at most limit entries in each
-// list. Of a request that is allowed it says what else would.
+// NearestMiss returns what would have allowed a request, with at most limit entries in each list.
+// For an allowed request it returns what else would allow it.
 func (s *Snapshot) NearestMiss(a *Attributes, limit int) Miss {
 	req := *a
 	if !req.ResourceRequest {
@@ -96,7 +96,7 @@ func (r *role) key() Key {
 	return Key{Kind: KindRole, Namespace: r.r.Namespace, Name: r.r.Name}
 }
 
-// leastRule is the narrowest rule that allows a request.
+// leastRule returns the narrowest rule that allows a request.
 func leastRule(a *Attributes) rbacv1.PolicyRule {
 	if !a.ResourceRequest {
 		return rbacv1.PolicyRule{Verbs: []string{a.Verb}, NonResourceURLs: []string{a.Path}}
@@ -194,8 +194,7 @@ func (s *Snapshot) elsewhere(a *Attributes, out []Almost, limit int) []Almost {
 	return out
 }
 
-// lackOf tells what a rule lacks to allow a request, 0 when that is nothing or more than one
-// thing.
+// lackOf returns what a rule lacks to allow a request, 0 if that is nothing or more than one thing.
 func lackOf(a *Attributes, r *rbacv1.PolicyRule) Lack {
 	verb := verbMatches(r.Verbs, a.Verb)
 	if !a.ResourceRequest {

@@ -160,9 +160,9 @@ func (b *binding) roleRef() *rbacv1.RoleRef {
 	return &b.rb.RoleRef
 }
 
-// roleKey is the Key of the role the binding names; Kind is 0 when the roleRef names a kind
-// that RBAC does not know. A ClusterRoleBinding to a Role looks it up in no namespace, where
-// there is none.
+// roleKey returns the Key of the role the binding names; Kind is 0 if the roleRef names a kind that
+// RBAC does not know. A ClusterRoleBinding to a Role looks it up in no namespace, where none
+// exists.
 func (b *binding) roleKey() Key {
 	rr := b.roleRef()
 	switch rr.Kind {

@@ -5,13 +5,13 @@ import (
 	"unsafe"
 )
 
-// entry is something a Snapshot worked out about a subject, a user name and its groups: what
-// it holds cluster-wide, or (a namespace's entry) what it holds in one namespace. Entries are
-// immutable but for the marks of the cache.
+// entry is what a Snapshot computed about a subject, a user name and its groups: what it holds
+// cluster-wide, or (a namespace's entry) what it holds in one namespace. Entries are immutable but
+// for the marks of the cache.
 //
-// An entry is laid out in lines of memory of 64 bytes, and what an ordinary subject holds is in
-// it: with thousands of subjects taking turns a decision costs the waits for memory that come
-// one after the other. Those for the lines of one entry go on at the same time (approach).
+// An entry is laid out in lines of memory of 64 bytes, and what an ordinary subject holds is in it:
+// with thousands of subjects in alternation a decision costs the cache misses that follow one
+// another. Those for the lines of one entry overlap (approach).
 type entry struct {
 	of   uint64 // the stamp of the subject in the snapshots it is true for, or the id of the subject's entry
 	key  key    // a subject's
@@ -48,8 +48,8 @@ func newEntry(hash, tag, of uint64) *entry {
 	return e
 }
 
-// approach makes the processor fetch the lines of the entry at once, and not each when it
-// comes to it. Atomic loads are those the compiler does not leave out.
+// approach makes the processor prefetch the lines of the entry together, rather than each when it
+// is first read. It uses atomic loads, which the compiler does not remove.
 func (e *entry) approach() {
 	atomic.LoadUintptr((*uintptr)(unsafe.Pointer(&e.own)))
 	atomic.LoadUintptr((*uintptr)(unsafe.Pointer(&e.units)))
@@ -58,10 +58,10 @@ func (e *entry) approach() {
 	atomic.LoadUintptr((*uintptr)(unsafe.Pointer(&e.text)))
 }
 
-// hashSubject hashes a user and its groups. Of many groups only some are looked at, and of a
-// long name its ends: the comparison with the entry found decides, and looks at everything.
-// Since the user's hash is keyed and goes in first, nobody can choose groups so that the
-// entries of other users collide. name is the hash of the user alone.
+// hashSubject hashes a user and its groups. Of many groups only some are hashed, and of a long name
+// its ends: the comparison with the entry found decides, and covers everything. Since the user's
+// hash is keyed and goes in first, a client cannot choose groups so that the entries of other users
+// collide. name is the hash of the user alone.
 func (h *hasher) hashSubject(user string, groups []string) (hash, name uint64) {
 	name = h.str(user)
 	x := mix(uint64(len(groups)), name)
@@ -99,7 +99,7 @@ func (s *Snapshot) subject(user string, groups []string) *entry {
 	return s.subjectWithin(nil, user, groups)
 }
 
-// subjectWithin is subject within a number of steps; nil when they do not suffice to work out a
+// subjectWithin is subject within a number of steps; nil if they do not suffice to work out a
 // subject seen for the first time.
 func (s *Snapshot) subjectWithin(steps *Steps, user string, groups []string) *entry {
 	hash, name := s.family.hasher.hashSubject(user, groups)
@@ -110,7 +110,7 @@ func (s *Snapshot) subjectWithin(steps *Steps, user string, groups []string) *en
 		if set.tags[w].Load() != tag {
 			continue
 		}
-		// Stamps and ids come from one series, so that of tells the two sorts of entries apart.
+		// Stamps and ids come from one sequence, so that of distinguishes the two kinds of entries.
 		e := set.entries[w].Load()
 		if e == nil {
 			continue
@@ -129,7 +129,7 @@ func (s *Snapshot) subjectWithin(steps *Steps, user string, groups []string) *en
 	return s.meet(steps, hash, tag, stamp, user, groups)
 }
 
-// meet works out a subject seen for the first time.
+// meet computes a subject seen for the first time.
 func (s *Snapshot) meet(steps *Steps, hash, tag, stamp uint64, user string, groups []string) *entry {
 	h := s.family.hasher
 	g := gatherer{s: s, steps: steps}
@@ -173,7 +173,7 @@ func (s *Snapshot) meet(steps *Steps, hash, tag, stamp uint64, user string, grou
 	return e
 }
 
-// onlySpace returns the namespace of all RoleBindings of the principals, "" when they are of
+// onlySpace returns the namespace of all RoleBindings of the principals, "" if they are of
 // several or there are none.
 func onlySpace(spaces []*principal) string {
 	ns := ""
@@ -187,7 +187,7 @@ func onlySpace(spaces []*principal) string {
 }
 
 // adopt takes over what an earlier version knew of the subject when no change since concerns
-// it; nil when there is no such thing. The namespaces remembered of it go with it.
+// it; nil if there is no such thing. The namespaces remembered of it go with it.
 func (s *Snapshot) adopt(hash, name uint64, user string, groups []string) *entry {
 	set := s.family.cache.set(hash)
 	for w := range set.entries {
@@ -208,7 +208,7 @@ func (s *Snapshot) adopt(hash, name uint64, user string, groups []string) *entry
 	return nil
 }
 
-// namespaced returns the scope of a subject in a namespace, which is not ""; nil when no
+// namespaced returns the scope of a subject in a namespace, which is not ""; nil if no
 // binding there names it, or when the steps do not suffice.
 func (s *Snapshot) namespaced(steps *Steps, sub *entry, ns string) *scope {
 	if sub.only != "" {
@@ -246,12 +246,12 @@ func (s *Snapshot) namespaced(steps *Steps, sub *entry, ns string) *scope {
 	return s.meetIn(steps, hash, tag, sub, ns)
 }
 
-// fewSpaces is how many principals of a subject are looked up each time a namespace turns out
-// to hold nothing for it. Nothing is remembered then: a controller that goes through all
-// namespaces of a cluster would fill the cache with what is no slower to find out again.
+// fewSpaces is how many principals of a subject are looked up each time a namespace turns out to
+// hold nothing for it. Nothing is cached then: a controller that visits all namespaces of a cluster
+// would fill the cache with what is as fast to compute again.
 const fewSpaces = 2
 
-// meetIn works out a subject seen in a namespace for the first time.
+// meetIn computes a subject seen in a namespace for the first time.
 func (s *Snapshot) meetIn(steps *Steps, hash, tag uint64, sub *entry, ns string) *scope {
 	g := gatherer{s: s, steps: steps}
 	for _, p := range sub.spaces {
@@ -281,7 +281,7 @@ func (s *Snapshot) meetIn(steps *Steps, hash, tag uint64, sub *entry, ns string)
 
 const entryBytes = int64(unsafe.Sizeof(entry{}))
 
-// extra estimates the bytes a scope keeps alive beside itself, its room for short lists, the
+// extra estimates the bytes a scope keeps alive besides itself, its room for short lists, the
 // snapshot's own and the merged table.
 func (sc *scope) extra(room []bound) int64 {
 	n := int64(0)

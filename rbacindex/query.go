@@ -35,13 +35,13 @@ func (q *query) takes(n int) bool {
 }
 
 const (
-	// stepsARule is what it takes to come to a rule, which lies anywhere in memory, and
-	// stringsAStep how many of its strings are compared in a step.
+	// stepsARule is the cost of reaching a rule, which lies anywhere in memory, and stringsAStep
+	// how many of its strings are compared in a step.
 	stepsARule   = 2
 	stringsAStep = 8
 )
 
-// stepsOf is what it takes to go through a rule.
+// stepsOf returns the cost of going through a rule.
 func stepsOf(r *rbacv1.PolicyRule) int {
 	return stepsARule + (len(r.Verbs)+len(r.APIGroups)+len(r.Resources)+len(r.ResourceNames)+len(r.NonResourceURLs))/stringsAStep
 }
@@ -58,8 +58,8 @@ func (q *query) init(h *hasher, a *Attributes) {
 	q.group = mix(saltResource, h.str(a.APIGroup))
 	head, tail, slash := q.resource, q.sub, q.sub != ""
 	if i := strings.IndexByte(head, '/'); i >= 0 {
-		// Cannot come from a URL, whose segments have no slash. Rules know only the joined
-		// string, so split that one; the copy is the price of being odd.
+		// Cannot come from a URL, whose segments have no slash. Rules know only the joined string,
+		// so split that one; the copy is acceptable for so rare a request.
 		joined := head
 		if q.sub != "" {
 			joined += "/" + q.sub

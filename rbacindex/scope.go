@@ -12,7 +12,7 @@ type scope struct {
 	units []bound // one per role, ordered by role kind and name
 	refs  []*ref  // the bindings of all units
 
-	// errs are the evaluation errors of the scope, nil when there are none. In the scope of a
+	// errs are the evaluation errors of the scope, nil if there are none. In the scope of a
 	// namespace those of the cluster scope are included, so that a Result needs no copy.
 	errs   *evaluation
 	merged *table // made of the roles of all units, in order; nil when their own tables serve
@@ -37,7 +37,7 @@ type evaluation struct {
 	unsupported []string
 }
 
-// result is the answer when the scope is the last that was asked.
+// result returns the answer when the scope is the last that was asked.
 func (sc *scope) result(grants []Grant) Result {
 	r := Result{Allowed: len(grants) > 0, Grants: grants}
 	if sc.errs != nil {
@@ -54,9 +54,9 @@ type bound struct {
 
 func (b *bound) role() *role { return b.table.roles[0] }
 
-// maxParts is how many roles of a scope are asked one by one, with the tables they share with
-// everybody else. A subject with more gets a table of its own: asking costs the same for two
-// hundred roles as for one, at the price of compiling it once.
+// maxParts is how many roles of a scope are evaluated one by one, with the tables they share with
+// all subjects. A subject with more gets its own table: a decision then costs the same for two
+// hundred roles as for one, at the price of compiling the table once.
 const maxParts = 4
 
 // gatherer collects the bindings of a subject.
@@ -92,14 +92,14 @@ const (
 	stepsAnEntry  = 4
 )
 
-// sorts takes the steps for sorting the bindings gathered, those of crowds only; false when there
+// sorts takes the steps for sorting the bindings gathered, those of crowds only; false if there
 // are not as many.
 func (g *gatherer) sorts() bool {
 	return len(g.refs) <= 64 || g.steps.take(stepsABinding*len(g.refs))
 }
 
-// scope makes out, which may have room for short lists, the scope of the refs gathered. base
-// is the cluster scope when out is that of a namespace.
+// scope fills in out, which may have room for short lists, with the scope of the refs gathered.
+// base is the cluster scope if out is that of a namespace.
 func (g *gatherer) scope(out, base *scope) {
 	var errs, of evaluation // of base
 	if base != nil && base.errs != nil {
@@ -159,8 +159,8 @@ func compareRoleKeys(a, b Key) int {
 		b.Namespace))
 }
 
-// merge makes the table of a scope that is to have one. Where that would be large the roles' own
-// are asked one after the other.
+// merge builds the table of a scope that needs one. If it would be large the roles' own tables are
+// used one after the other.
 func (sc *scope) merge(g *gatherer) {
 	resources, paths, entries := 0, 0, 0
 	for i := range sc.units {
@@ -182,8 +182,8 @@ func (sc *scope) merge(g *gatherer) {
 	}
 }
 
-// merge returns a table of the roles of the units: one that somebody with the same roles has
-// already, or a new one.
+// merge returns a table of the roles of the units: an existing one of a subject with the same
+// roles, or a new one.
 func (f *family) merge(units []bound) *table {
 	hash := uint64(0)
 	for _, u := range units {

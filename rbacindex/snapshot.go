@@ -10,9 +10,9 @@ import (
 // scope, safe for any number of concurrent readers, none of which ever waits. Apply makes
 // the next one, which shares all that did not change.
 //
-// Objects given to New or Apply are retained, not copied: they must not be modified
-// afterwards by anybody. Aggregated ClusterRoles count with their stored rules, as the
-// authorizer counts them; aggregationRule is not evaluated.
+// Objects given to New or Apply are retained, not copied: they must not be modified afterwards.
+// Aggregated ClusterRoles count with their stored rules, as the authorizer counts them;
+// aggregationRule is not evaluated.
 type Snapshot struct {
 	family  *family
 	version uint64 // unique in the family
@@ -153,7 +153,7 @@ func (s *Snapshot) link(b *binding, touch *touched) {
 	h := s.family.hasher
 	s.counts[b.key().Kind]++
 	ns, _ := b.id()
-	// Backwards, so that of equal subjects the first stays: it is the one reported.
+	// Backwards, so that of equal subjects the first remains: it is the one reported.
 	subjects := b.subjects()
 	for i := len(subjects) - 1; i >= 0; i-- {
 		name, group, ok := b.principal(&subjects[i])
@@ -233,7 +233,7 @@ func (s *Snapshot) uses(kind Kind) *trie[*uses] {
 	return nil
 }
 
-// role returns the role of that key, nil when there is none.
+// role returns the role of that key, nil if there is none.
 func (s *Snapshot) role(k Key) *role {
 	var r *role
 	switch k.Kind {
@@ -312,8 +312,8 @@ func (s *Snapshot) Dangling(fn func(role, binding Key) bool) {
 	_ = s.clusterRoleUses.all(visit(KindClusterRole)) && s.roleUses.all(visit(KindRole))
 }
 
-// Names tells whether any binding names the user, or the group. A ServiceAccount is asked for
-// by the user name its tokens carry.
+// Names reports whether any binding names the user, or the group. A ServiceAccount is given by the
+// user name its tokens carry.
 func (s *Snapshot) Names(name string, group bool) bool {
 	_, ok := s.principals(group).get(s.family.hasher, "", name)
 	return ok

@@ -1,11 +1,11 @@
 package rbacindex
 
-// stamps tell a snapshot's subjects apart by the last change that could concern them, so that
-// what is remembered of one stays good for every later version that left it alone.
+// stamps version a snapshot's subjects by the last change that could concern them, so that what is
+// cached of one stays valid for every later version that left it alone.
 //
-// A change to what a user is bound to, or to a role of few, marks the bucket its name hashes
-// to. A change that concerns a group, or a role of many, marks all; the last of those are kept,
-// so that a subject they leave alone is told by looking at them and not worked out anew
+// A change to what a user is bound to, or to a role of few, marks the bucket its name hashes to. A
+// change that concerns a group, or a role of many, marks all; the last of those are kept, so that a
+// subject they leave alone is recognized by checking them and need not be computed again
 // (Snapshot.adopt).
 //
 // Stamps are serial numbers of the family: unique, and growing along every line of descent.
@@ -32,8 +32,8 @@ const (
 	// fewUsers is how many users a role may be bound to for a change to it to mark their
 	// buckets and not all.
 	fewUsers = 64
-	// fewRefs is how many RoleBindings of a subject are looked at to tell that a changed role
-	// is not among theirs.
+	// fewRefs is how many RoleBindings of a subject are checked to find out that a changed role is
+	// not among theirs.
 	fewRefs = 256
 )
 

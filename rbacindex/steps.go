@@ -1,12 +1,11 @@
 package rbacindex
 
 // Steps bounds the work of questions whose cost depends on how a policy is written, not on how
-// large it is. A step is a string looked at, a rule compared or a word of a set; none takes more
-// than some tens of nanoseconds. Several questions may share one Steps, which is for one
-// goroutine.
+// large it is. A step is a string read, a rule compared or a word of a set; none takes more than
+// some tens of nanoseconds. Several questions may share one Steps, which is for one goroutine.
 type Steps struct{ left int }
 
-// NewSteps returns so many steps.
+// NewSteps returns a budget of that many steps.
 func NewSteps(n int) *Steps { return &Steps{left: n} }
 
 // Left returns how many steps are left; not positive when the work had to end.
@@ -21,8 +20,8 @@ func (s *Steps) take(n int) bool {
 	return s.left >= 0
 }
 
-// withShare runs a check with its share of the steps that several have left: at most so many, and at least
-// some whatever the others took. It reports whether they sufficed.
+// withShare runs a check with its share of the remaining steps of several: at most so many, and at least
+// some whatever the others used. It reports whether they sufficed.
 func withShare(left *int, least, most int, check func(*Steps)) bool {
 	steps := NewSteps(max(least, min(most, *left)))
 	had := steps.left
@@ -31,5 +30,5 @@ func withShare(left *int, least, most int, check func(*Steps)) bool {
 	return !steps.spent()
 }
 
-// spent reports whether more was taken than there was.
+// spent reports whether the budget was exceeded.
 func (s *Steps) spent() bool { return s != nil && s.left < 0 }

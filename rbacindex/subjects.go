@@ -87,7 +87,7 @@ func (u *uses) with(h *hasher, b *binding) *uses {
 	return &c
 }
 
-// without returns the uses without b, nil when nothing is left.
+// without returns the uses without b, nil if nothing is left.
 func (u *uses) without(h *hasher, b *binding) *uses {
 	c := *u
 	ns, name := b.id()

@@ -9,10 +9,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// table is the compiled form of the rules of one role, or of several roles together: from
-// what a rule names, (group, resource) or a path or a path prefix, to the rules that name
-// it. A request asks for the few keys that could match it, so its cost does not grow with the
-// number of rules. A table is immutable, but for the count of the cache.
+// table is the compiled form of the rules of one role, or of several roles together: from what a
+// rule names, (group, resource) or a path or a path prefix, to the rules that name it. A request
+// looks up the few keys that could match it, so its cost does not grow with the number of rules. A
+// table is immutable, but for the count of the cache.
 type table struct {
 	has   shape    // which key shapes occur, so that a request asks only for those
 	slots []uint64 // open addressing over cells: half of the hash, and cell index + 1; 0 = free
@@ -35,7 +35,7 @@ type table struct {
 	wide []hit
 }
 
-// shape tells the kinds of cells apart.
+// shape is the kind of a cell.
 type shape uint8
 
 const (
@@ -70,8 +70,8 @@ type hit struct {
 	names      uint16 // index into table.names + 1, 0 = any name or entered by name
 }
 
-// hitGroups, among the verbs of a hit, is no verb: the key told nothing of the rule's API groups,
-// which are still to be looked at.
+// hitGroups, among the verbs of a hit, is not a verb: the key says nothing of the rule's API
+// groups, which are still to be compared.
 const hitGroups verbSet = 1 << 15
 
 // slotCell are the bits of a slot that name a cell.
@@ -148,7 +148,7 @@ const (
 	// are made for.
 	maxNames = 1024
 	fewKeys  = 8
-	// entriesOfNames is what a key that tells names apart takes more than another.
+	// entriesOfNames is how much more a key that distinguishes names costs.
 	entriesOfNames = 4
 )
 

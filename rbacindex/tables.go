@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// tables counts the entries of the tables that are made once and kept with a role, or with all
-// of them, over a family. Policies of any real cluster have room; beyond it rules are gone
-// through as they are written.
+// tables counts the entries of the tables that are made once and kept with a role, or with all of
+// them, over a family. Policies of any real cluster have room; beyond it rules are evaluated as
+// written.
 type tables struct {
 	room    int64
 	entries *atomic.Int64 // by itself, so that a table that is dropped can be counted off
@@ -20,8 +20,8 @@ const (
 	maxEntries = 1 << 19
 	// maxRoleEntries bounds those of one role, and with it the time it takes to compile it.
 	maxRoleEntries = 1 << 15
-	// maxMergedEntries bounds those of a table merged for one subject. It is made anew with
-	// every change that concerns the subject.
+	// maxMergedEntries bounds those of a table merged for one subject. It is rebuilt with every
+	// change that concerns the subject.
 	maxMergedEntries = 1 << 14
 )
 

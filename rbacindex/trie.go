@@ -2,8 +2,8 @@ package rbacindex
 
 import "math/bits"
 
-// leaf is what a trie holds: a pointer to something that knows its own key. Keys are not
-// stored beside the leaves, which halves the memory of an entry.
+// leaf is what a trie holds: a pointer to something that knows its own key. Keys are not stored
+// next to the leaves, which halves the memory of an entry.
 type leaf interface {
 	comparable
 	id() (space, name string)
@@ -191,7 +191,7 @@ func (t trie[L]) beside(h *hasher, o trie[L], fn func(L) bool) bool {
 }
 
 // beside visits the leaves of n that o does not hold; at is the node of o where n's keys
-// would be, nil when there is none.
+// would be, nil if there is none.
 func (n *node[L]) beside(h *hasher, o trie[L], at *node[L], fn func(L) bool) bool {
 	if n == at || n == nil {
 		return true

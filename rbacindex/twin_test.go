@@ -172,7 +172,7 @@ func twinRule(a *rbacindex.Attributes, r rbacv1.PolicyRule) bool {
 	return len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name)
 }
 
-// indexAnswer is the index's answer in the twin's form. It fails on anything the twin's form
+// indexAnswer returns the index's answer in the twin's form. It fails on anything the twin's form
 // would hide: a grant named twice, or ClusterRoleBindings after RoleBindings.
 func indexAnswer(s *rbacindex.Snapshot, a *rbacindex.Attributes, buf []rbacindex.Grant) (answer, error) {
 	res := s.Authorize(a, buf)

@@ -16,7 +16,7 @@ import (
 // own authorizer, rule matcher, rule resolver, subject matcher, subject locator and check
 // against escalation. Those of its comparison of rules are in TestCoversConformance.
 
-// everything is a rule about every resource and every path.
+// everything returns a rule about every resource and every path.
 func everything(resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: list("*"), APIGroups: list("*"), Resources: resources, NonResourceURLs: list("*")}
 }

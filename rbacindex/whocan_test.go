@@ -36,7 +36,7 @@ func policies(t *testing.T, usual int) uint64 {
 // nobody is a user that no policy names.
 const nobody = "\x00nobody"
 
-// principals are all users and groups that could matter: those the generator knows, those
+// principals returns all users and groups that could matter: those the generator knows, those
 // the policy names in any spelling, and one that nobody names.
 func (t *twin) principals() (users, groups []string) {
 	users, groups = append([]string{nobody}, genUsers...), append([]string{nobody}, genSubjectGroups...)
@@ -61,7 +61,7 @@ func (t *twin) principals() (users, groups []string) {
 	return slices.Compact(users), slices.Compact(groups)
 }
 
-// whoCan is the dumb alternative: everybody is asked, in every scope.
+// whoCan returns the dumb alternative: everybody is asked, in every scope.
 func (t *twin) whoCan(a rbacindex.Attributes, everywhere bool) []string {
 	var out []string
 	scopes := []string{a.Namespace}
@@ -99,7 +99,7 @@ func (t *twin) whoCan(a rbacindex.Attributes, everywhere bool) []string {
 	return out
 }
 
-// whoCanLines is the index's answer in the twin's form. It fails on what that form hides: a
+// whoCanLines returns the index's answer in the twin's form. It fails on what that form hides: a
 // subject twice in one scope, an empty row, and the order.
 func whoCanLines(s *rbacindex.Snapshot, a *rbacindex.Attributes, everywhere bool) ([]string, error) {
 	var out []string

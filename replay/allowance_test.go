@@ -15,7 +15,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// dear is a state in which whatever mallory asks takes tens of thousands of steps, and what ann
+// dear returns a state in which whatever mallory asks takes tens of thousands of steps, and what ann
 // asks hardly any.
 func dear(t testing.TB, given time.Time) *state.State {
 	t.Helper()
@@ -46,7 +46,7 @@ func dear(t testing.TB, given time.Time) *state.State {
 	return s
 }
 
-// asked is a request of a user, allowed by the binding of that name.
+// asked returns a request of a user, allowed by the binding of that name.
 func asked(given time.Time, user, resource string) *event.Event {
 	at := given.Add(time.Hour)
 	return &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/api/v1/" + resource + "/x",

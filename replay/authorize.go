@@ -38,7 +38,7 @@ func (t *trial) with(view *state.View) moment {
 	return m
 }
 
-// lackClass is the class of a verdict that lacks something.
+// lackClass returns the class of a verdict that lacks something.
 func lackClass(l authz.Lack) string {
 	switch l {
 	case authz.LackNodeGraph:

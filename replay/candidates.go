@@ -18,7 +18,7 @@ type candidate struct {
 	in     *configured // the configuration, nil for the one at base
 }
 
-// says is what tells the candidate apart, once it has been asked.
+// says returns what tells the candidate apart, once it has been asked.
 func (c *candidate) says(received time.Time) string {
 	if g, ok := c.moment.Graph.(*someMoment); ok {
 		return c.text + g.says(received)
@@ -73,7 +73,7 @@ func (t *trial) candidates(nodes bool) []candidate {
 	return out
 }
 
-// under is the candidate of a moment at which the configuration was in force.
+// under returns the candidate of a moment at which the configuration was in force.
 func (c *candidateConfig) under(m moment, and string) candidate {
 	m.chain = c.chain
 	return candidate{m, c.class, c.text + and, c.configured}

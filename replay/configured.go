@@ -26,7 +26,7 @@ type configured struct {
 	text      string // the configuration, as verdicts carry it
 }
 
-// given returns the configuration by which identities and admission are judged, nil when none
+// given returns the configuration by which identities and admission are judged, nil if none
 // was given.
 func (c *configured) given() *config.APIServer {
 	if c.cfg == nil {

@@ -180,7 +180,7 @@ func impliedText(v *verdict.Verdict) string {
 	return strings.Join(lines, "\n")
 }
 
-// relevant are the contradictions of a verdict, those about how anybody authenticated left out.
+// relevant returns the contradictions of a verdict, those about how anybody authenticated left out.
 func relevant(v *verdict.Verdict) (out []string) {
 	for _, f := range v.Identity {
 		if strings.HasPrefix(f, "imperson") || f == implied.ContradictionMismatch {

@@ -18,7 +18,7 @@ func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *verdi
 	return v
 }
 
-// decideAt hands the trial to done before it goes back to rest; decided tells whether there
+// decideAt hands the trial to done before it goes back to rest; decided reports whether there
 // was somebody and something to decide about.
 func (eng *Engine) decideAt(e *event.Event, s *state.State, at time.Time, done func(t *trial, decided bool)) {
 	t := eng.trials.Get().(*trial)

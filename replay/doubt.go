@@ -37,7 +37,7 @@ func (t *trial) unmodelled(rec *record) bool {
 	return true
 }
 
-// otherVersion looks whether another version of Kubernetes gives what is recorded, where the log
+// otherVersion reports whether another version of Kubernetes gives what is recorded, where the log
 // does not show the apiserver's. Where none was given it settles the verdict; else it is in doubt.
 func (t *trial) otherVersion(rec *record) bool {
 	minor, given := t.unseenRelease(rec)

@@ -140,7 +140,7 @@ func (eng *Engine) ReplayWithin(a *Allowance, e *event.Event, s *state.State) *v
 	return v
 }
 
-// replay is ReplayWithin; kept tells whether the state reaches back to the request.
+// replay is ReplayWithin; kept reports whether the state reaches back to the request.
 func (eng *Engine) replay(a *Allowance, e *event.Event, s *state.State, kept bool) *verdict.Verdict {
 	t := eng.trials.Get().(*trial)
 	var given int
@@ -197,8 +197,8 @@ type trial struct {
 
 	uriErr error
 	base   moment
-	// history is the apiserver's configuration over time, nil when not known; in the one when
-	// the request came, and cfg what it says, nil when it was not given.
+	// history is the apiserver's configuration over time, nil if not known; in the one when
+	// the request came, and cfg what it says, nil if it was not given.
 	history *config.History
 	in      *configured
 	cfg     *config.APIServer

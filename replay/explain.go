@@ -14,7 +14,7 @@ import (
 type Denial struct {
 	// Verdict is DecideAt's on the request.
 	Verdict *verdict.Verdict
-	// Chain are the authorizers in the order in which they are asked; nil when nobody is
+	// Chain are the authorizers in the order in which they are asked; nil if nobody is
 	// there to be authorized.
 	Chain []authz.Shortfall
 }

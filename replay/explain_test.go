@@ -12,7 +12,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// scenarioState is the conformance state after a binding written at 11:00:00.010, answered at
+// scenarioState returns the conformance state after a binding written at 11:00:00.010, answered at
 // 11:00:00.020.
 func scenarioState(t *testing.T) *state.State {
 	t.Helper()

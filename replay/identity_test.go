@@ -97,7 +97,7 @@ func (c *cluster) pod() {
 	c.token(-47 * time.Minute)
 }
 
-// request is an event received at noon.
+// request returns an event received at noon.
 func request(u event.User) *event.Event {
 	return &event.Event{
 		Level: event.LevelMetadata, AuditID: "id", Verb: "get", RequestURI: "/api/v1/namespaces/shop/configmaps/c",
@@ -125,7 +125,7 @@ func podUser() event.User {
 		event.ExtraPodName, "api-0", event.ExtraPodUID, podUID)
 }
 
-// apiserver is the configuration of a current server; change may be nil.
+// apiserver returns the configuration of a current server; change may be nil.
 func apiserver(change func(*config.Authentication)) *config.APIServer {
 	cfg := &config.APIServer{Digest: "test", Minor: 36, Authentication: config.Authentication{
 		Anonymous: config.Anonymous{Enabled: true}, ClientCA: true, Bootstrap: true,

@@ -159,7 +159,7 @@ func (t *trial) impersonationContradictions() {
 	}
 }
 
-// accountNear tells whether a service account was there at an end of the request's window.
+// accountNear reports whether a service account was there at an end of the request's window.
 func (t *trial) accountNear(namespace, name string) bool {
 	from, to := t.window()
 	for _, at := range [...]time.Time{from, to} {
@@ -170,7 +170,7 @@ func (t *trial) accountNear(namespace, name string) bool {
 	return false
 }
 
-// constrains tells whether the apiserver may do constrained impersonation: as a beta feature
+// constrains reports whether the apiserver may do constrained impersonation: as a beta feature
 // since 1.36, before that where it was switched on.
 func (t *trial) constrains() bool {
 	return t.in.rules.Enabled("ConstrainedImpersonation")

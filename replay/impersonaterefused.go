@@ -154,7 +154,7 @@ type forbidden struct {
 	reason     string
 }
 
-// parseForbidden takes a refusal's text apart; false when it is none, or an ambiguous one.
+// parseForbidden takes a refusal's text apart; false if it is none, or an ambiguous one.
 func parseForbidden(message string) (f forbidden, ok bool) {
 	rest, plain := strings.CutPrefix(message, "forbidden: User ")
 	if !plain { // there is a resource, and perhaps a name

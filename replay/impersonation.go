@@ -28,7 +28,7 @@ const (
 type impersonationPlan struct {
 	mode   string // "legacy", or the recorded constraint
 	steps  []impersonationStep
-	refuse string // why no policy can allow it, "" when one can
+	refuse string // why no policy can allow it, "" if one can
 	shape  bool   // the recorded mode cannot have produced this user
 	root   bool   // system:masters under a constrained mode
 }
@@ -148,7 +148,7 @@ func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, na
 	p.steps = append(p.steps, step)
 }
 
-// extraRefused says why constrained impersonation never permits an extra, "" when it may.
+// extraRefused says why constrained impersonation never permits an extra, "" if it may.
 func extraRefused(key string, values []string) string {
 	switch {
 	case key != strings.ToLower(key) || len(validation.IsDomainPrefixedPath(field.NewPath("key"), key)) > 0:
@@ -159,7 +159,7 @@ func extraRefused(key string, values []string) string {
 	return ""
 }
 
-// legacyPlan is the impersonation of Kubernetes 1.3 and later: the verb impersonate on each
+// legacyPlan returns the impersonation of Kubernetes 1.3 and later: the verb impersonate on each
 // piece. A node name is a plain user name to it.
 func legacyPlan(u *event.User) impersonationPlan {
 	p := impersonationPlan{mode: modeLegacy}
@@ -214,7 +214,7 @@ func requestedGroups(u *event.User) []string {
 	return groups
 }
 
-// filledGroups tells whether these are the groups of a service account for which none were
+// filledGroups reports whether these are the groups of a service account for which none were
 // asked.
 func filledGroups(groups []string, namespace string) bool {
 	n := len(groups)
@@ -225,7 +225,7 @@ func filled(groups []string, namespace string) bool {
 	return len(groups) == 2 && groups[0] == authn.GroupServiceAccounts && groups[1] == authn.GroupServiceAccounts+":"+namespace
 }
 
-// nodeGroups tells whether these are the groups constrained impersonation gives a node.
+// nodeGroups reports whether these are the groups constrained impersonation gives a node.
 func nodeGroups(groups []string) bool {
 	return slices.Equal(groups, []string{authn.GroupNodes, authn.GroupAuthenticated})
 }

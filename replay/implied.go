@@ -86,7 +86,7 @@ func (t *trial) impliedRecord(rec *record) {
 	}
 }
 
-// explained tells whether something else that the apiserver may have decided with inside the
+// explained reports whether something else that the apiserver may have decided with inside the
 // request's window answers a check as recorded, or could.
 func (t *trial) explained(c *implied.Check, answer *verdict.Implied) bool {
 	u, recorded := t.e.EffectiveUser(), answer.Recorded
@@ -163,7 +163,7 @@ func (t *trial) further(m *moment, u *event.User, a *verdict.Attributes) (verdic
 	return verdict.DecisionForbid, nil, nil
 }
 
-// covers tells whether the subject's own rules, of RBAC alone, hold all that a role hands out.
+// covers reports whether the subject's own rules, of RBAC alone, hold all that a role hands out.
 // lacks says what is not covered; what is not known, or takes more than the steps left to the
 // event, goes to open.
 func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps, open *[]string) (covered bool, lacks string) {
@@ -218,7 +218,7 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 // mostLacking is how many pieces of what is not held are named.
 const mostLacking = 4
 
-// fullAuthority is what a role with an aggregationRule takes.
+// fullAuthority returns what a role with an aggregationRule takes.
 func fullAuthority() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
@@ -281,7 +281,7 @@ func (p *policyAt) Role(namespace, name string) (implied.Role, implied.Known) {
 	return implied.Role{Rules: rulesOf(o), Aggregates: aggregates(o)}, known
 }
 
-// perhapsAggregates tells whether a role that is not known may aggregate others.
+// perhapsAggregates reports whether a role that is not known may aggregate others.
 func (p *policyAt) perhapsAggregates(key rbacindex.Key) bool {
 	if !p.view.IsDoubted(key) || p.view.IsPart(key) {
 		return true

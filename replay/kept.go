@@ -14,7 +14,7 @@ const reach = time.Hour
 // Forgotten is the cause of verdicts on requests from before what a state remembers.
 const Forgotten = "older than the kept history"
 
-// Kept tells whether a state reaches back far enough for a request that came at a time. One that
+// Kept reports whether a state reaches back far enough for a request that came at a time. One that
 // does not answers nothing about it: the verdict is what follows from event and configuration
 // alone, or indeterminate, of class ClassNoState, with the cause Forgotten.
 func Kept(s *state.State, received time.Time) bool {

@@ -92,10 +92,10 @@ func (t *trial) given(cfg *config.APIServer) int {
 	return cfg.Minor
 }
 
-// releaseName is a minor version as people write it.
+// releaseName returns a minor version as people write it.
 func releaseName(minor int) string { return "1." + strconv.Itoa(minor) }
 
-// differs tells whether a version an apiserver was seen with contradicts the one that was given.
+// differs reports whether a version an apiserver was seen with contradicts the one that was given.
 func (t *trial) differs(cfg *config.APIServer, minor int) bool {
 	given := t.given(cfg)
 	return given > 0 && given != minor && (cfg == nil || !cfg.Emulates)

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// askedAtNoon is a request at noon with what was recorded of its decision.
+// askedAtNoon returns a request at noon with what was recorded of its decision.
 func askedAtNoon(user string, groups []string, verb, uri, decision, reason string) *event.Event {
 	return &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, RequestReceivedTimestamp: noon,
 		StageTimestamp: noon.Add(time.Millisecond),
@@ -25,7 +25,7 @@ func askedAtNoon(user string, groups []string, verb, uri, decision, reason strin
 		Annotations:    event.Pairs{{Key: event.AnnotationDecision, Value: decision}, {Key: event.AnnotationReason, Value: reason}}}
 }
 
-// sightedAt is a request of an apiserver itself.
+// sightedAt returns a request of an apiserver itself.
 func sightedAt(at time.Time, server string, minor int) *event.Event {
 	return &event.Event{Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/healthz", RequestReceivedTimestamp: at,
 		StageTimestamp: at, Server: server,
@@ -35,7 +35,7 @@ func sightedAt(at time.Time, server string, minor int) *event.Event {
 		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"}, {Key: event.AnnotationReason, Value: ""}}}
 }
 
-// emptyCluster is a cluster without roles or pods whose apiservers were seen.
+// emptyCluster returns a cluster without roles or pods whose apiservers were seen.
 func emptyCluster(t *testing.T, sightings ...*event.Event) *state.State {
 	t.Helper()
 	s := state.New("c")

@@ -12,7 +12,7 @@ type PolicyUsed struct {
 	// Revision of the state, as Verdict.Revision.
 	Revision uint64
 	// Newest is the newest change in the policy at the time the request came, by the moment it
-	// was certainly done; zero when nothing had changed since the beginning of what is known.
+	// was certainly done; zero if nothing had changed since the beginning of what is known.
 	Newest time.Time
 	// From and To are the window in which the apiserver may have taken its policy from.
 	From, To time.Time

@@ -13,7 +13,7 @@ import (
 type record struct {
 	decision verdict.Decision
 	reason   string
-	// class and cause say why there is no decision to judge; empty when there is one.
+	// class and cause say why there is no decision to judge; empty if there is one.
 	class, cause string
 	// unnoted is a success without a decision: something lets requests through unauthorized,
 	// or has taken the annotations away.

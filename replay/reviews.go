@@ -79,7 +79,7 @@ func (t *trial) review() {
 	t.v.AddContradiction(review.ContradictionAnswer, verdict.Clip(q.User.Username)+": "+c.Cause)
 }
 
-// replayedText is an answer in a few words.
+// replayedText returns an answer in a few words.
 func replayedText(ans *authz.Answer) string {
 	if ans.Decision == verdict.DecisionAllow {
 		if ans.ByRBAC() {

@@ -137,7 +137,7 @@ func play(t *testing.T, parts map[string]*txtar.File) string {
 	return out.String()
 }
 
-// listedKinds are the kinds a scenario's listing is complete for: those of the policy, and all
+// listedKinds returns the kinds a scenario's listing is complete for: those of the policy, and all
 // that are kept when it shows a pod or another of what belongs to nodes.
 func listedKinds(objects []observe.Observation) []string {
 	policy := []string{kept.Roles, kept.ClusterRoles, kept.RoleBindings, kept.ClusterRoleBindings, kept.Namespaces, kept.ServiceAccounts}
@@ -149,7 +149,7 @@ func listedKinds(objects []observe.Observation) []string {
 	return policy
 }
 
-// apiserver reads the configuration of a scenario, nil when it has none.
+// apiserver reads the configuration of a scenario, nil if it has none.
 func apiserver(t *testing.T, parts map[string]*txtar.File) func(string, string) *config.History {
 	t.Helper()
 	folder := fstest.MapFS{}

@@ -219,7 +219,7 @@ func adviseReach(w io.Writer, a *identity.Authority, cfg config.Config, server s
 		return fmt.Errorf("webhook-listen: %w", err)
 	}
 	if config.Loopback(net.JoinHostPort(u.Hostname(), port)) {
-		fmt.Fprintf(w, "note: %s is this machine alone; for apiservers elsewhere name the URL they reach it by: --server https://HOST:%s\n", u.Hostname(), port)
+		fmt.Fprintf(w, "note: only this machine reaches %s; for apiservers elsewhere set the URL they use: --server https://HOST:%s\n", u.Hostname(), port)
 		return nil
 	}
 	covered, err := a.ServerCovers(u.Hostname())

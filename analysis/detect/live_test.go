@@ -116,7 +116,7 @@ func (h *history) judge(r *verdict.Row) {
 	r.Marks = h.tagger.Tag(r.Cluster, r.Event, r.Verdict)
 }
 
-// request is a request at a time, sometimes under an audit ID used before.
+// request returns a request at a time, sometimes under an audit ID used before.
 func (h *history) request(cluster string, n int) verdict.Row {
 	h.t.Helper()
 	e := podGet(fmt.Sprint("user", h.rng.IntN(4)), fmt.Sprint("pod", h.rng.IntN(12)), h.rng.IntN(20*3600))

@@ -36,7 +36,7 @@ type Sample struct {
 	Recorded        verdict.Decision
 	RecordedReason  string
 	Replayed        verdict.Decision
-	Code            int32 // of the response, 0 when not recorded
+	Code            int32 // of the response, 0 if not recorded
 	Config          string
 	User, Verb, URI string
 	AuditID         string
@@ -65,7 +65,7 @@ type Group struct {
 	Verdict string `json:"verdict"` // the outcome; the name goes with the next release
 	Class   string `json:"class"`
 	Text    string `json:"text"` // the class in one line
-	// About is the object, or what is missing, that the requests have in common; "" when they
+	// About is the object, or what is missing, that the requests have in common; "" if they
 	// share the class alone.
 	About    string    `json:"about,omitempty"`
 	Count    int64     `json:"count"`

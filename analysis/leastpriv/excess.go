@@ -12,7 +12,7 @@ import (
 // clusterWide multiplies the weight of a grant that holds everywhere.
 const clusterWide = 3
 
-// weight is how much harm an unused grant could do; docs/suggest.md has the table.
+// weight returns how much harm an unused grant could do; docs/suggest.md has the table.
 func weight(a *atom) int {
 	if a.url != "" {
 		switch {

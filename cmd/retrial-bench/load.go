@@ -44,7 +44,7 @@ type benchPost struct {
 	url    string
 	body   []byte
 	events int
-	turn   int // which of its cluster's posts it is
+	turn   int // index among its cluster's posts
 }
 
 func (l *benchLoad) count() (n int64) {
@@ -136,12 +136,12 @@ func (l *benchLoad) add(client *http.Client, url, cluster string, redactor *reda
 	return nil
 }
 
-// interleave puts the clusters' posts in turn.
+// interleave alternates the clusters' posts.
 func (l *benchLoad) interleave() {
 	slices.SortStableFunc(l.posts, func(a, b benchPost) int { return a.turn - b.turn })
 }
 
-// post sends everything in order, at most so many posts at once and so many events a second (0: no
+// post sends everything in order, with a bound on concurrent posts and on events a second (0: no
 // limit): the batches of a cluster overlap as an apiserver's do.
 func (l *benchLoad) post(ctx context.Context, connections int, perSecond float64) error {
 	g, ctx := errgroup.WithContext(ctx)

@@ -1,5 +1,5 @@
 // Command retrial-bench measures the product on this machine: the whole pipeline, the store, and
-// the linear scan of Kubernetes' RBAC authorizer beside the index. `retrial bench` runs it.
+// the linear scan of Kubernetes' RBAC authorizer next to the index. `retrial bench` runs it.
 package main
 
 import (

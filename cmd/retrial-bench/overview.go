@@ -24,10 +24,10 @@ type overviewTimes struct {
 	Worst  float64 `json:"worst_ms"`
 }
 
-// overviewPause is how long a reader looks at an answer before the next question.
+// overviewPause is how long a reader looks at an answer before the next query.
 const overviewPause = 250 * time.Millisecond
 
-// fillFrom puts the store that `bench storage --dir` kept where the server will look for it.
+// fillFrom copies the store that `bench storage --dir` kept to where the server will look for it.
 func fillFrom(kept, dataDir string) error {
 	if kept == "" {
 		return nil
@@ -50,7 +50,7 @@ type overviewProbe struct {
 }
 
 // probeOverview begins to ask, of the whole range of the cluster of the kept store, which is
-// what the page opens with; nil when no store was named.
+// what the page opens with; nil if no store was named.
 func probeOverview(ctx context.Context, kept string, client *apiclient.Client) *overviewProbe {
 	if kept == "" {
 		return nil
@@ -101,7 +101,7 @@ func (p *overviewProbe) stop() (*overviewTimes, error) {
 		return nil, err
 	}
 	if len(p.took) == 0 {
-		return nil, errors.New("--overview: nothing was answered while events came in: post more")
+		return nil, errors.New("--overview: no query was answered while events arrived: post more")
 	}
 	slices.Sort(p.took)
 	at := func(percent int) float64 { return p.took[min(len(p.took)*percent/100, len(p.took)-1)] }

@@ -39,7 +39,7 @@ func newBenchPipeline(s cli.Streams) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "pipeline [-- SERVE-FLAGS...]",
-		Short: "Post a log over mutual TLS to a server of its own, and measure until everything is stored",
+		Short: "Post a log over mutual TLS to a new server, and measure until everything is stored",
 		Long: `Start ` + "`retrial serve`" + ` as a child process on an empty folder, post the events --repeat times,
 each time as another cluster with its own state and its own identifiers (every UUID in events and
 state is replaced), and measure until all verdicts are stored and the store's merges are idle.
@@ -71,18 +71,16 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	}
 	c.Flags().StringVar(&b.state, "state", "", "state file (default: the bundled sample's)")
 	c.Flags().StringVar(&b.events, "events", "", "audit log (default: the bundled sample)")
-	c.Flags().IntVar(&b.repeat, "repeat", 4, "how many times the log is posted, each time as a cluster of its own")
-	c.Flags().IntVar(&b.runs, "runs", 1, "measure so many times, each on an empty folder (all are deleted at the end), "+
-		"and give the medians")
-	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
-	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
-	c.Flags().Float64Var(&b.rate, "rate", 0, "post so many events a second; 0: as many as are taken")
-	c.Flags().BoolVar(&b.interleave, "interleave", false, "post the clusters' batches in turn instead of one cluster after the other")
+	c.Flags().IntVar(&b.repeat, "repeat", 4, "how many times the log is posted, each time as another cluster")
+	c.Flags().IntVar(&b.runs, "runs", 1, "measure this many times, each on an empty folder (all are deleted at the end), and report the medians")
+	c.Flags().IntVar(&b.connections, "connections", 4, "concurrent posts")
+	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post; the default is an apiserver's")
+	c.Flags().Float64Var(&b.rate, "rate", 0, "post this many events a second; 0: as many as are accepted")
+	c.Flags().BoolVar(&b.interleave, "interleave", false, "alternate the clusters' batches instead of posting one cluster after the other")
 	c.Flags().IntVar(&b.partitions, "kafka-partitions", 0, "partitions of the events; 0: the server's default")
 	c.Flags().StringVar(&b.keep, "keep", "", "keep the folders of all runs in this new folder")
-	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "a further process whose processor time counts, beside the child")
-	c.Flags().StringVar(&b.overview, "overview", "", "begin with the store that bench storage kept in this folder, and meanwhile keep "+
-		"asking for its first page")
+	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "another process whose CPU time is counted, besides the child")
+	c.Flags().StringVar(&b.overview, "overview", "", "start with the store that bench storage kept in this folder, and query its first page throughout")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
 	cli.AddOutput(c, &output, "table", "json")
 	return c
@@ -101,12 +99,12 @@ type pipelineBench struct {
 	keep          string
 	profile       string
 	overview      string
-	beside        []int // processes
+	beside        []int // process IDs
 	serveFlags    []string
 	log           io.Writer
 }
 
-// run measures once, in a new folder of its own.
+// run measures once, in a new folder.
 func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -226,9 +224,9 @@ func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *ben
 	return nil
 }
 
-// fetchMemory has the memory at hand that a run with so many bytes of events takes. A virtual
-// machine that was idle has given its free memory back to its host, and each page costs up to
-// 12 µs to get again, of the processor time of whoever touches it first.
+// fetchMemory touches as much memory as a run with that many bytes of events takes. A virtual
+// machine that was idle has given its free memory back to its host, and each page costs up to 12 µs
+// to get again, of the CPU time of the process that touches it first.
 func fetchMemory(events int64) {
 	const most, page = 2 << 30, 4 << 10
 	memory := make([]byte, min(6*events, most))
@@ -249,7 +247,7 @@ type child struct {
 	beside   []int // further processes that are measured
 }
 
-// findProduct returns the path of the product's program: beside this one, else in PATH.
+// findProduct returns the path of the product's program: next to this one, else in PATH.
 func findProduct() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), "retrial")
@@ -259,7 +257,7 @@ func findProduct() (string, error) {
 	}
 	path, err := exec.LookPath("retrial")
 	if err != nil {
-		return "", errors.New("retrial is neither beside this program nor in PATH: make build builds both")
+		return "", errors.New("retrial is neither next to this program nor in PATH: make build builds both")
 	}
 	return path, nil
 }
@@ -337,7 +335,7 @@ func save(req *http.Request, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// cpu is the processor time the child, and what is measured with it, has used so far.
+// cpu returns the processor time the child, and what is measured with it, has used so far.
 func (c *child) cpu() (time.Duration, error) {
 	total, err := procstat.CPU(c.cmd.Process.Pid)
 	for _, pid := range c.beside {
@@ -347,7 +345,7 @@ func (c *child) cpu() (time.Duration, error) {
 	return total, err
 }
 
-// valueOf returns what a command line gives a flag, empty when it does not.
+// valueOf returns what a command line gives a flag, empty if it does not.
 func valueOf(args []string, flag string) string {
 	for i, arg := range args {
 		if v, ok := strings.CutPrefix(arg, flag+"="); ok {
@@ -386,7 +384,7 @@ func (c *child) stop() error {
 		return err
 	}
 	if err := <-c.ended; err != nil {
-		return fmt.Errorf("the server ended badly: %w", err)
+		return fmt.Errorf("the server failed: %w", err)
 	}
 	if err := <-c.profiled; err != nil {
 		return fmt.Errorf("profile of the server: %w", err)

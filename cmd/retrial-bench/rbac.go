@@ -31,7 +31,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// newBenchRBAC measures the linear scan beside the index:
+// newBenchRBAC measures the linear scan next to the index:
 //
 //	--state, --events ─▶ replay/evaluate ─┬─▶ requests that reach RBAC ─┬─▶ internal/linearscan ─▶ CPU a decision
 //	                                      └─▶ policy at the end ────────┴─▶ rbacindex ───────────▶ CPU a decision
@@ -40,7 +40,7 @@ func newBenchRBAC(s cli.Streams) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "rbac --state FILE|DIR --events FILE...",
-		Short: "Measure what the linear scan of Kubernetes' RBAC authorizer costs on a policy and log of yours",
+		Short: "Measure what the linear scan of Kubernetes' RBAC authorizer costs on your own policy and log",
 		Long: `Decide the requests of an audit log that reach RBAC by the policy as it is at the log's end: once
 by going through all ClusterRoleBindings and the namespace's RoleBindings for every request, as
 kube-apiserver does, once by the index. Print the CPU time of a decision and how many cores the scan
@@ -56,7 +56,8 @@ An audit log has the requests its policy records. If that is not all, give the t
 			case len(b.events) == 0:
 				return cli.UsageError(c, "--events is missing: name an audit log, or - for standard input")
 			case b.rate < 0 || b.add < 0 || b.add > mostAddedBindings || b.spend <= 0:
-				return cli.UsageError(c, "want --rate of at least 0, --add-bindings from 0 to %d and --time above 0", mostAddedBindings)
+				return cli.UsageError(c, "invalid --rate, --add-bindings or --time: want at least 0, 0 to %d, and above 0",
+					mostAddedBindings)
 			}
 			r, err := b.run(c.Context(), s)
 			if err != nil {
@@ -68,7 +69,7 @@ An audit log has the requests its policy records. If that is not all, give the t
 			return r.print(s.Out)
 		},
 	}
-	c.Flags().StringSliceVar(&b.states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated")
+	c.Flags().StringSliceVar(&b.states, "state", nil, "state file, or folder of state files that form one listing; may be repeated")
 	c.Flags().StringSliceVar(&b.events, "events", nil, "audit log, - for standard input; may be repeated")
 	c.Flags().BoolVar(&b.fromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
 	c.Flags().
@@ -76,8 +77,8 @@ An audit log has the requests its policy records. If that is not all, give the t
 			"(docs/apiserver-config.md)")
 	c.Flags().Float64Var(&b.rate, "rate", 0, "requests a second that reach RBAC, instead of the log's (0: the log's)")
 	c.Flags().
-		IntVar(&b.add, "add-bindings", 0, "add so many ClusterRoleBindings, each of a user of its own, to see the cost in a larger cluster")
-	c.Flags().DurationVar(&b.spend, "time", 3*time.Second, "CPU time to spend on each way")
+		IntVar(&b.add, "add-bindings", 0, "add this many ClusterRoleBindings, each of another user, to see the cost in a larger cluster")
+	c.Flags().DurationVar(&b.spend, "time", 3*time.Second, "CPU time to spend on each method")
 	cli.AddOutput(c, &output, "table", "json")
 	return c
 }
@@ -87,7 +88,7 @@ const (
 	sampledRequests   = 50_000 // kept of the log, each as likely as any other
 )
 
-// rbacBench is what bench rbac was told, and what it collects of the log.
+// rbacBench holds the flags of bench rbac, and what it collects from the log.
 type rbacBench struct {
 	states, events, apiservers []string
 	fromEmpty                  bool
@@ -150,7 +151,7 @@ func (b *rbacBench) run(ctx context.Context, s cli.Streams) (*rbacResult, error)
 	return &b.result, nil
 }
 
-// observe keeps what a request that RBAC was asked about is measured with.
+// observe records what is needed to measure a request that RBAC decided.
 func (b *rbacBench) observe(e *event.Event, v *verdict.Verdict) error {
 	b.result.Requests++
 	if !slices.ContainsFunc(v.Chain, func(step verdict.ChainStep) bool {
@@ -188,8 +189,8 @@ func (b *rbacBench) observe(e *event.Event, v *verdict.Verdict) error {
 	return nil
 }
 
-// addedBindings are n ClusterRoleBindings, to a role that allows hardly anything, of users
-// who make no request: every request passes them.
+// addedBindings returns n ClusterRoleBindings, to a role that allows hardly anything, of users who
+// make no request: every request passes them.
 func addedBindings(n int) []any {
 	if n == 0 {
 		return nil
@@ -208,8 +209,8 @@ func addedBindings(n int) []any {
 	return out
 }
 
-// measure decides the sampled requests both ways, in random order. A disagreement is an
-// error: then one of the two figures would be of something else.
+// measure decides the sampled requests both ways, in random order. A disagreement is an error: the
+// two figures would not be comparable.
 func (b *rbacBench) measure(ctx context.Context, objects []any) error {
 	scan, err := linearscan.New(objects)
 	if err != nil {
@@ -282,7 +283,7 @@ const (
 	someUS, manyUS       = 100, 1000
 )
 
-// conclude works out rates and cores, and the answer.
+// conclude computes rates and cores, and the answer.
 func (b *rbacBench) conclude() {
 	r := &b.result
 	r.Seconds = b.last.Sub(b.first).Seconds()
@@ -331,7 +332,7 @@ func (r *rbacResult) print(w io.Writer) error {
 	return err
 }
 
-// micros writes a cost of so many µs.
+// micros formats a cost in µs.
 func micros(us float64) string {
 	if us < 1 {
 		return fmt.Sprintf("%.0f ns", us*1000)

@@ -20,8 +20,8 @@ import (
 	"github.com/retrial-io/retrial/replay/evaluate"
 )
 
-// pipelineResult is what `bench pipeline -o json` prints. With several runs the figures are
-// their medians, each for itself, and the accounts those of all runs together.
+// pipelineResult is what `bench pipeline -o json` prints. With several runs each figure is its
+// median, and the counts are totals over all runs.
 type pipelineResult struct {
 	Runs            int                `json:"runs"`
 	Events          int64              `json:"events"`
@@ -34,7 +34,7 @@ type pipelineResult struct {
 	StoredMB        float64            `json:"stored_mb"` // the data folder when merges are idle
 	LoadCPU         float64            `json:"load_cpu_us_per_event"`
 	Verdicts        map[string]int64   `json:"verdicts"`
-	Evaluated       map[string]int64   `json:"evaluated"` // what retrial evaluate says of the same, as often
+	Evaluated       map[string]int64   `json:"evaluated"` // verdicts of retrial evaluate on the same input, as often
 	Lost            int64              `json:"lost"`
 	Duplicates      int64              `json:"duplicates"`
 	Overview        *overviewTimes     `json:"overview,omitempty"` // the slowest run's
@@ -49,13 +49,13 @@ type pipelineRun struct {
 	CPUPerEvent     float64 `json:"cpu_us_per_event"`
 }
 
-// runAll measures as often as asked and returns the medians.
+// runAll measures as often as requested and returns the medians.
 func (b *pipelineBench) runAll(ctx context.Context) (_ *pipelineResult, err error) {
 	if b.runs < 1 || b.repeat < 1 {
-		return nil, cli.ExitWith(cli.ExitUsage, errors.New("--runs and --repeat: at least 1"))
+		return nil, cli.ExitWith(cli.ExitUsage, errors.New("invalid --runs or --repeat: want at least 1"))
 	}
 	if b.rate < 0 || b.partitions < 0 {
-		return nil, cli.ExitWith(cli.ExitUsage, errors.New("--rate and --kafka-partitions: at least 0"))
+		return nil, cli.ExitWith(cli.ExitUsage, errors.New("invalid --rate or --kafka-partitions: want at least 0"))
 	}
 	evaluated, err := b.evaluate(ctx)
 	if err != nil {
@@ -155,11 +155,11 @@ func medians(results []*pipelineResult) *pipelineResult {
 	return out
 }
 
-// check is an error unless everything posted is stored once and judged as offline.
+// check returns an error unless everything posted is stored once and judged as offline.
 func (r *pipelineResult) check() error {
 	var errs []error
 	if r.Lost != 0 || r.Duplicates != 0 {
-		errs = append(errs, fmt.Errorf("%d events are lost and %d doubled", r.Lost, r.Duplicates))
+		errs = append(errs, fmt.Errorf("%d events are lost and %d are duplicated", r.Lost, r.Duplicates))
 	}
 	for _, name := range query.Outcomes {
 		if got, want := r.Verdicts[name], r.Evaluated[name]; got != want {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// roomRules say which room a function's processor time belongs to: the first frame from the
-// leaf on that a rule knows decides. Longer prefixes first.
+// roomRules assign processor time to rooms by function: the first frame from the leaf on that
+// matches a rule decides. Longer prefixes first.
 var roomRules = []struct{ prefix, room string }{
 	{"crypto/", "tls"},
 	{"github.com/twmb/franz-go/", "kafka broker"},

@@ -28,7 +28,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// benchCluster is the name of the cluster the generated events are of.
+// benchCluster is the cluster of the generated events.
 const benchCluster = "bench"
 
 // benchBlock is how many rows go in at once: as many as a block of the pipeline has at most.
@@ -39,7 +39,7 @@ func newBenchStorage(s cli.Streams) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "storage",
-		Short: "Fill a store of its own with generated events, and measure what they take on disk",
+		Short: "Fill a new store with generated events, and measure what they take on disk",
 		Long: `Generate audit events of a busy cluster (the same for a seed), redact them, judge them by the engine
 and the built-in detection rules, and insert them into an empty embedded store as the pipeline does.
 When everything is merged, print the bytes each column and table takes per event, beside
@@ -51,10 +51,10 @@ and what the questions of docs/questions.md take: the median of five times, rows
 the page's first view the 95th percentile of forty at the most.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if b.rows < 1 {
-				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--rows %d: there is nothing to measure", b.rows))
+				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --rows %d: want at least 1", b.rows))
 			}
 			if b.again && b.dir == "" {
-				return cli.ExitWith(cli.ExitUsage, errors.New("--again wants the folder of a store kept before: --dir"))
+				return cli.ExitWith(cli.ExitUsage, errors.New("--again needs the folder of a kept store: --dir"))
 			}
 			b.log = s.Err
 			r, err := b.run(c.Context())
@@ -73,10 +73,11 @@ the page's first view the 95th percentile of forty at the most.`,
 	c.Flags().IntVar(&b.rows, "rows", 5_000_000, "events to generate")
 	c.Flags().Uint64Var(&b.seed, "seed", 1, "seed of the generator")
 	c.Flags().StringVar(&b.dir, "dir", "", "keep the store in this folder (default: a temporary one, removed)")
-	c.Flags().BoolVar(&b.again, "again", false, "ask the store kept in --dir again, made --times as large first: nothing is generated")
+	c.Flags().BoolVar(&b.again, "again", false, "query the store kept in --dir again, after making it --times as large: "+
+		"nothing is generated")
 	c.Flags().BoolVar(&b.plain, "no-otel", false, "leave out the comparison with otel_logs")
 	c.Flags().BoolVar(&b.quick, "no-zstd", false, "leave out the comparison with zstd, which takes more than a minute")
-	c.Flags().IntVar(&b.times, "times", 1, "then make the store so many times as large, inside it, and ask again")
+	c.Flags().IntVar(&b.times, "times", 1, "then make the store this many times as large, inside it, and query it again")
 	cli.AddOutput(c, &output, "table", "json")
 	return c
 }
@@ -112,7 +113,7 @@ func (b *storageBench) run(ctx context.Context) (r *storageResult, err error) {
 		if b.again {
 			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--again: there is no store in %s", b.dir))
 		}
-		return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s exists: the measurement wants an empty store", path))
+		return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s exists: the measurement needs an empty store", path))
 	}
 	library, err := embedded.Locate("")
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *storageBench) run(ctx context.Context) (r *storageResult, err error) {
 	return r, nil
 }
 
-// count notes how many events the kept store has.
+// count records how many events the kept store has.
 func (b *storageBench) count(ctx context.Context) error {
 	rows, err := rawRows(ctx, b.engine, "SELECT sum(count) FROM retrial.volume")
 	if err == nil {
@@ -255,7 +256,7 @@ type rowMaker struct {
 	state    *state.State
 	tagger   *detect.Tagger
 	offset   int64
-	judged   map[event.Hash128]bool // requests whose first stage is stored and whose last is to come
+	judged   map[event.Hash128]bool // requests whose first stage is stored and whose last is still to come
 }
 
 func newRowMaker(seed uint64) (*rowMaker, error) {
@@ -273,7 +274,7 @@ func newRowMaker(seed uint64) (*rowMaker, error) {
 		return nil, err
 	}
 	return &rowMaker{
-		gen: workload.New(cfg), redactor: redact.New([]byte("a key for measurements alone")),
+		gen: workload.New(cfg), redactor: redact.New([]byte("a key for measurements only")),
 		engine: replay.New(replay.Config{Version: version.Version}),
 		state:  st, tagger: detect.NewTagger(rules, nil), judged: map[event.Hash128]bool{},
 	}, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// questionCost is what a question took.
+// questionCost is the cost of a query.
 type questionCost struct {
 	Seconds float64 `json:"seconds"`     // the median of five
 	CPU     float64 `json:"cpu_seconds"` // of one of them, by the operating system
@@ -23,15 +23,15 @@ type questionCost struct {
 	Answer  int64   `json:"answer_rows"`
 }
 
-// askTimes is how often every question is asked, overviewAsked how often the first page is at
-// the most: a large store's for overviewLong.
+// askTimes is how often every query runs, overviewAsked how often the first page runs at most: on a
+// large store it runs for overviewLong.
 const (
 	askTimes, overviewAsked = 5, 40
 	overviewLong            = 15 * time.Second
 )
 
-// ask asks every question by name several times, about the middle of the store, and notes what the
-// engine read.
+// ask runs every query several times, about the middle of the store, and records what the engine
+// read.
 func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error) {
 	facts, err := rawRows(ctx, b.engine, `SELECT toString(min(minute)), toString(addHours(min(minute), 1)), argMax(user_name, `+
 		`request_received), argMax(toString(audit_uuid), request_received) FROM retrial.events WHERE user_name LIKE `+
@@ -139,8 +139,8 @@ func (b *storageBench) askLists(ctx context.Context, out map[string]questionCost
 	return nil
 }
 
-// askOverview asks what the first page shows, of the whole range, which it opens with, of its
-// last day and its last hour, and notes the 95th percentile.
+// askOverview runs the queries of the first page, for the whole range, with which it opens, for its
+// last day and its last hour, and records the 95th percentile.
 func (b *storageBench) askOverview(ctx context.Context, out map[string]questionCost) error {
 	clusters, err := b.store.Clusters(ctx)
 	if err != nil {
@@ -187,9 +187,9 @@ func (b *storageBench) read(ctx context.Context) (map[string]int64, error) {
 	return out, err
 }
 
-// multiply makes the store several times as large inside it: every copy is three days later,
-// has identifiers and credentials of its own, and rollups as if it had been inserted. The
-// views do not run; then the engine merges as much as it would in time.
+// multiply makes the store several times as large inside it: every copy is three days later, with
+// its own identifiers and credentials, and rollups as if it had been inserted. The views do not
+// run; then the engine merges as much as it would in time.
 func (b *storageBench) multiply(ctx context.Context, times int) error {
 	views, err := rawRows(ctx, b.engine, "SELECT name FROM system.tables WHERE database = 'retrial' AND engine = 'MaterializedView'")
 	if err != nil {

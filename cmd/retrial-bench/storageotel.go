@@ -11,8 +11,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// otelLines is how many events, from the first on, its tables get: what they take for an event
-// is the same at 200,000 and at a million, and to fill them takes as long as to fill ours.
+// otelLines is how many events, from the first on, its tables get: bytes per event are the same at
+// 200,000 and at a million, and filling them takes as long as filling ours.
 const otelLines = 1_000_000
 
 // otelTable is what the OpenTelemetry Collector's ClickHouse exporter makes for logs
@@ -48,10 +48,9 @@ PRIMARY KEY (ServiceName, TimestampTime)
 ORDER BY (ServiceName, TimestampTime, Timestamp)
 SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1`
 
-// otelLogs fills two tables of OpenTelemetry's with the lines: otel_logs as the Collector does
-// when a JSON parser takes the lines apart, which is what lets one ask by user or verb (the
-// members of the event are attributes, objects among them as JSON), and otel_plain as it does
-// without one, when nothing but the line is kept.
+// otelLogs fills two tables of OpenTelemetry's with the lines: otel_logs as the Collector does with
+// a JSON parser, which makes user and verb queryable (the members of the event are attributes,
+// objects as JSON), and otel_plain as it does without a parser, with the line only.
 type otelLogs struct {
 	engine http.RoundTripper
 	buf    []byte

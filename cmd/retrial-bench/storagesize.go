@@ -48,7 +48,7 @@ type storageResult struct {
 
 	Questions      map[string]questionCost `json:"questions"`
 	Times          int                     `json:"times"`
-	QuestionsTimes map[string]questionCost `json:"questions_times,omitempty"` // asked of the larger store
+	QuestionsTimes map[string]questionCost `json:"questions_times,omitempty"` // of the larger store
 }
 
 func (r *storageResult) finish() {
@@ -60,8 +60,8 @@ func (r *storageResult) finish() {
 	}
 }
 
-// columnGroup says what a column of events is for: the event itself, its place and keys, or
-// the verdict.
+// columnGroup returns what a column of events is for: the event itself, its place and keys, or the
+// verdict.
 func columnGroup(name string) string {
 	switch name {
 	case "level", "audit_id", "audit_uuid", "audit_text", "stage", "request_uri", "verb", "source_ips", "user_agent", "code",
@@ -82,8 +82,8 @@ func columnGroup(name string) string {
 	return "verdict"
 }
 
-// merge merges every table to one part a partition. Parts are made wide, whatever their
-// size: only of those the engine tells what each column takes.
+// merge merges every table to one part per partition. Parts are made wide, whatever their size:
+// only for wide parts the engine reports the size of each column.
 func (b *storageBench) merge(ctx context.Context) error {
 	tables, err := rawRows(ctx, b.engine, "SELECT database, name, engine FROM system.tables WHERE database IN ('retrial', 'otel') AND "+
 		"engine LIKE '%MergeTree%'")

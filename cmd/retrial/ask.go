@@ -41,7 +41,7 @@ func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
 	a.log = &server.Log{Streams: s}
 	f := c.Flags()
 	f.StringSliceVar(&a.log.Events, "events", nil, "look at this audit log instead, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
-	f.StringSliceVar(&a.log.States, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
+	f.StringSliceVar(&a.log.States, "state", nil, "with --events: state file, or folder of state files that form one listing; may be repeated")
 	f.BoolVar(&a.log.FromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
 	before := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {

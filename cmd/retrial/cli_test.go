@@ -186,7 +186,7 @@ func TestClusterAddSaysWhatIsNeededToReachIt(t *testing.T) {
 		}
 		return err
 	}
-	if said := add("here"); !strings.Contains(said, "note: 127.0.0.1 is this machine alone") {
+	if said := add("here"); !strings.Contains(said, "note: only this machine reaches 127.0.0.1") {
 		t.Errorf("said %q", said)
 	}
 	info, err := os.Stat(kubeconfig)

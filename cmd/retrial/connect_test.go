@@ -68,7 +68,7 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 	}
 	says(t, text, "Cluster prod will post its audit events to https://10.1.2.3:7443", "It is registered", "\n1. ", "\n2. ", "\n3. ", "\n4. ",
 		"retrial serve --webhook-listen 0.0.0.0:7443 --webhook-advertise 10.1.2.3 --data-dir "+filepath.Join(dir, "data"),
-		"--audit-webhook-config-file="+out, "kubectl get clusterroles,", "retrial import --cluster prod --state state.json", "Secrets are never needed", "--watch-clusters", "To undo it",
+		"--audit-webhook-config-file="+out, "kubectl get clusterroles,", "retrial import --cluster prod --state state.json", "Secrets are never needed", "--watch-clusters", "To undo this",
 		"systemctl enable --now retrial-follow", "kubectl apply -f metrics-rbac.yaml", "retrial cluster scrape prod --url https://ADDRESS:6443", "\n6. ",
 		"retrial doctor prod --data-dir")
 	if strings.Contains(text, "PRIVATE KEY") || strings.Contains(text, "kubeadm") {

@@ -171,7 +171,7 @@ func TestConnectDeclined(t *testing.T) {
 		t.Fatal(errs)
 	}
 	says(t, text, "The audit log is not followed (--no-audit-log): what the webhook drops", "is lost for good.",
-		"counters are not read (--no-metrics): how many events are missing, and why, is not known then.")
+		"counters are not read (--no-metrics): without them it is not known how many events are missing, and why.")
 	for _, name := range []string{doctor.FileFollowUnit, doctor.FileMetrics} {
 		if _, err := os.Stat(filepath.Join(out, name)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is written: %v", name, err)

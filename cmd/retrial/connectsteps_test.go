@@ -62,28 +62,28 @@ func TestConnectionSteps(t *testing.T) {
 		says        []string
 	}{
 		"registered":                 {func(*doctor.ConnectionFacts) {}, doctor.StepRegistered, doctor.StateDone, []string{"valid until 2027-11-20"}},
-		"not registered":             {func(f *doctor.ConnectionFacts) { f.Entry, f.Registered = identity.Cluster{}, identity.ErrUnknown }, doctor.StepRegistered, doctor.StateWaiting, []string{"Nobody has registered it", "retrial connect prod --data-dir /srv/retrial"}},
+		"not registered":             {func(f *doctor.ConnectionFacts) { f.Entry, f.Registered = identity.Cluster{}, identity.ErrUnknown }, doctor.StepRegistered, doctor.StateWaiting, []string{"It is not registered", "retrial connect prod --data-dir /srv/retrial"}},
 		"an unreadable entry":        {func(f *doctor.ConnectionFacts) { f.Registered = errors.New("line 3") }, doctor.StepRegistered, doctor.StateFailed, []string{"cannot be read: line 3"}},
 		"named by the file":          {func(f *doctor.ConnectionFacts) { f.Entry = identity.Cluster{} }, doctor.StepRegistered, doctor.StateDone, []string{"token file"}},
 		"revoked":                    {func(f *doctor.ConnectionFacts) { f.Entry.Revoked = &since }, doctor.StepRegistered, doctor.StateFailed, []string{"revoked on 2026-11-20", "retrial cluster rotate prod --output"}},
 		"expired":                    {func(f *doctor.ConnectionFacts) { f.Entry.Certificates[0].Expires = since }, doctor.StepRegistered, doctor.StateFailed, []string{"expired on 2026-11-20", "rotate"}},
-		"its certificate is revoked": {func(f *doctor.ConnectionFacts) { f.Entry.Certificates[0].Revoked = &since }, doctor.StepRegistered, doctor.StateFailed, []string{"No certificate of it is valid"}},
+		"its certificate is revoked": {func(f *doctor.ConnectionFacts) { f.Entry.Certificates[0].Revoked = &since }, doctor.StepRegistered, doctor.StateFailed, []string{"no valid certificate any more"}},
 		"a token alone": {func(f *doctor.ConnectionFacts) {
 			f.Entry.Certificates, f.Entry.Tokens = nil, []identity.Token{{Hash: "x"}}
 		}, doctor.StepRegistered, doctor.StateDone, []string{"with a token"}},
 
 		"connected":       {func(*doctor.ConnectionFacts) {}, doctor.StepConnected, doctor.StateDone, []string{"3 posts from 10.0.0.9, the last 10 s ago."}},
 		"no server":       {func(f *doctor.ConnectionFacts) { f.Site.Serving = false }, doctor.StepConnected, doctor.StateFailed, []string{"No server is running", "retrial serve --webhook-listen 0.0.0.0:9443 --webhook-advertise HOST --data-dir /srv/retrial"}},
-		"never heard of":  {func(f *doctor.ConnectionFacts) { f.Accepted = nil }, doctor.StepConnected, doctor.StateWaiting, []string{"Nobody has posted for it since the server started, 60 min ago.", "names localhost, retrial.example", "apiserver_audit_error_total"}},
+		"never heard of":  {func(f *doctor.ConnectionFacts) { f.Accepted = nil }, doctor.StepConnected, doctor.StateWaiting, []string{"No apiserver has posted for it since the server started, 60 min ago.", "names localhost, retrial.example", "apiserver_audit_error_total"}},
 		"another process": {func(f *doctor.ConnectionFacts) { f.Accepted = nil; f.Site.Config.Kafka.Brokers = []string{"a:1"} }, doctor.StepConnected, doctor.StateDone, []string{"another process"}},
 		"no process of several": {func(f *doctor.ConnectionFacts) {
 			f.Accepted, f.Site.Config.Kafka.Brokers, f.Stored.Last = nil, []string{"a:1"}, before(time.Hour)
-		}, doctor.StepConnected, doctor.StateWaiting, []string{"Nobody has posted"}},
+		}, doctor.StepConnected, doctor.StateWaiting, []string{"No apiserver has posted"}},
 		"only loopback": {func(f *doctor.ConnectionFacts) {
 			f.Accepted = nil
 			f.Site.Hook = func() string { return "127.0.0.1:9443" }
-		}, doctor.StepConnected, doctor.StateWaiting, []string{"this machine alone", "retrial serve --webhook-listen 0.0.0.0"}},
-		"quiet for long": {func(f *doctor.ConnectionFacts) { f.Accepted.Last = before(7 * time.Minute) }, doctor.StepConnected, doctor.StateFailed, []string{"Nothing has come since 2026-11-20T11:53:00Z (7 min ago)"}},
+		}, doctor.StepConnected, doctor.StateWaiting, []string{"only this machine reaches", "retrial serve --webhook-listen 0.0.0.0"}},
+		"quiet for long": {func(f *doctor.ConnectionFacts) { f.Accepted.Last = before(7 * time.Minute) }, doctor.StepConnected, doctor.StateFailed, []string{"Nothing has arrived since 2026-11-20T11:53:00Z (7 min ago)"}},
 		"refused since": {func(f *doctor.ConnectionFacts) {
 			f.Refusals = []webhook.Refusal{refused("prod", webhook.ReasonCredential, before(time.Second))}
 		}, doctor.StepConnected, doctor.StateFailed, []string{"An apiserver of it, at 10.0.0.9, was turned away just now: told", "rotate prod"}},
@@ -95,10 +95,10 @@ func TestConnectionSteps(t *testing.T) {
 		}, doctor.StepConnected, doctor.StateDone, nil},
 		"perhaps its own": {func(f *doctor.ConnectionFacts) {
 			f.Accepted, f.Refusals = nil, []webhook.Refusal{refused("", webhook.ReasonUnknownAuthority, before(30*time.Second))}
-		}, doctor.StepConnected, doctor.StateFailed, []string{"Somebody at 10.0.0.9 was turned away 30 s ago: it presents a certificate of another authority.", "retrial connect prod"}},
+		}, doctor.StepConnected, doctor.StateFailed, []string{"A client at 10.0.0.9 was turned away 30 s ago: it presents a certificate from another authority.", "retrial connect prod"}},
 		"it does not trust us": {func(f *doctor.ConnectionFacts) {
 			f.Accepted, f.Refusals = nil, []webhook.Refusal{refused("", webhook.ReasonNotTrusted, before(30*time.Second))}
-		}, doctor.StepConnected, doctor.StateFailed, []string{"Somebody at 10.0.0.9 does not accept the receiver's certificate, 30 s ago.", "names localhost, retrial.example", "--webhook-advertise HOST"}},
+		}, doctor.StepConnected, doctor.StateFailed, []string{"A client at 10.0.0.9 does not accept the receiver's certificate, 30 s ago.", "names localhost, retrial.example", "--webhook-advertise HOST"}},
 		"its clock or time": {func(f *doctor.ConnectionFacts) {
 			f.Accepted, f.Refusals = nil, []webhook.Refusal{refused("", webhook.ReasonExpired, before(30*time.Second))}
 		}, doctor.StepConnected, doctor.StateFailed, []string{"expired, or not valid yet", "clocks"}},
@@ -117,12 +117,12 @@ func TestConnectionSteps(t *testing.T) {
 		"events":             {func(*doctor.ConnectionFacts) {}, doctor.StepFirstEvent, doctor.StateDone, []string{"1,200 events stored, the newest of this minute."}},
 		"one of long ago":    {func(f *doctor.ConnectionFacts) { f.Stored.Events, f.Stored.Last = 1, before(72*time.Hour) }, doctor.StepFirstEvent, doctor.StateDone, []string{"1 event stored, the newest on 2026-11-17."}},
 		"accepted, not kept": {func(f *doctor.ConnectionFacts) { f.Stored = queries.Cluster{} }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"1,200 events accepted, not stored yet"}},
-		"posts without any":  {func(f *doctor.ConnectionFacts) { f.Stored, f.Accepted.Events = queries.Cluster{}, 0 }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"no event in it yet", "kubectl get namespaces"}},
+		"posts without any":  {func(f *doctor.ConnectionFacts) { f.Stored, f.Accepted.Events = queries.Cluster{}, 0 }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"has sent no event yet", "kubectl get namespaces"}},
 		"none":               {func(f *doctor.ConnectionFacts) { f.Stored, f.Accepted = queries.Cluster{}, nil }, doctor.StepFirstEvent, doctor.StateWaiting, []string{"There is none yet."}},
 
 		"state":            {func(*doctor.ConnectionFacts) {}, doctor.StepState, doctor.StateDone, []string{"355 roles and bindings are known."}},
 		"contents unknown": {func(f *doctor.ConnectionFacts) { f.State.UnknownObjects = 3 }, doctor.StepState, doctor.StateDone, []string{"of 3 the content is not", "RequestResponse", "retrial import --cluster prod"}},
-		"no state":         {func(f *doctor.ConnectionFacts) { f.State = doctor.StateFacts{UnknownKinds: doctor.RBACKinds} }, doctor.StepState, doctor.StateWaiting, []string{"Nobody has told which ClusterRoles,", "kubectl get clusterroles,", "retrial import --cluster prod --state state.json --data-dir /srv/retrial"}},
+		"no state":         {func(f *doctor.ConnectionFacts) { f.State = doctor.StateFacts{UnknownKinds: doctor.RBACKinds} }, doctor.StepState, doctor.StateWaiting, []string{"It is not known which ClusterRoles,", "kubectl get clusterroles,", "retrial import --cluster prod --state state.json --data-dir /srv/retrial"}},
 		"not listed yet":   {func(f *doctor.ConnectionFacts) { f.State.UnknownKinds, f.Watched = []string{"Roles"}, true }, doctor.StepState, doctor.StateWaiting, []string{"The watch has not listed all of it yet: Roles.", "watch-rbac.yaml"}},
 
 		"coverage":       {func(*doctor.ConnectionFacts) {}, doctor.StepCoverage, doctor.StateDone, []string{"Of 1,000 requests in the newest hour 98.0 % match, 0.2 % drift, 1.8 % are indeterminate."}},
@@ -141,16 +141,16 @@ func TestConnectionSteps(t *testing.T) {
 		"a follower that went": {func(f *doctor.ConnectionFacts) { f.Followed.Last = before(20 * time.Minute) }, doctor.StepFollowed, doctor.StateFailed,
 			[]string{"has posted nothing since 2026-11-20T11:40:00Z (20 min ago)", "systemctl status retrial-follow"}},
 		"one of two is followed": {func(f *doctor.ConnectionFacts) { f.Unfollowed = []string{"b"} }, doctor.StepFollowed, doctor.StateFailed,
-			[]string{"nobody has posted from that of b: a batch that its webhook drops", "systemctl status retrial-follow"}},
+			[]string{"nothing was posted from that of b: a batch that its webhook drops", "systemctl status retrial-follow"}},
 		"nobody follows": {func(f *doctor.ConnectionFacts) { f.Followed = nil }, doctor.StepFollowed, doctor.StateWaiting,
 			[]string{"since the server started, 60 min ago", "a batch that the webhook drops would be lost for good", "retrial import --follow --webhook-config"}},
-		"a log alone": {func(f *doctor.ConnectionFacts) { f.Accepted = nil }, doctor.StepConnected, doctor.StateWaiting, []string{"from its audit log alone"}},
+		"a log alone": {func(f *doctor.ConnectionFacts) { f.Accepted = nil }, doctor.StepConnected, doctor.StateWaiting, []string{"only from its audit log"}},
 
 		"counted":       {func(*doctor.ConnectionFacts) {}, doctor.StepCounted, doctor.StateDone, []string{"The counters of 1 apiserver are read."}},
-		"not counted":   {func(f *doctor.ConnectionFacts) { f.Site.Config.Completeness.Scrape = nil }, doctor.StepCounted, doctor.StateWaiting, []string{"Nobody reads the apiservers' counters", "retrial cluster scrape prod --url https://ADDRESS:6443", "--data-dir /srv/retrial"}},
+		"not counted":   {func(f *doctor.ConnectionFacts) { f.Site.Config.Completeness.Scrape = nil }, doctor.StepCounted, doctor.StateWaiting, []string{"The apiservers' counters are not read", "retrial cluster scrape prod --url https://ADDRESS:6443", "--data-dir /srv/retrial"}},
 		"never read":    {func(f *doctor.ConnectionFacts) { f.Site.Metrics = read(time.Unix(0, 0)) }, doctor.StepCounted, doctor.StateWaiting, []string{"Never read: the counters of the apiserver.", "the right to get /metrics"}},
 		"read long ago": {func(f *doctor.ConnectionFacts) { f.Site.Metrics = read(before(time.Hour)) }, doctor.StepCounted, doctor.StateFailed, []string{"The counters of the apiserver were not read in the last 5m0s.", "its token expired", "retrial cluster scrape prod"}},
-		"about to be":   {func(f *doctor.ConnectionFacts) { f.Site.Metrics = nil }, doctor.StepCounted, doctor.StateWaiting, []string{"The server has not begun to read them."}},
+		"about to be":   {func(f *doctor.ConnectionFacts) { f.Site.Metrics = nil }, doctor.StepCounted, doctor.StateWaiting, []string{"The server has not read them yet."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := connected()

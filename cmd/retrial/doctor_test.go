@@ -155,7 +155,7 @@ func TestDoctor(t *testing.T) {
 		id, cluster, want string
 		says              string
 	}{
-		"a server":     {func(*testing.T, *patient) {}, "server", "", doctor.CheckOK, "It answers"},
+		"a server":     {func(*testing.T, *patient) {}, "server", "", doctor.CheckOK, "It is running"},
 		"no server":    {func(_ *testing.T, p *patient) { p.site.Serving = false }, "server", "", doctor.CheckFail, "retrial serve --data-dir"},
 		"a real store": {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x" }, "store", "", doctor.CheckOK, "ClickHouse server"},
 		"no library":   {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.Library = p.dir + "/none.so" }, "store", "", doctor.CheckFail, "none.so"},
@@ -166,10 +166,10 @@ func TestDoctor(t *testing.T) {
 			labels := prometheus.Labels{"cluster": "prod", "apiserver": ""}
 			p.gauge("retrial_completeness_read_timestamp_seconds", float64(p.now.Unix()), labels)
 			p.gauge("retrial_completeness_read_failures_total", 0, labels)
-		}, "completeness", "prod", doctor.CheckWarn, "is read, and not known yet"},
+		}, "completeness", "prod", doctor.CheckWarn, "is being read, and not known yet"},
 		"nobody follows": {func(*testing.T, *patient) {}, doctor.StepFollowed, "prod", doctor.CheckWarn, "a batch that the webhook drops would be lost for good"},
 
-		"a key":                {func(*testing.T, *patient) {}, "key-file", "", doctor.CheckOK, "backed up"},
+		"a key":                {func(*testing.T, *patient) {}, "key-file", "", doctor.CheckOK, "back it up"},
 		"a key among the data": {func(_ *testing.T, p *patient) { p.site.Config.KeyFile = p.site.Config.DataDir + "/key" }, "key-file", "", doctor.CheckFail, "--key-file"},
 		"no key yet":           {func(_ *testing.T, p *patient) { p.site.Config.KeyFile = p.dir + "/other" }, "key-file", "", doctor.CheckWarn, "There is no redaction key"},
 		"a key that is lost": {func(t *testing.T, p *patient) {
@@ -183,8 +183,8 @@ func TestDoctor(t *testing.T) {
 		}, "key-file", "", doctor.CheckFail, "chmod 600"},
 
 		"certificates":                 {func(*testing.T, *patient) {}, "certificates", "", doctor.CheckOK, "renews itself"},
-		"nothing made yet":             {func(_ *testing.T, p *patient) { p.site.Authority = nil }, "certificates", "", doctor.CheckOK, "No authority"},
-		"the server's near its end":    {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificates", "", doctor.CheckWarn, "the running server when ca.key is there"},
+		"nothing made yet":             {func(_ *testing.T, p *patient) { p.site.Authority = nil }, "certificates", "", doctor.CheckOK, "No certificate authority"},
+		"the server's near its end":    {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificates", "", doctor.CheckWarn, "The running server renews it if ca.key exists"},
 		"the server's at its end":      {func(_ *testing.T, p *patient) { p.now = p.now.Add(366 * 24 * time.Hour) }, "certificates", "", doctor.CheckFail, "valid until 2027-11-20"},
 		"the authority's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(3600 * 24 * time.Hour) }, "certificates", "", doctor.CheckWarn, "retrial cluster rotate --authority"},
 		"no authority's file": {func(t *testing.T, p *patient) {
@@ -214,12 +214,12 @@ func TestDoctor(t *testing.T) {
 		"no dead letters": {func(*testing.T, *patient) {}, "dead-letters", "", doctor.CheckOK, "None"},
 		"dead letters":    {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", doctor.CheckWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
 		"a disk":          {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", doctor.CheckOK, "The store uses 3.0 MiB"},
-		"no cap":          {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x:8123" }, "retention", "", doctor.CheckOK, "Events stay for 30d, without a cap"},
-		"the usual cap":   {func(*testing.T, *patient) {}, "retention", "", doctor.CheckOK, "Events stay for 30d, within a cap of"},
+		"no cap":          {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x:8123" }, "retention", "", doctor.CheckOK, "Events are kept for 30d, without a cap"},
+		"the usual cap":   {func(*testing.T, *patient) {}, "retention", "", doctor.CheckOK, "Events are kept for 30d, within a cap of"},
 		"within the cap": {func(_ *testing.T, p *patient) {
 			p.site.Config.Retention.DiskCap, p.site.Config.Retention.Events, p.store.disk = 10<<30, 0, 1<<30
-		}, "retention", "", doctor.CheckOK, "Events stay for ever, within a cap of 10.0 GiB; 1.0 GiB"},
-		"near the cap": {func(_ *testing.T, p *patient) { p.site.Config.Retention.DiskCap, p.store.disk = 10<<30, 9<<30 }, "retention", "", doctor.CheckWarn, "the oldest day of events goes first"},
+		}, "retention", "", doctor.CheckOK, "Events are kept for ever, within a cap of 10.0 GiB; 1.0 GiB"},
+		"near the cap": {func(_ *testing.T, p *patient) { p.site.Config.Retention.DiskCap, p.store.disk = 10<<30, 9<<30 }, "retention", "", doctor.CheckWarn, "the oldest day of events is deleted first"},
 		"a real Kafka": {func(_ *testing.T, p *patient) { p.site.Config.Kafka.Brokers = []string{"a:1"} }, "stream", "", doctor.CheckOK, "Kafka at a:1"},
 		"a broker's log": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_embedded_log_bytes", 1<<20, nil)
@@ -228,7 +228,7 @@ func TestDoctor(t *testing.T) {
 		"a broker's log near its end": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_embedded_log_bytes", 9<<20, nil)
 			p.gauge("retrial_embedded_log_limit_bytes", 10<<20, nil)
-		}, "stream", "", doctor.CheckWarn, "pushed back"},
+		}, "stream", "", doctor.CheckWarn, "slowed down"},
 		"a broker that cannot sync": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_embedded_log_bytes", 1, nil)
 			p.gauge("retrial_embedded_sync_failed", 1, nil)
@@ -247,19 +247,19 @@ func TestDoctor(t *testing.T) {
 		"a spool near its end": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_spool_bytes", 9<<20, nil)
 			p.gauge("retrial_spool_max_bytes", 10<<20, nil)
-		}, "spool", "", doctor.CheckFail, "pushed back"},
+		}, "spool", "", doctor.CheckFail, "slowed down"},
 		"a damaged spool": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_spool_bytes", 0, nil)
 			p.gauge("retrial_spool_max_bytes", 1<<30, nil)
 			p.gauge("retrial_spool_kept_segments", 2, nil)
-		}, "spool", "", doctor.CheckWarn, "keeps 2 segments"},
+		}, "spool", "", doctor.CheckWarn, "has set 2 segments"},
 		"no spool": {func(_ *testing.T, p *patient) { p.site.Config.Spool.On = false }, "spool", "", doctor.CheckWarn, "--spool on"},
 
 		"an aggregated server": {func(_ *testing.T, p *patient) { p.site.Apiserver = aggregatedServer }, "aggregated", "prod", doctor.CheckOK, "came through the kube-apiserver"},
 		"an aggregated server that is reached directly": {func(_ *testing.T, p *patient) {
 			p.site.Apiserver = aggregatedServer
 			p.store.direct = []queries.DirectRequests{{APIServer: "wardle", Requests: 3, Users: 2, AuditID: "a-1", User: "eve", URI: "/apis/w"}}
-		}, "aggregated", "prod", doctor.CheckWarn, "3 requests at wardle came past the kube-apiserver in the last day, by 2 users; the first by eve"},
+		}, "aggregated", "prod", doctor.CheckWarn, "3 requests at wardle bypassed the kube-apiserver in the last day, by 2 users; the first by eve"},
 
 		"a watch": {func(_ *testing.T, p *patient) {
 			p.site.Config.Watch.Clusters = []string{"prod=/kc"}
@@ -291,7 +291,7 @@ func TestDoctor(t *testing.T) {
 		"a configuration in parts": {func(_ *testing.T, p *patient) {
 			p.site.Config.Replay.ApiserverConfig = []string{"test=/elsewhere", "prod=/etc/it's"}
 			p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "abc", Unknown: []string{"a", "b", "c", "d", "e", "f", "g"}})
-		}, "apiserver-config", "prod", doctor.CheckWarn, "is abc; missing of it: a; b; c; d; e, and 2 more. What depends on that is judged as unknown.\nretrial config check '/etc/it'\\''s'"},
+		}, "apiserver-config", "prod", doctor.CheckWarn, "is abc; missing: a; b; c; d; e, and 2 more. What depends on that is judged as unknown.\nretrial config check '/etc/it'\\''s'"},
 		"a configuration that was changed": {func(_ *testing.T, p *patient) {
 			p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "old"}, apiserver.APIServer{Digest: "new"})
 		}, "apiserver-config", "prod", doctor.CheckOK, "is new, the one in force now of 2 versions"},
@@ -307,7 +307,7 @@ func TestDoctor(t *testing.T) {
 			p.lags = []replay.Lag{{Cluster: "prod", Learnt: 2 * time.Second, Requests: 3}}
 		}, "cache-lag", "prod", doctor.CheckWarn, "retrial serve --replay-lag 2s, then retrial rejudge"},
 
-		"its state":  {func(*testing.T, *patient) {}, doctor.StepState, "prod", doctor.CheckWarn, "Nobody has told"},
+		"its state":  {func(*testing.T, *patient) {}, doctor.StepState, "prod", doctor.CheckWarn, "It is not known which"},
 		"its events": {func(*testing.T, *patient) {}, doctor.StepFirstEvent, "prod", doctor.CheckOK, "5,000 events"},
 		"a revoked cluster": {func(t *testing.T, p *patient) {
 			if err := p.site.Authority.Registry().Revoke("prod"); err != nil {
@@ -375,7 +375,7 @@ func TestDoctorWithoutAnything(t *testing.T) {
 	if code != cli.ExitFinding || !strings.Contains(errs, "not in order: server") {
 		t.Errorf("code %d: %s", code, errs)
 	}
-	says(t, out, "No server is running on "+data, "retrial serve --data-dir "+data, "There is no redaction key", "No authority was made here yet")
+	says(t, out, "No server is running on "+data, "retrial serve --data-dir "+data, "There is no redaction key", "No certificate authority has been created yet")
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
 		t.Errorf("looking made %s: %v", data, err)
 	}

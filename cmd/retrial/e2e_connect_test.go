@@ -93,8 +93,8 @@ func TestConnect(t *testing.T) {
 	s := in.serve(t, "--replay-hold", "0s", "--completeness-every", "1s")
 	c.until("done      The server runs")
 	c.until("done      The cluster is registered: Its certificate is valid until")
-	c.until("waiting   The apiserver reaches the receiver: Nobody has posted")
-	c.until(strings.TrimPrefix(s.webhook, "https://") + ", which is this machine alone")
+	c.until("waiting   The apiserver reaches the receiver: No apiserver has posted")
+	c.until(strings.TrimPrefix(s.webhook, "https://") + ", which only this machine reaches")
 
 	// A log that shows the making of the cluster would need no state.
 	log := unborn(recorded(t))[:2000]
@@ -102,18 +102,18 @@ func TestConnect(t *testing.T) {
 	to.deliver(t, eventList(log))
 	c.until("done      The apiserver reaches the receiver: 1 post from 127.0.0.1")
 	c.until("done      Events arrive")
-	c.until("waiting   The state before the log is known: Nobody has told which")
+	c.until("waiting   The state before the log is known: It is not known which")
 	c.until("retrial import --cluster prod --state state.json --data-dir " + in.data())
 	in.run(t, "import", "--cluster", "prod", "--state", writeState(t, in.dir)).ok(t)
-	c.until("waiting   The audit log is followed: Nobody has posted from it")
+	c.until("waiting   The audit log is followed: Nothing was posted from it")
 	appendLog(t, at("audit.log"), log[:20])
 	// The port was not the server's when the file was written.
 	put(t, at("webhook.kubeconfig"), strings.Replace(readFile(t, at("out/webhook.kubeconfig")), "https://127.0.0.1:9443", s.webhook, 1))
 	follower := in.lasting(t, "import", "--follow", "--webhook-config", at("webhook.kubeconfig"), "--delay", "0s", at("audit.log"))
 	c.until("done      The audit log is followed: 1 post from 127.0.0.1")
-	c.until("waiting   What the apiservers send is counted: Nobody reads")
+	c.until("waiting   What the apiservers send is counted: The apiservers' counters are not read")
 	r := in.run(t, "doctor", "prod").ok(t)
-	says(t, r.out, "Nobody reads the apiservers' counters", "retrial cluster scrape prod")
+	says(t, r.out, "The apiservers' counters are not read", "retrial cluster scrape prod")
 	counters, authority := countingServer(t, "secret")
 	put(t, at("token"), "secret")
 	put(t, at("ca.crt"), authority)
@@ -192,7 +192,7 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 			}
 		}
 	}
-	if step := s.stepOf(t, "prod", doctor.StepConnected); step.State != doctor.StateWaiting || !strings.Contains(step.Text, "Nobody has posted") {
+	if step := s.stepOf(t, "prod", doctor.StepConnected); step.State != doctor.StateWaiting || !strings.Contains(step.Text, "No apiserver has posted") {
 		t.Errorf("before anything: %+v", step)
 	}
 
@@ -213,7 +213,7 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 		t.Fatal("a certificate of another authority was taken")
 	}
 	s.until(t, "prod", func(c doctor.ConnectionAnswer) bool { return len(c.Refused) == 2 })
-	failed("presents a certificate of another authority", "of another installation")
+	failed("presents a certificate from another authority", "belongs to another installation")
 
 	path := func(p string) sender { u := *good.url; u.Path = p; return sender{&u, good.client} }
 	for _, tc := range []struct {

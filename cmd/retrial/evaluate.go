@@ -76,7 +76,7 @@ The state is that of the time the log begins:
 			return failing(failOn, sum)
 		},
 	}
-	c.Flags().StringSliceVar(&log.States, "state", nil, "state file, or folder of state files that together are one listing; may be repeated for listings of different times")
+	c.Flags().StringSliceVar(&log.States, "state", nil, "state file, or folder of state files that form one listing; may be repeated for listings of different times")
 	c.Flags().StringSliceVar(&log.Events, "events", nil, "audit log, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
 	c.Flags().StringVar(&log.Cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
 	c.Flags().StringSliceVar(&log.Apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")

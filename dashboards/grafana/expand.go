@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Values are what Grafana puts into a panel's query.
+// Values are what Grafana substitutes in a panel's query.
 type Values struct {
 	From, To time.Time
 	Interval time.Duration     // of one step
@@ -19,9 +19,9 @@ var (
 	macro    = regexp.MustCompile(`\$__(\w+)(\()?`)         //nolint:gochecknoglobals // compiled constant
 )
 
-// Expand puts values into a query as Grafana and its ClickHouse data source do, for the
-// macros and the formats the dashboards use; others are an error, and so is a variable put
-// in without a format that makes it safe.
+// Expand substitutes values in a query as Grafana and its ClickHouse data source do, for the macros
+// and formats that the dashboards use; others are an error, and so is a variable without a format
+// that makes it safe.
 func Expand(query string, v Values) (string, error) {
 	var failed error
 	query = variable.ReplaceAllStringFunc(query, func(match string) string {
@@ -31,7 +31,7 @@ func Expand(query string, v Values) (string, error) {
 		case !ok:
 			failed = fmt.Errorf("variable %q has no value", m[1])
 		case m[2] != "percentencode":
-			failed = fmt.Errorf("variable %q is put in as %q: what it holds could end the text it stands in", m[1], m[2])
+			failed = fmt.Errorf("variable %q is inserted as %q: its value could end the surrounding string", m[1], m[2])
 		}
 		return percentEncode(value)
 	})
@@ -61,12 +61,12 @@ func Expand(query string, v Values) (string, error) {
 	}
 	out.WriteString(query)
 	if strings.Contains(out.String(), "$") {
-		return "", fmt.Errorf("something is left to be put in: %s", out.String())
+		return "", fmt.Errorf("unexpanded text remains: %s", out.String())
 	}
 	return out.String(), nil
 }
 
-// macro is what a macro stands for.
+// macro returns what a macro stands for.
 func (v Values) macro(name, arg string) (string, error) {
 	seconds := max(int(v.Interval/time.Second), 1)
 	instant := func(t time.Time) string { return fmt.Sprintf("toDateTime(%d)", t.Unix()) }
@@ -88,7 +88,7 @@ func (v Values) macro(name, arg string) (string, error) {
 	case "timeInterval":
 		return fmt.Sprintf("toStartOfInterval(toDateTime(%s), INTERVAL %d second)", arg, seconds), nil
 	}
-	return "", fmt.Errorf("macro %q is not known", name)
+	return "", fmt.Errorf("unknown macro %q", name)
 }
 
 // argument splits a macro's argument from what follows its closing bracket.
@@ -104,11 +104,10 @@ func argument(s string) (arg, rest string, err error) {
 			}
 		}
 	}
-	return "", "", fmt.Errorf("no closing bracket in %q", s)
+	return "", "", fmt.Errorf("missing closing bracket in %q", s)
 }
 
-// percentEncode writes a value as Grafana's format of that name: all but unreserved
-// characters.
+// percentEncode encodes a value as Grafana's format of that name: all but unreserved characters.
 func percentEncode(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

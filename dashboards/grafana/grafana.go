@@ -149,8 +149,8 @@ type Target struct {
 	Format json.RawMessage `json:"format"` // 0 and 1 for SQL, time_series for PromQL
 }
 
-// Dashboards reads every dashboard, by the name of its file. What the types above do not
-// know is an error: a member nobody reads is a member nobody tests.
+// Dashboards reads every dashboard, by the name of its file. Members that the types above do not
+// have are an error: a member that is not read is not tested.
 func Dashboards() (map[string]Dashboard, error) {
 	entries, err := files.ReadDir("dashboards")
 	if err != nil {

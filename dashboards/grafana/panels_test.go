@@ -120,7 +120,7 @@ func fill(t *testing.T, store *storage.Store, cluster string, partition int32, r
 	}
 }
 
-// span is the time the rows of fill are from.
+// span returns the time the rows of fill are from.
 func span(t *testing.T, store *storage.Store) (from, to time.Time) {
 	t.Helper()
 	clusters, err := store.Clusters(t.Context())

@@ -20,9 +20,9 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// policy allows scripts, styles, pictures and connections of this origin only, and none
-// that a string turned into: an audit string that ever reached the page as markup could
-// neither run nor send anything.
+// policy allows scripts, styles, images and connections of this origin only, and no script made
+// from a string: an audit string that ever reached the page as markup could neither run nor send
+// anything.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -67,10 +67,10 @@ func Handler() http.Handler {
 		f, ok := files[r.URL.Path]
 		switch {
 		case !ok:
-			http.Error(w, "there is no such page", http.StatusNotFound)
+			http.Error(w, "page not found", http.StatusNotFound)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")
-			http.Error(w, "only GET is answered", http.StatusMethodNotAllowed)
+			http.Error(w, "method not allowed: want GET", http.StatusMethodNotAllowed)
 		default:
 			h.Set("Cache-Control", "no-cache")
 			h.Set("Content-Type", f.kind)

@@ -11,7 +11,7 @@ import (
 
 const bindingsURI = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
-// bindingOf is a ClusterRoleBinding as an apiserver writes it.
+// bindingOf returns a ClusterRoleBinding as an apiserver writes it.
 func bindingOf(t testing.TB, subjects []rbacv1.Subject) []byte {
 	t.Helper()
 	b := rbacv1.ClusterRoleBinding{Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",

@@ -54,7 +54,7 @@ type Event struct {
 	Verb       string
 
 	User             User
-	ImpersonatedUser *User // the user the request was made as, nil when not impersonating
+	ImpersonatedUser *User // the user the request was made as, nil if not impersonating
 	// AuthenticationMetadata is written by constrained impersonation (Kubernetes 1.35+).
 	AuthenticationMetadata *AuthenticationMetadata
 
@@ -119,7 +119,7 @@ type ExtraEntry struct {
 // Extra is authentication.k8s.io/v1 UserInfo.extra, sorted by key without duplicates.
 type Extra []ExtraEntry
 
-// Get returns the values of a key, nil when it is absent.
+// Get returns the values of a key, nil if it is absent.
 func (x Extra) Get(key string) []string {
 	for i := range x {
 		if x[i].Key == key {
@@ -184,7 +184,7 @@ func (e *Event) EffectiveUser() *User {
 	return &e.User
 }
 
-// Code returns the HTTP status code of the response, 0 when none is recorded.
+// Code returns the HTTP status code of the response, 0 if none is recorded.
 func (e *Event) Code() int32 {
 	if e.ResponseStatus == nil {
 		return 0

@@ -22,7 +22,7 @@ func (h Hash128) Bytes() [16]byte {
 	return b
 }
 
-// HashFromBytes is the reverse of Bytes.
+// HashFromBytes is the inverse of Bytes.
 func HashFromBytes(b [16]byte) Hash128 {
 	return Hash128{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }

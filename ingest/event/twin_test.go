@@ -19,7 +19,7 @@ func upstream(raw []byte) (*auditv1.Event, error) {
 	return &e, err
 }
 
-// fromUpstream is the event upstream's type holds, in ours.
+// fromUpstream returns the event upstream's type holds, in ours.
 func fromUpstream(u *auditv1.Event) *Event {
 	e := &Event{
 		Level: Level(u.Level), AuditID: string(u.AuditID), Stage: Stage(u.Stage),
@@ -69,7 +69,7 @@ func noEmpty(s []string) []string {
 	return s
 }
 
-// modelled is an event without what upstream's type has no room for.
+// modelled returns an event without what upstream's type has no room for.
 func modelled(e *Event) *Event {
 	out := *e
 	out.Unknown, out.User.Unknown = nil, nil

@@ -76,7 +76,7 @@ type Authority struct {
 // Open opens the directory of cfg and makes, on first use, the authority and the server
 // certificate. log and reg may be nil. Registered metrics:
 // retrial_webhook_certificate_expiry_timestamp_seconds by certificate (ca, server, and
-// client: the cluster certificate in force that expires first; 0 when there is none).
+// client: the cluster certificate in force that expires first; 0 if there is none).
 func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("open identity: no directory configured")

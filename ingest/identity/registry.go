@@ -81,7 +81,7 @@ type Registry struct {
 	dir    string
 	now    func() time.Time
 	issuer *Authority
-	tokens *tokenFile // nil when none is configured
+	tokens *tokenFile // nil if none is configured
 
 	mu      sync.Mutex
 	entries map[string]cachedEntry // by name, only clusters that exist

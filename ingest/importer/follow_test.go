@@ -135,7 +135,7 @@ func (w *logWriter) follow(rc *receiver) *follower {
 	return f
 }
 
-// took are the audit IDs of the events that came, in order.
+// took returns the audit IDs of the events that came, in order.
 func (rc *receiver) took() []string {
 	var ids []string
 	for _, p := range rc.take() {

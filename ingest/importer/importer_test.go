@@ -119,7 +119,7 @@ func newReceiver(t *testing.T, cfg webhook.Config) *receiver {
 	return rc
 }
 
-// config is an import of files into rc that never really waits.
+// config returns an import of files into rc that never really waits.
 func (rc *receiver) config(t *testing.T, files ...File) Config {
 	t.Helper()
 	return Config{

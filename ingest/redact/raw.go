@@ -239,7 +239,7 @@ func (w *rawRedactor) show(in scope, s string, whole bool) string {
 	return w.hidden(s)
 }
 
-// wordByte is what audit IDs, timestamps, addresses and names of kinds consist of.
+// wordByte returns what audit IDs, timestamps, addresses and names of kinds consist of.
 func wordByte(c byte) bool { return isBase64URL(c) || c == '.' || c == ':' || c == '/' || c == '%' }
 
 // hidden returns a text's replacement.

@@ -297,7 +297,7 @@ func (k *kafka) records() []stream.Record {
 	return append([]stream.Record(nil), k.recs...)
 }
 
-// gone is the answer of brokers that cannot be reached.
+// gone returns the answer of brokers that cannot be reached.
 func gone([]stream.Record) error { return fmt.Errorf("%w: connection refused", stream.ErrTransient) }
 
 // rig is a spool with what surrounds it.
@@ -423,7 +423,7 @@ func policy(cluster, id string) stream.Record {
 	return r
 }
 
-// ids are what records were named when they were made.
+// ids returns what records were named when they were made.
 func ids(recs []stream.Record) []string {
 	var out []string
 	for _, r := range recs {

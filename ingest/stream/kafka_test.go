@@ -45,7 +45,7 @@ func TestRealKafka(t *testing.T) {
 	}
 }
 
-// realConfig is a client's configuration for a cluster.
+// realConfig returns a client's configuration for a cluster.
 func realConfig(t *testing.T, a kafkatest.Access) Config {
 	t.Helper()
 	cfg := Config{Partitions: 6, FetchWait: 20 * time.Millisecond, HeartbeatInterval: 100 * time.Millisecond,
@@ -64,7 +64,7 @@ func realClient(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-// admin is a client that may do everything.
+// admin returns a client that may do everything.
 func admin(t *testing.T, k *kafkatest.Cluster) *kafka.Client {
 	t.Helper()
 	transport := &kafka.Transport{}

@@ -107,7 +107,7 @@ func onlyEmbedded(t testing.TB) {
 	}
 }
 
-// deadline is a context no healthy test outlives.
+// deadline returns a context no healthy test outlives.
 func deadline(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -115,7 +115,7 @@ func deadline(t testing.TB) context.Context {
 	return ctx
 }
 
-// rec is an event record with the key and value.
+// rec returns an event record with the key and value.
 func rec(key, value string) Record {
 	return Record{Topic: TopicEvents, Kind: KindEvent, Key: []byte(key), Value: []byte(value),
 		Cluster: "c1", Source: "webhook", Received: time.Unix(1700000000, 123456000).UTC()}

@@ -20,7 +20,7 @@ type Pending struct {
 	PolicyOffsets map[int32]int64
 }
 
-// NoPending is a Pending without a range.
+// NoPending returns a Pending without a range.
 func NoPending(policy map[int32]int64) Pending {
 	return Pending{First: -1, Last: -1, PolicyOffsets: policy}
 }
@@ -42,7 +42,7 @@ type metadata struct {
 	epoch   uint32
 	pending Pending
 	// done is the fingerprint of the last record below the offset, announced that of pending.Last;
-	// 0 when not known.
+	// 0 if not known.
 	done, announced fingerprint
 }
 

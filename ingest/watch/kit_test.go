@@ -341,7 +341,7 @@ func (b *bench) metric(t testing.TB, name string, labels ...string) float64 {
 	return 0
 }
 
-// logged is every log line in full.
+// logged returns every log line in full.
 func (b *bench) logged() string {
 	var out strings.Builder
 	for _, e := range b.logs.All() {

@@ -77,7 +77,7 @@ func (p *fakeProducer) letters(t *testing.T) []event.DeadLetter {
 	return letters
 }
 
-// everything is every byte that was produced.
+// everything returns every byte that was produced.
 func (p *fakeProducer) everything(t *testing.T) string {
 	t.Helper()
 	p.mu.Lock()
@@ -119,7 +119,7 @@ func newBench(t testing.TB, cfg Config, clusters Clusters) *bench {
 	return b
 }
 
-// trusted is a handler as on the local socket.
+// trusted returns a handler as on the local socket.
 func trusted(t testing.TB, cfg Config) *bench {
 	t.Helper()
 	cfg.Trusted = true
@@ -136,7 +136,7 @@ func (b *bench) do(r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// logged is every log line in full.
+// logged returns every log line in full.
 func (b *bench) logged() string {
 	var out strings.Builder
 	enc := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
@@ -209,7 +209,7 @@ func list(items ...string) string {
 // at is the members of an event that say when.
 const at = `"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000002Z"`
 
-// read is an event of a read, write one of a policy write; id makes them distinct.
+// read returns an event of a read, write one of a policy write; id makes them distinct.
 func read(id string) string {
 	return `{"level":"Metadata","auditID":"` + id + `","stage":"ResponseComplete",` +
 		`"requestURI":"/api/v1/namespaces/x/pods/a","verb":"get","user":{"username":"jane"},` +
@@ -222,7 +222,7 @@ func write(id, object string) string {
 		`"responseStatus":{"metadata":{},"code":201},"responseObject":` + object + `,` + at + `}`
 }
 
-// recordedPost is the body of a real apiserver's post of 400 events.
+// recordedPost returns the body of a real apiserver's post of 400 events.
 func recordedPost(t testing.TB) []byte {
 	t.Helper()
 	return testfile.Read(t, "testdata/post-400.json")

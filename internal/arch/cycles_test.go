@@ -116,7 +116,7 @@ func production(t *testing.T) []*packages.Package {
 	return all
 }
 
-// folder is a package's folder.
+// folder returns a package's folder.
 func folder(p *packages.Package) string { return strings.TrimPrefix(p.PkgPath, module) }
 
 // largestCycle returns the files of the largest cycle, sorted; none when there is no cycle.
@@ -152,7 +152,7 @@ func largestCycle(p *packages.Package) []string {
 	return largest
 }
 
-// atPackageLevel tells whether an object is a function, a type, a variable or a constant of its
+// atPackageLevel reports whether an object is a function, a type, a variable or a constant of its
 // package, or a method.
 func atPackageLevel(object types.Object) bool {
 	if f, ok := object.(*types.Func); ok && f.Signature().Recv() != nil {
@@ -161,7 +161,7 @@ func atPackageLevel(object types.Object) bool {
 	return object.Parent() == object.Pkg().Scope()
 }
 
-// isGenerated tells whether a file says that a program wrote it.
+// isGenerated reports whether a file says that a program wrote it.
 func isGenerated(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {

@@ -86,7 +86,7 @@ func checkLink(t *testing.T, file, target string) {
 	t.Errorf("%s links to %s: %s has no such heading", file, target, to)
 }
 
-// slug is the anchor a forge gives a heading.
+// slug returns the anchor a forge gives a heading.
 func slug(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(strings.TrimSpace(heading)) {

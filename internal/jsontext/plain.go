@@ -139,5 +139,5 @@ func (p *Plain) Array(element func() bool) bool {
 	}
 }
 
-// Done tells whether only white space is left.
+// Done reports whether only white space is left.
 func (p *Plain) Done() bool { return p.Peek() == 0 && p.Pos >= len(p.Buf) }

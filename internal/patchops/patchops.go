@@ -14,7 +14,7 @@ type Operation struct {
 	Raw            json.RawMessage // all of it
 }
 
-// Read reads a JSON patch; false when the body is none. Names of members count as they are spelt, of several
+// Read reads a JSON patch; false if the body is none. Names of members count as they are spelt, of several
 // the last, and nothing of a pointer before its first slash.
 func Read(body []byte) (ops []Operation, ok bool) {
 	var raws []json.RawMessage
@@ -45,10 +45,10 @@ func pointer(path string) string {
 	return ""
 }
 
-// Moves tells whether the operation takes its value from elsewhere in the object.
+// Moves reports whether the operation takes its value from elsewhere in the object.
 func (op *Operation) Moves() bool { return op.Op == "move" || op.Op == "copy" }
 
-// Reaches tells whether a JSON pointer points to a member of the object ("/rules"), or into it.
+// Reaches reports whether a JSON pointer points to a member of the object ("/rules"), or into it.
 func Reaches(path, member string) bool {
 	rest, ok := strings.CutPrefix(path, member)
 	return ok && (rest == "" || rest[0] == '/')

@@ -51,7 +51,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// Config says what an Authorizer follows.
+// Config configures an Authorizer.
 type Config struct {
 	// Informers of the four RBAC kinds, for example SharedInformerFactory.Rbac().V1(). They are
 	// started by their owner, before New or after. Required.
@@ -83,7 +83,7 @@ var (
 	_ authorizer.RuleResolver = (*Authorizer)(nil)
 )
 
-// view is what decisions are made on.
+// view is what decisions are based on.
 type view struct {
 	snapshot *rbacindex.Snapshot // nil before the first lists are complete
 	replaced chan struct{}       // closed when another view took the place
@@ -127,28 +127,28 @@ func (a *Authorizer) Close() {
 	a.running.Wait()
 }
 
-// HasSynced tells whether the informers' first lists are in the Snapshot. Once true it stays
+// HasSynced reports whether the informers' first lists are in the Snapshot. Once true it stays
 // true.
 func (a *Authorizer) HasSynced() bool { return a.view.Load().snapshot != nil }
 
-// Snapshot returns the policy that decisions are made on now, nil before HasSynced, and a
-// channel that is closed when another one takes its place. It is for further questions (who
-// can, what can somebody do) and for whoever keeps answers of their own.
+// Snapshot returns the policy that decisions are made on now, nil before HasSynced, and a channel
+// that is closed when another one takes its place. It serves further questions (who can, what can a
+// user do) and callers that cache answers.
 func (a *Authorizer) Snapshot() (s *rbacindex.Snapshot, replaced <-chan struct{}) {
 	v := a.view.Load()
 	return v.snapshot, v.replaced
 }
 
-// scratch is what a decision needs, kept for the next one.
+// scratch is the memory a decision needs, reused by the next one.
 type scratch struct {
 	request rbacindex.Attributes
 	grants  []rbacindex.Grant
 }
 
-// maxGrants is the most grants a kept scratch has room for.
+// maxGrants is the most grants a reused scratch has room for.
 const maxGrants = 1024
 
-// done empties a scratch, so that it keeps nobody's strings or objects alive, and keeps it.
+// done empties a scratch, so that it keeps no strings or objects alive, and puts it back.
 func (a *Authorizer) done(sc *scratch, used []rbacindex.Grant) {
 	sc.request = rbacindex.Attributes{}
 	clear(used)
@@ -199,9 +199,9 @@ func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (
 
 // RulesFor implements authorizer.RuleResolver: the rules of everything bound to the user
 // cluster-wide and, with a namespace, in it, one after the other, those of ClusterRoleBindings
-// first; a role bound twice counts twice. Errors do not make the list incomplete, here as in
-// the RBAC authorizer; being asked too early does. The rules' lists are those of the objects
-// and must not be modified.
+// first; a role bound twice counts twice. Errors do not make the list incomplete, here as in the
+// RBAC authorizer; being called too early does. The rules' lists are those of the objects and must
+// not be modified.
 func (a *Authorizer) RulesFor(_ context.Context, who user.Info, namespace string) ([]authorizer.ResourceRuleInfo,
 	[]authorizer.NonResourceRuleInfo, bool, error) {
 	s := a.view.Load().snapshot

@@ -10,7 +10,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// refusal is the reason of a request that no grant allows.
+// refusal returns the reason of a request that no grant allows.
 func refusal(s *rbacindex.Snapshot, request *rbacindex.Attributes, res *rbacindex.Result) string {
 	switch errs := res.Errors(); len(errs) {
 	case 0:
@@ -21,9 +21,9 @@ func refusal(s *rbacindex.Snapshot, request *rbacindex.Attributes, res *rbacinde
 	return "RBAC: " + unresolved(s, request.User, request.Groups, request.Namespace).Error()
 }
 
-// unresolved is the error of everything bound to the user whose role cannot be had, put
+// unresolved returns the error of everything bound to the user whose role cannot be had, put
 // together as the RBAC authorizer puts it: one error a binding, of the types a lister returns,
-// those of ClusterRoleBindings first; in the text each once. nil when there is none.
+// those of ClusterRoleBindings first; in the text each once. nil if there is none.
 func unresolved(s *rbacindex.Snapshot, name string, groups []string, namespace string) error {
 	var errs []error
 	s.BindingsOf(name, groups, namespace, func(binding, role rbacindex.Key, _ rbacv1.Subject) bool {
@@ -45,7 +45,7 @@ func unresolved(s *rbacindex.Snapshot, name string, groups []string, namespace s
 	return utilerrors.NewAggregate(errs)
 }
 
-// roleKind is what a binding calls the kind of its role.
+// roleKind returns the text of a binding for the kind of its role.
 func roleKind(s *rbacindex.Snapshot, binding rbacindex.Key) string {
 	switch o, _ := s.Get(binding); b := o.(type) {
 	case *rbacv1.ClusterRoleBinding:

@@ -65,7 +65,7 @@ func (a *Authorizer) await() {
 	a.drain()
 }
 
-// enter notes the last word about an object; nil says that it is gone.
+// enter records the latest version of an object; nil means that it is gone.
 func (a *Authorizer) enter(k rbacindex.Key, object any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,8 +86,8 @@ func (a *Authorizer) enter(k rbacindex.Key, object any) {
 	}
 }
 
-// drain makes Snapshots until nothing is pending. One runs at a time, apart from the
-// informers' goroutines, which go on delivering meanwhile.
+// drain makes Snapshots until nothing is pending. One runs at a time, outside the informers'
+// goroutines, which keep delivering.
 func (a *Authorizer) drain() {
 	defer a.running.Done()
 	for {
@@ -99,8 +99,7 @@ func (a *Authorizer) drain() {
 	}
 }
 
-// take returns what is pending; false when there is nothing to do, after which drain is to
-// end.
+// take returns what is pending; false if there is nothing to do, after which drain must end.
 func (a *Authorizer) take() (map[rbacindex.Key]any, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,7 +165,7 @@ func (h *handler) OnUpdate(old, object any) {
 		return
 	}
 	if !h.set(object, eventUpdated) {
-		// What it is now cannot be told, so what it was does not count any more.
+		// Its present content is not known, so the former one does not count any more.
 		if k, ok := h.key(old); ok {
 			h.a.enter(k, nil)
 		}
@@ -202,7 +201,7 @@ func (h *handler) set(object any, event string) bool {
 
 func (h *handler) malformed(object any) {
 	h.a.metrics.event(h.kind, eventMalformed)
-	utilruntime.HandleError(fmt.Errorf("follow RBAC: the informer of %s delivered a %T that is none", h.kind, object))
+	utilruntime.HandleError(fmt.Errorf("follow RBAC: the informer of %s delivered a %T", h.kind, object))
 }
 
 // key returns the key of an object of the handler's kind.
@@ -211,8 +210,8 @@ func (h *handler) key(object any) (rbacindex.Key, bool) {
 	return k, err == nil && k.Kind == h.kind
 }
 
-// same tells whether an update changed nothing that RBAC looks at. Anything but two objects of
-// one kind and name is not the same.
+// same reports whether an update changed nothing that RBAC reads. Anything but two objects of one
+// kind and name is not the same.
 func same(old, object any) bool {
 	switch n := object.(type) {
 	case *rbacv1.ClusterRole:

@@ -192,14 +192,14 @@ func role(namespace, name string, verbs ...string) *rbacv1.Role {
 		Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"pods"}}}}
 }
 
-// bindCluster is a ClusterRoleBinding of a user to a ClusterRole.
+// bindCluster returns a ClusterRoleBinding of a user to a ClusterRole.
 func bindCluster(name, clusterRole, who string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
 		Subjects: []rbacv1.Subject{{Kind: "User", Name: who}}}
 }
 
-// bind is a RoleBinding of a user.
+// bind returns a RoleBinding of a user.
 func bind(namespace, name, kind, role, who string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: []rbacv1.Subject{{Kind: "User", Name: who}}}

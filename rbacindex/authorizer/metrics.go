@@ -13,7 +13,7 @@ const (
 	eventAdded     = "added"
 	eventUpdated   = "updated"
 	eventDeleted   = "deleted"
-	eventUnchanged = "unchanged" // an update of nothing that RBAC looks at
+	eventUnchanged = "unchanged" // an update of nothing that RBAC reads
 	eventMalformed = "malformed" // not an object of the informer's kind
 )
 

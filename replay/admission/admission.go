@@ -55,7 +55,7 @@ func plugins(used func(name string) use) *Plugins {
 	return p
 }
 
-// enabled tells whether a plugin is switched on.
+// enabled reports whether a plugin is switched on.
 func enabled(cfg *config.APIServer, plugin string) bool {
 	switch set := &cfg.Admission; {
 	case slices.Contains(set.Enabled, plugin):
@@ -95,7 +95,7 @@ func (p *Plugins) Judge(q *Request, adm *verdict.Admission) {
 	}
 }
 
-// refusing attributes a refusal to a plugin, nil when none words it like that: API validation,
+// refusing attributes a refusal to a plugin, nil if none words it like that: API validation,
 // conflicts, secondary authorization checks and handlers refuse too.
 func (p *Plugins) refusing(r *refusal) (by plugin, of string) {
 	if r.code < 400 || r.message == "" {
@@ -114,7 +114,7 @@ func (p *Plugins) refusing(r *refusal) (by plugin, of string) {
 	return nil, ""
 }
 
-// recorded says what admission did as far as the event tells: "" when it does not.
+// recorded says what admission did as far as the event tells: "" if it does not.
 func recorded(op Operation, decision verdict.Decision, code int32, refused bool) string {
 	switch {
 	case decision == verdict.DecisionForbid, op == None && decision == verdict.DecisionAllow:

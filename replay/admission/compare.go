@@ -99,7 +99,7 @@ func (p *registered) outcome(ans said, q *Request, op Operation, r *refusal) str
 	return ""
 }
 
-// passed tells whether the record proves that the plugin let the request pass. Errors from before
+// passed reports whether the record proves that the plugin let the request pass. Errors from before
 // the plugins (a body that does not decode, a resource that is not served, an object that is not
 // there) leave the question open; what comes behind it proves it.
 func (p *registered) passed(q *Request, op Operation, r *refusal) bool {
@@ -114,5 +114,5 @@ func (p *registered) passed(q *Request, op Operation, r *refusal) bool {
 	return q.Code == 409 || q.Code == 422
 }
 
-// admitted tells whether an answer's code shows that every plugin let the request pass.
+// admitted reports whether an answer's code shows that every plugin let the request pass.
 func admitted(code int32) bool { return code >= 200 && code < 300 || code == 101 }

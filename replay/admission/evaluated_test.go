@@ -150,7 +150,7 @@ func TestServiceAccount(t *testing.T) {
 	})
 }
 
-// signingRequest is the body of a CertificateSigningRequest.
+// signingRequest returns the body of a CertificateSigningRequest.
 func signingRequest(t *testing.T, signer string, groups ...string) string {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)

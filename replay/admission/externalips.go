@@ -40,7 +40,7 @@ func (externalIPs) ask(q *Request, op Operation, body []byte, _, _ time.Time) sa
 	return said{answer: refuses, code: 403, words: externalDenied, open: true}
 }
 
-// givesExternal tells whether a service, or a patch of one, gives external IPs, or may; ok is false when the body is neither.
+// givesExternal reports whether a service, or a patch of one, gives external IPs, or may; ok is false if the body is neither.
 func givesExternal(body []byte) (given, ok bool) {
 	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
 		const list = "/spec/externalIPs"

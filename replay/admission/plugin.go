@@ -6,7 +6,7 @@ import "time"
 type plugin interface {
 	// name is the plugin's, as --enable-admission-plugins has it.
 	name() string
-	// refused tells whether a refusal is in the plugin's words, and which of its policies, webhooks
+	// refused reports whether a refusal is in the plugin's words, and which of its policies, webhooks
 	// or quotas it names. A plugin's name is nowhere in an event; message and code tell.
 	refused(r *refusal) (of string, ok bool)
 }

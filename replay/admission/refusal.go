@@ -12,7 +12,7 @@ type refusal struct {
 	by, of         string // the plugin, "" for none, and its policy, webhook or quota
 }
 
-// words are what the plugin said.
+// words returns what the plugin said.
 func (r *refusal) words() string {
 	if r.forbidden {
 		return verdict.Clip(r.inner)

@@ -10,8 +10,8 @@ import (
 // Request is a request behind authorization, and what is known about it.
 type Request struct {
 	Attributes *verdict.Attributes
-	Body       []byte           // of the request, as the apiserver recorded it; nil when it did not
-	Written    []byte           // the object as it was stored, of a request that was admitted; nil when it is not recorded
+	Body       []byte           // of the request, as the apiserver recorded it; nil if it did not
+	Written    []byte           // the object as it was stored, of a request that was admitted; nil if it is not recorded
 	Node       bool             // the user is a node
 	Decision   verdict.Decision // recorded, of authorization
 	Code       int32            // of the response
@@ -26,7 +26,7 @@ type Request struct {
 // State is what plugins ask about the cluster; *state.State is one.
 type State interface {
 	Namespace(name string, from, to time.Time) state.NamespaceAnswer
-	// ServiceAccountIn tells whether an account was there; changed says that it was for a part.
+	// ServiceAccountIn reports whether an account was there; changed says that it was for a part.
 	ServiceAccountIn(namespace, name string, from, to time.Time) (known state.Known, changed bool)
 }
 

@@ -100,7 +100,7 @@ func (serviceAccount) find(q *Request, pod *corev1.Pod, account string, from, to
 	return ans
 }
 
-// askMirror is the answer for a pod that mirrors one of a node's own.
+// askMirror returns the answer for a pod that mirrors one of a node's own.
 func askMirror(pod *corev1.Pod, account string, body []byte) said {
 	refuse := func(what string) said {
 		return said{answer: refuses, code: 403, words: "a mirror pod may not " + what}
@@ -123,7 +123,7 @@ func askMirror(pod *corev1.Pod, account string, body []byte) said {
 	return said{answer: passes, open: true}
 }
 
-// holdsSecrets tells whether a pod refers to secrets that an account can be held to list.
+// holdsSecrets reports whether a pod refers to secrets that an account can be held to list.
 func holdsSecrets(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Secret != nil {

@@ -40,7 +40,7 @@ func (t *text) fits(r *refusal) bool {
 		strings.Contains(r.message, t.contains)
 }
 
-// named is the policy, webhook or quota that a refusal which fits names.
+// named returns the policy, webhook or quota that a refusal which fits names.
 func (t *text) named(r *refusal) string {
 	if t.ends == "" {
 		return ""

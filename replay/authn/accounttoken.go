@@ -52,7 +52,7 @@ func (c *compiled) accounts() says {
 	return c.on(c.cfg != nil && c.cfg.Authentication.ServiceAccount.Enabled)
 }
 
-// accountToken is what legacy and bound tokens have in common.
+// accountToken returns what legacy and bound tokens have in common.
 func (x *subject) accountToken(f *facts) (says, string) {
 	switch {
 	case x.kind != kindAccount || x.name == "":

@@ -24,9 +24,9 @@ const (
 
 // authenticator is one of those that an apiserver may ask who made a request.
 type authenticator interface {
-	// configured tells whether it is asked: yes, no, or open when that is not known.
+	// configured reports whether it is asked: yes, no, or open when that is not known.
 	configured(c *compiled) says
-	// answer tells whether it can have produced an identity, and why not, or what would tell.
+	// answer reports whether it can have produced an identity, and why not, or what would tell.
 	answer(x *subject, c *compiled, f *facts) (says, string)
 }
 

@@ -64,14 +64,14 @@ type Result struct {
 	// Explained names the authenticators that can have produced it, in the order in which
 	// the apiserver asks them. When one produces just this identity, those that take
 	// identities from elsewhere and could have produced any (a front proxy, a webhook) are
-	// not listed; Answers has them. Of an aggregated server's events a front proxy is. It is empty when none can, when nobody was
+	// not listed; Answers has them. Of an aggregated server's events a front proxy is. It is empty if none can, when nobody was
 	// authenticated, and when no configuration is known and the event alone tells nothing.
 	// It is shared and must not be modified.
 	Explained []string
-	// Contradictions are what contradicts the identity, in a fixed order, nil when there are none.
+	// Contradictions are what contradicts the identity, in a fixed order, nil if there are none.
 	Contradictions []Contradiction
 	// Credential is "JTI=<id>", "X509SHA256=<fingerprint>" or, of a legacy token,
-	// "Secret=<namespace>/<name>"; "" when the event does not tell.
+	// "Secret=<namespace>/<name>"; "" if the event does not tell.
 	Credential string
 }
 
@@ -88,7 +88,7 @@ type Answer struct {
 }
 
 // Evaluate judges the authenticated user of an event (never the impersonated one). cfg is the
-// apiserver's configuration of that time, nil when it is not known: then only what no
+// apiserver's configuration of that time, nil if it is not known: then only what no
 // configuration could explain is found. s may be nil. The event is only read.
 func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Result {
 	q := ev.ask(e, cfg)
@@ -178,7 +178,7 @@ func (x *subject) union(c *compiled, f *facts) (certain, possible set) {
 	return certain, possible
 }
 
-// own are the authenticators that can be certain of an identity of this kind.
+// own returns the authenticators that can be certain of an identity of this kind.
 func (x *subject) own() set {
 	switch {
 	case x.kind == kindLoopback:
@@ -276,7 +276,7 @@ func ClipEvidence(s string) string {
 	return strings.ToValidUTF8(s[:maxEvidence], "") + "…"
 }
 
-// decodedPath is the path the apiserver compares: decoded, without the query.
+// decodedPath returns the path the apiserver compares: decoded, without the query.
 func decodedPath(uri string) string {
 	if !strings.Contains(uri, "%") {
 		path, _, _ := strings.Cut(uri, "?")

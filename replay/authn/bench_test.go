@@ -12,7 +12,7 @@ import (
 
 const benchPods = 100_000
 
-// crowd is a state of 100,000 pods of 1,000 service accounts on 1,000 nodes, each with a token,
+// crowd returns a state of 100,000 pods of 1,000 service accounts on 1,000 nodes, each with a token,
 // and events of 4,096 of them mixed with certificates, static users and the apiserver's own.
 func crowd() (*fakeState, []*event.Event) {
 	long := noon.Add(-time.Hour)

@@ -11,7 +11,7 @@ type compiled struct {
 	cfg *config.APIServer
 	// complete: every authenticator is known, with all it needs.
 	complete bool
-	tokens   map[string][]row // by user name, nil when the file is not known or not configured
+	tokens   map[string][]row // by user name, nil if the file is not known or not configured
 	basic    map[string]row   // the last row of a name wins
 	issuers  []issuer
 	paths    map[string]bool // anonymous, nil for every path
@@ -58,7 +58,7 @@ func compile(cfg *config.APIServer) *compiled {
 	return c
 }
 
-// known tells whether a part of the configuration that is not there is certainly not there.
+// known reports whether a part of the configuration that is not there is certainly not there.
 func (c *compiled) known() bool { return c.cfg != nil && c.cfg.Authentication.Unknown == "" }
 
 // lagOf returns the slack given to every moment learnt from the state.

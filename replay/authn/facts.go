@@ -351,7 +351,7 @@ func sameBootstrapGroups(got, extra []string) bool {
 	return true
 }
 
-// lately tells whether an object was there, or may have been, at any time from so long before
+// lately reports whether an object was there, or may have been, at any time from so long before
 // the request to its lag behind it; with a uid, whether that one was.
 func lately(s State, resource, namespace, name string, x *subject, before time.Duration, uid string) bool {
 	from, to := x.at.Add(-before-x.lag), x.at.Add(x.lag)
@@ -368,7 +368,7 @@ func lately(s State, resource, namespace, name string, x *subject, before time.D
 	return false
 }
 
-// gone tells whether a moment lies further back than credentials outlive it.
+// gone reports whether a moment lies further back than credentials outlive it.
 func gone(end time.Time, x *subject, outlive time.Duration) bool {
 	return !end.IsZero() && end.Add(outlive+x.lag).Before(x.at)
 }

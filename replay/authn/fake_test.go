@@ -125,7 +125,7 @@ const (
 	certID  = "X509SHA256=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 )
 
-// shop is a state with service account shop/api, a pod of it on node n1, and the token and
+// shop returns a state with service account shop/api, a pod of it on node n1, and the token and
 // certificate above issued to them, all since an hour before noon.
 func shop() *fakeState {
 	long := noon.Add(-time.Hour)
@@ -155,7 +155,7 @@ func extra(kv ...string) (x event.Extra) {
 	return x
 }
 
-// account is the user of a token of shop/api.
+// account returns the user of a token of shop/api.
 func account(x event.Extra) event.User {
 	return event.User{Username: "system:serviceaccount:shop:api", UID: apiUID, Groups: []string{GroupServiceAccounts, GroupServiceAccounts +
 		":shop", GroupAuthenticated}, Extra: x}

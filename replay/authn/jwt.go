@@ -72,7 +72,7 @@ func (r refusal) why() string {
 	return ""
 }
 
-// produces tells whether a token of the issuer can have led to the user, and if a rule says
+// produces reports whether a token of the issuer can have led to the user, and if a rule says
 // no, which.
 func (i *issuer) produces(x *subject) (refusal, string) {
 	j, u := i.jwt, x.u
@@ -122,7 +122,7 @@ func (i *issuer) judge(x *subject) (refusal, string) {
 	return possible, ""
 }
 
-// refuses returns the first rule that a user with these groups does not meet, "" when all are
+// refuses returns the first rule that a user with these groups does not meet, "" if all are
 // met.
 func (i *issuer) refuses(u *event.User, groups []string) string {
 	results, err := i.rules.EvalUser(context.Background(), userValue(u, groups))
@@ -137,7 +137,7 @@ func (i *issuer) refuses(u *event.User, groups []string) string {
 	return ""
 }
 
-// userValue is the user as the rules see it, converted as far as a rule looks at it.
+// userValue returns the user as the rules see it, converted as far as a rule looks at it.
 func userValue(u *event.User, groups []string) *lazy.MapValue {
 	native := types.DefaultTypeAdapter.NativeToValue
 	v := lazy.NewMapValue(types.NewObjectType("kubernetes.UserInfo"))

@@ -111,7 +111,7 @@ func (x *subject) accountShape(out []Contradiction) []Contradiction {
 	return out
 }
 
-// loopbackShaped tells whether system:apiserver is as the apiserver's own token has it: some
+// loopbackShaped reports whether system:apiserver is as the apiserver's own token has it: some
 // releases put it into system:masters alone.
 func (x *subject) loopbackShaped() bool {
 	g, r := x.u.Groups, release.Of(x.minor)

@@ -145,10 +145,10 @@ func (x *subject) credential() string {
 	return ""
 }
 
-// since tells whether the apiserver is of a minor version or later.
+// since reports whether the apiserver is of a minor version or later.
 func (x *subject) since(minor int) bool { return x.minor == 0 || x.minor >= minor }
 
-// enabled tells whether the apiserver has a feature on.
+// enabled reports whether the apiserver has a feature on.
 func (x *subject) enabled(feature string) bool {
 	switch {
 	case x.cfg == nil:
@@ -167,12 +167,12 @@ func credentialForm(v string) (jti, fingerprint bool) {
 	return strings.HasPrefix(v, PrefixJTI) && len(v) > len(PrefixJTI), false
 }
 
-// plain tells whether the identity carries nothing but name, uid and groups.
+// plain reports whether the identity carries nothing but name, uid and groups.
 func (x *subject) plain() bool {
 	return len(x.u.Extra) == 0 && !x.legacy
 }
 
-// groupsAre tells whether the recorded groups are those an authenticator gave, with what the
+// groupsAre reports whether the recorded groups are those an authenticator gave, with what the
 // apiserver adds. Since 1.10 it adds system:authenticated only to who has neither special
 // group; 1.5 always did; in between either may be.
 func (x *subject) groupsAre(given []string) bool {
@@ -185,7 +185,7 @@ func (x *subject) groupsAre(given []string) bool {
 	return kept && len(got) == len(given) && special(given) && equal(got, given)
 }
 
-// adderPassed tells whether some given groups lead to the recorded ones.
+// adderPassed reports whether some given groups lead to the recorded ones.
 func (x *subject) adderPassed() bool {
 	if !x.since(10) && x.minor < 6 {
 		n := len(x.u.Groups)
@@ -215,21 +215,21 @@ func equal(a, b []string) bool {
 	return true
 }
 
-// accountGroups tells whether the groups are exactly those of a service account token, in the
+// accountGroups reports whether the groups are exactly those of a service account token, in the
 // order in which the apiserver puts them.
 func (x *subject) accountGroups() bool {
 	g := x.u.Groups
 	return len(g) == 3 && g[0] == GroupServiceAccounts && g[2] == GroupAuthenticated && ServiceAccountGroups(g, x.namespace)
 }
 
-// fromLoopback tells whether the peer is the apiserver itself: it comes from the loopback
+// fromLoopback reports whether the peer is the apiserver itself: it comes from the loopback
 // interface, or from the one address that it listens on.
 func (x *subject) fromLoopback() bool {
 	ip, ok := peer(x.e)
 	return ok && (ip.IsLoopback() || x.home != "" && ip.String() == x.home)
 }
 
-// peer is the address the request came from by the apiserver's own observation, the last of
+// peer returns the address the request came from by the apiserver's own observation, the last of
 // the recorded ones: the others are the client's word.
 func peer(e *event.Event) (netip.Addr, bool) {
 	if len(e.SourceIPs) == 0 {
@@ -239,7 +239,7 @@ func peer(e *event.Event) (netip.Addr, bool) {
 	return ip.Unmap(), err == nil
 }
 
-// minorOf is the version to judge by: the configuration's, else the caller's.
+// minorOf returns the version to judge by: the configuration's, else the caller's.
 func minorOf(cfg *config.APIServer, minor int) int {
 	if cfg != nil && cfg.Minor != 0 {
 		return cmp.Or(cfg.Binary, cfg.Minor)

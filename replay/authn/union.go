@@ -21,7 +21,7 @@ const (
 	whyGroups        = "gives other groups"
 )
 
-// on tells whether an authenticator is there: yes, no, or open when that is not known.
+// on reports whether an authenticator is there: yes, no, or open when that is not known.
 func (c *compiled) on(configured bool) says {
 	switch {
 	case configured:

@@ -43,7 +43,7 @@ func issuers(j ...config.JWT) func(*config.APIServer) {
 	return func(c *config.APIServer) { c.Authentication.JWT = j }
 }
 
-// of15 is a server of version 1.5 with nothing but what change gives it.
+// of15 returns a server of version 1.5 with nothing but what change gives it.
 func of15(change func(*config.Authentication)) *config.APIServer {
 	c := &config.APIServer{Minor: 5}
 	change(&c.Authentication)

@@ -149,7 +149,7 @@ func (f abacFirst) with(readonly bool, number int32) abacFirst {
 	return f
 }
 
-// allows returns the number of the first line that allows a request, 0 when none does.
+// allows returns the number of the first line that allows a request, 0 if none does.
 func (x *abacIndex) allows(u *event.User, a *verdict.Attributes) int {
 	q := abacQuery{a: a, reading: reads(a.Verb)}
 	q.ask(x.subjects[abacSubject{}])

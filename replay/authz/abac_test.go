@@ -36,7 +36,7 @@ func TestABACStars(t *testing.T) {
 	}
 }
 
-// linear is the index's twin: it reads the file from the beginning.
+// linear returns the index's twin: it reads the file from the beginning.
 func linear(p *config.Policy, u *event.User, a *verdict.Attributes) int {
 	for i := range p.Lines {
 		l := &p.Lines[i]

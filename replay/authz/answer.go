@@ -25,9 +25,9 @@ type Answer struct {
 	// Decision is None when what is not known could change it, see Lack. A free authorizer
 	// does not make it None: it is then what all others decide, see Free.
 	Decision verdict.Decision
-	// Authorizer decided, by its name in the configuration; "" when none did by itself.
+	// Authorizer decided, by its name in the configuration; "" if none did by itself.
 	Authorizer string
-	// RBAC is RBAC's answer, zero when it was not asked. Its Grants use the caller's buffer.
+	// RBAC is RBAC's answer, zero if it was not asked. Its Grants use the caller's buffer.
 	RBAC rbacindex.Result
 	// Lack is why Decision is None.
 	Lack Lack
@@ -121,7 +121,7 @@ func (ans *Answer) CanFail() bool {
 	return false
 }
 
-// Missing names what is not known, most useful first; nil when the answer is certain.
+// Missing names what is not known, most useful first; nil if the answer is certain.
 func (ans *Answer) Missing() []string {
 	var out []string
 	if ans.Decision == verdict.DecisionNone {

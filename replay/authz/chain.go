@@ -50,7 +50,7 @@ type Chain struct {
 	steps     stepMemory
 }
 
-// naming says whether the reasons of a refusal have the names of their authorizers before them.
+// naming reports whether the reasons of a refusal have the names of their authorizers before them.
 type naming uint8
 
 const (
@@ -59,7 +59,7 @@ const (
 	eitherNaming // the release is not known
 )
 
-// namingOf is the naming of an apiserver.
+// namingOf returns the naming of an apiserver.
 func namingOf(cfg *config.APIServer) naming {
 	switch {
 	case cfg.Minor == 0:

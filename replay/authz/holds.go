@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/content"
 )
 
-// Holding says whether a subject holds rules: it does, it lacks some, or neither is known.
+// Holding reports whether a subject holds rules: it does, it lacks some, or neither is known.
 type Holding struct {
 	Held bool
 	// Lacks are the first pieces that it does not hold, whatever is in doubt.
@@ -23,7 +23,7 @@ type Holding struct {
 // heldTooCostly is what is missing when a comparison takes more steps than there are.
 const heldTooCostly = "whether its rules cover those of the role: too large to check"
 
-// Holds tells whether a subject's own rules, of RBAC alone, cover others, of which least are wanted for
+// Holds reports whether a subject's own rules, of RBAC alone, cover others, of which least are wanted for
 // certain, and at the most most, which has the least too. It holds them if what it is certain to have covers most of
 // them, and does not if nothing that it may have covers the least; see rbacindex.Covers for pieces and steps.
 func Holds(view *state.View, user string, groups []string, namespace string, least, most []rbacv1.PolicyRule, pieces int,

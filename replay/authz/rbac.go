@@ -100,7 +100,7 @@ func (*rbac) cut(ans *Answer, text string) (rest string, ok bool) {
 	return text[n:], true
 }
 
-// errorsLen is the length of the text behind "RBAC: " for these errors.
+// errorsLen returns the length of the text behind "RBAC: " for these errors.
 func errorsLen(errs []string) int {
 	if len(errs) == 1 {
 		return len(errs[0])

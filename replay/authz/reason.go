@@ -67,7 +67,7 @@ func (ans *Answer) refusesAs(reason string, names bool) bool {
 	return rest == ""
 }
 
-// Refusal is the reason a refusal would be recorded with, free authorizers being silent; of an
+// Refusal returns the reason a refusal would be recorded with, free authorizers being silent; of an
 // apiserver whose release is not known without the names of authorizers.
 func (ans *Answer) Refusal() string {
 	var lines []string

@@ -74,7 +74,7 @@ func unpack(t *testing.T, name string) []byte {
 	return data
 }
 
-// releaseCases are the lines all releases were asked.
+// releaseCases returns the lines all releases were asked.
 func releaseCases(t *testing.T) []releaseLine {
 	t.Helper()
 	var lines []releaseLine
@@ -90,7 +90,7 @@ func releaseCases(t *testing.T) []releaseLine {
 	return lines
 }
 
-// recordedReleases are all there are tables of; the ends of them in a short run.
+// recordedReleases returns all there are tables of; the ends of them in a short run.
 func recordedReleases() []*release.Release {
 	list := release.All()
 	if testing.Short() {

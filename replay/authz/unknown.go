@@ -34,7 +34,7 @@ func (n *names) doubted(view *state.View, k rbacindex.Key) {
 }
 
 // couldAllow names the unknown objects that could allow a request which the known ones do
-// not, nil when there are none and the refusal is certain. res is the answer of the known
+// not, nil if there are none and the refusal is certain. res is the answer of the known
 // ones.
 //
 // A binding nobody has seen could name anybody; a RoleBinding only in its own namespace. A

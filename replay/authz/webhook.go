@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// webhook tells whether a webhook authorizer would be asked. What it answers no log says. It
+// webhook reports whether a webhook authorizer would be asked. What it answers no log says. It
 // mirrors plugin/pkg/authorizer/webhook.
 type webhook struct {
 	matcher   *authorizationcel.CELMatcher // nil: it is asked everything
@@ -25,7 +25,7 @@ type webhook struct {
 	answered  hookMemory
 }
 
-// hookState says whether a webhook is asked about a request.
+// hookState reports whether a webhook is asked about a request.
 type hookState uint8
 
 const (
@@ -80,7 +80,7 @@ func (w *webhook) evaluate(u *event.User, a *verdict.Attributes) hookState {
 	return hookSkipped
 }
 
-// spec is what a webhook would be asked.
+// spec returns what a webhook would be asked.
 func (w *webhook) spec(u *event.User, a *verdict.Attributes) authorizationv1.SubjectAccessReviewSpec {
 	s := authorizationv1.SubjectAccessReviewSpec{User: u.Username, UID: u.UID, Groups: u.Groups}
 	if len(u.Extra) > 0 {
@@ -106,7 +106,7 @@ func (w *webhook) spec(u *event.User, a *verdict.Attributes) authorizationv1.Sub
 	return s
 }
 
-// fieldSelector is a selector as requirements, nil for one that does not restrict or does not
+// fieldSelector returns a selector as requirements, nil for one that does not restrict or does not
 // parse.
 func fieldSelector(text string) *authorizationv1.FieldSelectorAttributes {
 	sel, err := fields.ParseSelector(text)
@@ -131,7 +131,7 @@ func fieldSelector(text string) *authorizationv1.FieldSelectorAttributes {
 	return &authorizationv1.FieldSelectorAttributes{Requirements: out}
 }
 
-// labelSelector is a selector as requirements, nil for one that does not restrict or does not
+// labelSelector returns a selector as requirements, nil for one that does not restrict or does not
 // parse.
 func labelSelector(text string) *authorizationv1.LabelSelectorAttributes {
 	if strings.TrimSpace(text) == "" {

@@ -11,7 +11,7 @@ import (
 type webhookAuthorizer struct {
 	name    string
 	asks    *webhook
-	unknown string // why it is not known whether it would be asked, "" when it is
+	unknown string // why it is not known whether it would be asked, "" if it is
 }
 
 func newWebhookAuthorizer(z *config.Authorizer, cfg *config.APIServer) registered {

@@ -52,7 +52,7 @@ const (
 	everyField = 1<<iota - 1
 )
 
-// fieldNames are the words by which an expression reads a field. A word that stands for
+// fieldNames returns the words by which an expression reads a field. A word that stands for
 // something else, or within a string, only makes the memory more careful than it need be.
 func fieldNames() map[string]uint16 {
 	return map[string]uint16{

@@ -134,7 +134,7 @@ func measured(b *testing.B, events []*event.Event, judge func(*event.Event)) {
 	m.Report(n, 0)
 }
 
-// crowd is a listing of 25,000 ClusterRoleBindings, 25,000 RoleBindings and 100,000 pods on
+// crowd returns a listing of 25,000 ClusterRoleBindings, 25,000 RoleBindings and 100,000 pods on
 // 5,000 nodes, none of them the recording's own.
 func crowd(tb testing.TB) []byte {
 	tb.Helper()
@@ -183,7 +183,7 @@ func crowd(tb testing.TB) []byte {
 	return out.Bytes()
 }
 
-// threadTime is the CPU time of the calling thread: what something costs, whoever else
+// threadTime returns the CPU time of the calling thread: what something costs, whoever else
 // uses the machine.
 func threadTime(b testing.TB) int64 {
 	var ru unix.Rusage

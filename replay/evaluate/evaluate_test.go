@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// auditLine is one event of a masters user: judged without any state.
+// auditLine returns one event of a masters user: judged without any state.
 func auditLine(id, stage, at string) string {
 	decision := `,"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":""},"responseStatus":{"code":200}`
 	if stage == "RequestReceived" {

@@ -63,7 +63,7 @@ func steps(t *testing.T, raw []byte) map[string]*step {
 	return out
 }
 
-// configured is an engine that knows the recording's apiserver configuration.
+// configured returns an engine that knows the recording's apiserver configuration.
 func configured(t testing.TB) *replay.Engine {
 	t.Helper()
 	cfg, _, err := config.Read(os.DirFS("testdata/apiserver"), config.Options{})

@@ -203,7 +203,7 @@ func isList(raw []byte) bool {
 	return bytes.Contains(raw[:min(len(raw), 128)], []byte(`"EventList"`))
 }
 
-// judge is the second pass.
+// judge returns the second pass.
 func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) error {
 	g, ctx := errgroup.WithContext(ctx)
 	work := make(chan *batch)

@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// memoryInput is an input that is read from memory.
+// memoryInput returns an input that is read from memory.
 func memoryInput(name string, content []byte) Input {
 	return Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}
 }
@@ -29,7 +29,7 @@ func slice(t testing.TB) Options {
 	}
 }
 
-// full is the whole bundled recording.
+// full returns the whole bundled recording.
 func full(t testing.TB) Options {
 	t.Helper()
 	if testing.Short() {
@@ -106,7 +106,7 @@ func blind(t *testing.T, o Options) {
 	}
 }
 
-// decision is everything the replica decides, as text. That an update or patch made its object, and with
+// decision returns everything the replica decides, as text. That an update or patch made its object, and with
 // it what was there before, and what a refused impersonation was refused for, is in the response
 // alone.
 func decision(v *verdict.Verdict) string {

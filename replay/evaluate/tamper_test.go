@@ -121,7 +121,7 @@ func explained(v *verdict.Verdict, reason string) bool {
 // binding is a RoleBinding or ClusterRoleBinding as recorded reasons name it.
 type binding struct{ kind, namespace, name string }
 
-// prefix is how every reason that names the binding begins.
+// prefix returns how every reason that names the binding begins.
 func (b binding) prefix() string {
 	name := b.name
 	if b.kind == "RoleBinding" {
@@ -197,7 +197,7 @@ func judged(t *testing.T, o Options, st *state.State) []judgement {
 	return out
 }
 
-// stateWithout is the state of the inputs if the binding had never existed: it is taken out
+// stateWithout returns the state of the inputs if the binding had never existed: it is taken out
 // of the state file and out of what the log's writes say.
 func stateWithout(t *testing.T, o Options, gone binding) *state.State {
 	t.Helper()
@@ -245,7 +245,7 @@ func stateItems(t *testing.T, in Input) []json.RawMessage {
 	return list.Items
 }
 
-// without is a state file of all items but one binding.
+// without returns a state file of all items but one binding.
 func without(items []json.RawMessage, gone binding) []byte {
 	kept := make([]json.RawMessage, 0, len(items))
 	for _, raw := range items {
@@ -271,7 +271,7 @@ func granted(grants []verdict.Grant, b binding) bool {
 	return false
 }
 
-// rewritten is the log with every event changed by edit.
+// rewritten returns the log with every event changed by edit.
 func rewritten(t testing.TB, in Input, edit func(*event.Event)) []byte {
 	t.Helper()
 	r, err := in.Open()

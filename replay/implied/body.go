@@ -26,7 +26,7 @@ func (m *member) read(value []byte) (ok bool) {
 }
 
 // written decodes members of what a request wrote: of the request body of a create or update,
-// of a patch of the object it made, as far as the event shows it. ok is false when it does not,
+// of a patch of the object it made, as far as the event shows it. ok is false if it does not,
 // or when the body has another shape. Of the rest of a body nothing is decoded: most of it is
 // metadata.
 //
@@ -84,12 +84,12 @@ func (p *patchDocument) about(members ...string) []byte {
 	return raw
 }
 
-// below tells whether a JSON pointer points to a member of the object, or into it.
+// below reports whether a JSON pointer points to a member of the object, or into it.
 func below(path, member string) bool {
 	return patchops.Reaches(path, "/"+member)
 }
 
-// patched reads the patch document; false when the event does not hold it.
+// patched reads the patch document; false if the event does not hold it.
 func (d *derivation) patched() (p patchDocument, ok bool) {
 	body := bytes.TrimLeft(d.e.RequestObject, " \t\r\n")
 	switch {
@@ -112,7 +112,7 @@ func (d *derivation) patched() (p patchDocument, ok bool) {
 	return p, true
 }
 
-// collected tells whether a patch touches nothing but what the garbage collector writes: owner
+// collected reports whether a patch touches nothing but what the garbage collector writes: owner
 // references, finalizers and managed fields.
 func (p *patchDocument) collected() bool {
 	for _, path := range p.paths {
@@ -154,7 +154,7 @@ func collectedPath(path string) bool {
 		path == "/metadata/uid" || path == "/metadata/resourceVersion" // tests before a change
 }
 
-// touches tells whether a patch says anything about a member of the object, "spec" for example.
+// touches reports whether a patch says anything about a member of the object, "spec" for example.
 func (p *patchDocument) touches(member string) bool {
 	if _, ok := p.members[member]; ok {
 		return true

@@ -70,7 +70,7 @@ func (d *derivation) claim() {
 	}
 }
 
-// near tells whether the user is a service account that runs on the node the claim is allocated
+// near reports whether the user is a service account that runs on the node the claim is allocated
 // for. Of a patch without the allocation it is taken to be: that only adds a way to pass.
 func (d *derivation) near(allocation json.RawMessage) bool {
 	u := d.e.EffectiveUser()

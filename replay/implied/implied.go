@@ -64,7 +64,7 @@ type Check struct {
 	Full  bool
 	// PerhapsFull: it is not known whether the role did.
 	PerhapsFull bool
-	// Perhaps says why it is not certain that the apiserver asked, "" when it is.
+	// Perhaps says why it is not certain that the apiserver asked, "" if it is.
 	Perhaps string
 	// Open names what is not known of the check: a refusal of all above is none then. When
 	// Attributes have no verb, nothing can be asked.
@@ -165,7 +165,7 @@ type derivation struct {
 
 func (d *derivation) add(c Check) { d.out = append(d.out, c) }
 
-// superuser tells whether the effective user is in system:masters, whom the registries do not
+// superuser reports whether the effective user is in system:masters, whom the registries do not
 // ask about at all.
 func (d *derivation) superuser() bool {
 	return slices.Contains(d.e.EffectiveUser().Groups, authn.GroupMasters)

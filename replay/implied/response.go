@@ -108,7 +108,7 @@ func refuses(c *Check, code int32, message string, e *event.Event) bool {
 	return false
 }
 
-// RoleAbsent tells whether the response to a binding's write says that its role does not exist.
+// RoleAbsent reports whether the response to a binding's write says that its role does not exist.
 // The apiserver names the role and, depending on where it looked, the resource of the binding or
 // that of the role.
 func RoleAbsent(c *Check, e *event.Event) bool {

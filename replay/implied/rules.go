@@ -83,7 +83,7 @@ func listOf(r *rbacv1.PolicyRule, name string) *[]string {
 	return nil
 }
 
-// sameRules tells whether two lists of rules are deeply equal, where no list and an empty one are the same: as
+// sameRules reports whether two lists of rules are deeply equal, where no list and an empty one are the same: as
 // equality.Semantic.DeepEqual does, without reflection.
 func sameRules(a, b []rbacv1.PolicyRule) bool {
 	return slices.EqualFunc(a, b, func(x, y rbacv1.PolicyRule) bool {

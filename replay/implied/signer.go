@@ -52,7 +52,7 @@ func (d *derivation) signer() {
 }
 
 // signerName returns the signer an object names: of the object before the request as far as it
-// is known, for the apiserver checks that one. open says what would tell, "" when the object is
+// is known, for the apiserver checks that one. open says what would tell, "" if the object is
 // known to name none.
 func (d *derivation) signerName(kind string) (name, open string) {
 	var o struct {

@@ -8,7 +8,7 @@ const (
 	AlwaysDeny = "Everything is forbidden."
 )
 
-// BuiltIn tells whether every line of a recorded reason is in the words of an authorizer that is
+// BuiltIn reports whether every line of a recorded reason is in the words of an authorizer that is
 // built into kube-apiserver, whatever it says: RBAC's grants and errors, the node authorizer's
 // texts, those of ABAC and AlwaysDeny. Since Kubernetes 1.37 the name of the authorizer stands
 // before each, and in what an aggregated server records the name of its webhook before that.
@@ -47,7 +47,7 @@ var nodeTexts = [...]string{
 	"can only list/watch pods with spec.nodeName field selector",
 }
 
-// node tells whether a line of a recorded reason is in the words of the node authorizer of any
+// node reports whether a line of a recorded reason is in the words of the node authorizer of any
 // version.
 func node(line string) bool {
 	for _, text := range nodeTexts {

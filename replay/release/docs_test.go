@@ -41,7 +41,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// shown are the tables for people: the sources, the gates that decide, and the flags that not
+// shown returns the tables for people: the sources, the gates that decide, and the flags that not
 // every release has.
 func shown() string {
 	var b strings.Builder
@@ -86,7 +86,7 @@ func shown() string {
 	return b.String()
 }
 
-// worded is a gate in a release: "–" before there was one, "on" or "off", bold where it cannot
+// worded returns a gate in a release: "–" before there was one, "on" or "off", bold where it cannot
 // be set, in brackets where there is no gate any more.
 func worded(r *Release, gate string) string {
 	value := map[bool]string{true: "on", false: "off"}[r.Enabled(gate, nil)]

@@ -4,7 +4,7 @@ package release
 // version and has stayed since.
 type Fact struct {
 	Since  int    // minor version
-	Always int    // the first of which every patch release does it, 0 when that is Since
+	Always int    // the first of which every patch release does it, 0 if that is Since
 	Text   string // what an apiserver does since
 	Source string // where the sources say it
 }

@@ -112,7 +112,7 @@ func Of(minor int) *Release {
 // String returns "1.36".
 func (r *Release) String() string { return "1." + strconv.Itoa(r.Minor) }
 
-// Gate returns a feature gate; false when the release has none of that name.
+// Gate returns a feature gate; false if the release has none of that name.
 func (r *Release) Gate(name string) (Gate, bool) {
 	g, ok := r.gates[name]
 	return g, ok
@@ -140,7 +140,7 @@ func (r *Release) Enabled(name string, set map[string]bool) bool {
 // wholeStage are the gates that set all features of a stage which are not set by themselves.
 var wholeStage = map[Stage]string{Alpha: "AllAlpha", Beta: "AllBeta"}
 
-// Flag returns a flag of the kube-apiserver; false when the release has none of that name.
+// Flag returns a flag of the kube-apiserver; false if the release has none of that name.
 func (r *Release) Flag(name string) (Flag, bool) {
 	f, ok := r.flags[name]
 	return f, ok
@@ -150,7 +150,7 @@ func (r *Release) Flag(name string) (Flag, bool) {
 // configuration file, nil for none.
 func (r *Release) Config(kind string) []string { return r.configs[kind] }
 
-// FlagSpan returns the first and the last release that has a flag; false when none has it.
+// FlagSpan returns the first and the last release that has a flag; false if none has it.
 func FlagSpan(name string) (first, last *Release, ok bool) {
 	return span(func(r *Release) bool { _, has := r.flags[name]; return has })
 }

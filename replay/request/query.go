@@ -66,7 +66,7 @@ func plainNameSelector(query, sel string) (string, bool) {
 	return name, true
 }
 
-// decodedName is the general case: the apiserver's own codec.
+// decodedName returns the general case: the apiserver's own codec.
 func decodedName(query string) string {
 	values, _ := url.ParseQuery(query) // the apiserver works with whatever did parse
 	var opts metainternalversion.ListOptions

@@ -44,7 +44,7 @@ type Answer struct {
 	User            event.User // who a TokenReview found
 }
 
-// KindOf returns the kind of review a request is, "" when it is none. It looks at the
+// KindOf returns the kind of review a request is, "" if it is none. It looks at the
 // attributes alone and costs a comparison for any other request.
 func KindOf(a *verdict.Attributes) string {
 	if a.Verb != request.VerbCreate || a.Subresource != "" || !a.ResourceRequest {
@@ -104,7 +104,7 @@ type selector struct {
 	} `json:"requirements"`
 }
 
-// Asked returns the question of a review; ok is false when the request is no review, or its
+// Asked returns the question of a review; ok is false if the request is no review, or its
 // body is not recorded or not readable. caller is who made the request: a
 // SelfSubjectAccessReview asks about them.
 func Asked(e *event.Event, a *verdict.Attributes) (q Question, ok bool) {
@@ -152,7 +152,7 @@ func Asked(e *event.Event, a *verdict.Attributes) (q Question, ok bool) {
 	return q, true
 }
 
-// text is the selector as a request would have written it; requirements a request cannot
+// text returns the selector as a request would have written it; requirements a request cannot
 // write are left out, as they restrict nothing an authorizer looks at.
 func (s *selector) text() string {
 	if s == nil {
@@ -176,7 +176,7 @@ func (s *selector) text() string {
 	return strings.Join(parts, ",")
 }
 
-// Answered returns the recorded answer of a review; ok is false when the review was refused
+// Answered returns the recorded answer of a review; ok is false if the review was refused
 // or failed, or the answer is not recorded.
 func Answered(e *event.Event) (ans Answer, ok bool) {
 	if code := e.Code(); len(e.ResponseObject) == 0 || code != 0 && (code < 200 || code > 299) {

@@ -61,7 +61,7 @@ type Config struct {
 	// default 100 ms and 10 s, doubling, with jitter.
 	RetryMin, RetryMax time.Duration
 
-	// OwnsPolicy tells whether this process writes the policy table for a partition of
+	// OwnsPolicy reports whether this process writes the policy table for a partition of
 	// audit.policy; nil means every partition.
 	OwnsPolicy func(partition int32) bool
 	// Tagger notes which detection rules select a request; nil: no row gets marks.

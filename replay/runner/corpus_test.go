@@ -14,7 +14,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// bornHere tells whether an event creates the namespace kube-system: whoever has seen that knows
+// bornHere reports whether an event creates the namespace kube-system: whoever has seen that knows
 // of everything since the cluster was made.
 func bornHere(e *event.Event) bool {
 	return e.Verb == "create" && e.RequestURI == "/api/v1/namespaces" && e.ObjectRef != nil && e.ObjectRef.Name == "kube-system" &&

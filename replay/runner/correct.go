@@ -60,7 +60,7 @@ type visitor interface {
 	// begin is called when a visit starts, or starts over, and returns days to settle the
 	// rollups of besides those of the rows, if they have to be settled.
 	begin() []time.Time
-	// rows tells whether an insertion failed before it succeeded. The slice is reused.
+	// rows reports whether an insertion failed before it succeeded. The slice is reused.
 	rows(ctx context.Context, rows []verdict.Row) (failed bool, err error)
 }
 
@@ -164,7 +164,7 @@ func (l *lane) judgeAgain(rows []verdict.Row, allowed *allowances) (verdicts []*
 	return verdicts, failed
 }
 
-// replace writes the pairs of the rows whose verdict changed. It tells whether an insertion
+// replace writes the pairs of the rows whose verdict changed. It reports whether an insertion
 // failed before it succeeded, in which case the rollups are not certain.
 func (l *lane) replace(ctx context.Context, kind string, rows []verdict.Row, verdicts []*verdict.Verdict, changed []int) (failed bool,
 	err error) {
@@ -198,7 +198,7 @@ func (r *Runner) pair(old, replacement verdict.Row, v *verdict.Verdict) []verdic
 // versions it replaces, and not only the step: after a crash the same step may find fewer
 // rows left to replace, and those must not be taken for the block that landed.
 //
-// It tells whether an attempt failed. Before the write the partition's commit is repeated,
+// It reports whether an attempt failed. Before the write the partition's commit is repeated,
 // which fails when the partition belongs to somebody else by now, who corrects it himself.
 func (l *lane) insertPairs(ctx context.Context, kind string, pairs []verdict.Row) (failed bool, err error) {
 	if len(pairs) == 0 {

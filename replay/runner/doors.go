@@ -74,7 +74,7 @@ type DeadLetterStore interface {
 
 // Comparer tells what is worth a correction.
 type Comparer interface {
-	// SameVerdict tells whether two verdicts of one request say the same to whoever reads them
+	// SameVerdict reports whether two verdicts of one request say the same to whoever reads them
 	// in the store, whatever revision, engine and configuration they were reached by.
 	SameVerdict(a, b *verdict.Verdict) bool
 }
@@ -133,7 +133,7 @@ type PolicyFeed interface {
 	WaitFor(ctx context.Context, marks map[int32]int64) error
 	// Positions returns the offsets below which everything has been applied, as a copy.
 	Positions() map[int32]int64
-	// Done is closed when the reader has ended; Err says why, nil when it was asked to.
+	// Done is closed when the reader has ended; Err says why, nil if it was asked to.
 	Done() <-chan struct{}
 	Err() error
 	// Close ends the reader and waits for it.

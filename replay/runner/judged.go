@@ -44,7 +44,7 @@ func (s span) with(t span) span {
 	return s
 }
 
-// meets tells whether the filter may select a row of the span; it looks at times alone.
+// meets reports whether the filter may select a row of the span; it looks at times alone.
 func (s span) meets(f verdict.AffectedFilter) bool {
 	return !s.to.Before(f.From) && (f.To.IsZero() || !s.from.After(f.To)) && !s.ended.Before(f.Ended)
 }
@@ -70,7 +70,7 @@ func spansOf(rows []verdict.Row) map[string]span {
 // long their requests took.
 var farEnd = time.Unix(1<<40, 0) //nolint:gochecknoglobals // constant
 
-// judgedEarlier is what earlier owners stored.
+// judgedEarlier returns what earlier owners stored.
 func judgedEarlier(spans []verdict.Span) judgedBlock {
 	b := judgedBlock{spans: make(map[string]span, len(spans))}
 	for _, s := range spans {

@@ -167,7 +167,7 @@ func (p *pipeline) drain(t testing.TB) {
 	}
 }
 
-// quietStore is a store that never fails.
+// quietStore returns a store that never fails.
 func quietStore(rows *simRows) *simStore {
 	return &simStore{rows, &life{world: &simWorld{}, cancel: func() {}, instant: true}}
 }

@@ -35,7 +35,7 @@ func (a *ages) tell(cluster string) (first bool) {
 	return first
 }
 
-// note takes in a request; kept tells whether its policy is.
+// note takes in a request; kept reports whether its policy is.
 func (a *ages) note(cluster string, received time.Time, kept bool) (first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -214,7 +214,7 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 	return true, nil
 }
 
-// due is when a record has been held long enough, counted from its append. A producer whose
+// due returns when a record has been held long enough, counted from its append. A producer whose
 // clock is ahead, or a clock set back meanwhile, holds it for no longer than a hold from the
 // fetch: how old it was then is all that wall clocks are asked.
 func (l *lane) due(rec *stream.Record) time.Time {

@@ -176,7 +176,7 @@ func issued(obs []observe.Observation) (since time.Time) {
 	return since
 }
 
-// changeOf turns what a policy record changed into a change to correct for; false when it
+// changeOf turns what a policy record changed into a change to correct for; false if it
 // changed nothing. Credentials it tells of were issued at the given time or later: that one
 // was issued says nothing about what others did before.
 func (r *Runner) changeOf(cluster string, partition int32, offset int64, issued time.Time, effects []state.Effect) (change, bool) {

@@ -90,7 +90,7 @@ func (b *board) uncorrected(cursor map[int32]int64) (n int64) {
 	return n
 }
 
-// reached tells whether a cursor is at or past all marks.
+// reached reports whether a cursor is at or past all marks.
 func reached(cursor, marks map[int32]int64) bool {
 	for p, mark := range marks {
 		if cursor[p] < mark {
@@ -100,7 +100,7 @@ func reached(cursor, marks map[int32]int64) bool {
 	return true
 }
 
-// look tells whether every partition of the topic that is owned here is settled up to its end
+// look reports whether every partition of the topic that is owned here is settled up to its end
 // and, for events, its rows reflect the cursor. It returns those that are not owned here, and
 // what is closed at the next change of all that.
 func (b *board) look(topic string, ends, cursor map[int32]int64) (settled bool, elsewhere []int32, moved <-chan struct{}) {

@@ -133,7 +133,7 @@ func (r *Runner) Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.Rej
 	return job, nil
 }
 
-// sameRejudge tells whether a job is what is asked for; open: up to now, whenever that is.
+// sameRejudge reports whether a job is what is asked for; open: up to now, whenever that is.
 func sameRejudge(job, want verdict.Rejudge, open bool) bool {
 	return job.From.Equal(want.From) && (open || job.To.Equal(want.To)) && job.DryRun == want.DryRun && slices.Equal(job.Users,
 		want.Users) &&

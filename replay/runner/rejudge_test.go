@@ -28,7 +28,7 @@ func (m mistaken) ReplayWithin(a *replay.Allowance, e *event.Event, s *state.Sta
 	return v
 }
 
-// mended is a world whose requests were judged by a mistaken engine; the processes that come
+// mended returns a world whose requests were judged by a mistaken engine; the processes that come
 // now have the right one. Of user1 in ns1 there are ten requests.
 func mended(t *testing.T, seed uint64) *lateBinding {
 	t.Helper()

@@ -142,7 +142,7 @@ func (r *Runner) learn(row *verdict.Row) {
 // Clusters returns the clusters anything is known of, sorted.
 func (r *Runner) Clusters() []string { return r.states.names() }
 
-// State returns what is known of a cluster, false when that is nothing. The State may be
+// State returns what is known of a cluster, false if that is nothing. The State may be
 // read from any goroutine and must not be written to.
 func (r *Runner) State(cluster string) (*state.State, bool) { return r.states.find(cluster) }
 

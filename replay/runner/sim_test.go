@@ -138,7 +138,7 @@ func (l *life) fault(actor string, percent int) bool {
 	return l.faults && l.intn(actor, 100) < percent
 }
 
-// flaky is a step that may fail without having done anything.
+// flaky returns a step that may fail without having done anything.
 func (l *life) flaky(ctx context.Context, actor, name string) error {
 	if err := l.step(ctx, actor, name); err != nil {
 		return err

@@ -127,7 +127,7 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 	return x
 }
 
-// requestEvent is a request for a pod.
+// requestEvent returns a request for a pod.
 func requestEvent(i, user, ns int, stage event.Stage, at time.Time, took time.Duration, allow bool) *event.Event {
 	return workload.GetPod(fmt.Sprint("id-", i), fmt.Sprint("p", i), user, ns, stage, at, took, allow)
 }

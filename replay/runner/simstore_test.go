@@ -58,7 +58,7 @@ func newSimRows(mutant string) *simRows {
 	}
 }
 
-// keyOf is where a row counts in the rollup.
+// keyOf returns where a row counts in the rollup.
 func keyOf(r *verdict.Row) rollupKey {
 	k := rollupKey{partition: r.Position.Partition, day: r.Event.RequestReceivedTimestamp.UTC().Format(time.DateOnly),
 		cluster: r.Cluster, user: r.Event.EffectiveUser().Username}
@@ -357,7 +357,7 @@ func (s *simStore) Affected(ctx context.Context, f verdict.AffectedFilter, visit
 	return nil
 }
 
-// selects is the filter as verdict.AffectedFilter words it.
+// selects returns the filter as verdict.AffectedFilter words it.
 func selects(f verdict.AffectedFilter, r *verdict.Row) bool {
 	at := r.Event.RequestReceivedTimestamp
 	if f.Cluster != r.Cluster || !slices.Contains(f.Partitions, r.Position.Partition) ||

@@ -378,7 +378,7 @@ type verdict struct {
 	Code, Grants                                                                      int
 }
 
-// verdicts are all requests of the cluster.
+// verdicts returns all requests of the cluster.
 func (l *live) verdicts(t *testing.T) []verdict {
 	t.Helper()
 	var all []verdict
@@ -446,7 +446,7 @@ func (l *live) judged(t *testing.T, ours map[string]call) {
 	}
 }
 
-// wantClass is why a request of the ledger may have no matching decision.
+// wantClass returns why a request of the ledger may have no matching decision.
 func wantClass(c call, v verdict) string {
 	switch {
 	case c.status == http.StatusUnauthorized:

@@ -154,7 +154,7 @@ func dryWrong(t *testing.T, w *writerOf) {
 	}
 }
 
-// podOf is a pod as the controller of a workload makes it.
+// podOf returns a pod as the controller of a workload makes it.
 func podOf(t *testing.T, workload *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	template, _, err := unstructured.NestedMap(workload.Object, "spec", "template")

@@ -163,7 +163,7 @@ func bindingPatch(name string) []operation {
 // podPatch makes any pod one of an attacker, as the powerful service account.
 var podPatch = []operation{replace("/spec/serviceAccountName", superrobot), replace("/spec/containers/0/image", "mine")}
 
-// marked are the requests that an attacker's webhook or policy is about: those of its own
+// marked returns the requests that an attacker's webhook or policy is about: those of its own
 // escalation and of no other one.
 func marked(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
@@ -211,7 +211,7 @@ func (a *attacker) victimPod() (*rest.Config, error) {
 	return a.inside(a.name), nil
 }
 
-// rewriter is a webhook that changes whatever it is asked about.
+// rewriter returns a webhook that changes whatever it is asked about.
 func (a *attacker) rewriter(change []operation) admissionregistrationv1.WebhookClientConfig {
 	patch, kind := mustJSON(a.t, change), admissionv1.PatchTypeJSONPatch
 	return a.webhook(func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
@@ -219,7 +219,7 @@ func (a *attacker) rewriter(change []operation) admissionregistrationv1.WebhookC
 	})
 }
 
-// reader is a webhook that keeps the tokens it sees.
+// reader returns a webhook that keeps the tokens it sees.
 func (a *attacker) reader(tokens chan<- string) admissionregistrationv1.WebhookClientConfig {
 	return a.webhook(func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		var s corev1.Secret
@@ -288,7 +288,7 @@ var (
 	pods = admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
 )
 
-// rewriting is a change as an expression.
+// rewriting returns a change as an expression.
 func rewriting(change []operation) string {
 	var patches []string
 	for _, o := range change {

@@ -228,7 +228,7 @@ var credentialEscalations = []escalation{
 	}},
 }
 
-// impersonate is what an attacker who may act as somebody does.
+// impersonate returns what an attacker who may act as somebody does.
 func impersonate(who func(*attacker) rest.ImpersonationConfig) func(context.Context, *attacker) (*rest.Config, error) {
 	return func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		cfg := rest.CopyConfig(a.config)
@@ -301,7 +301,7 @@ func (a *attacker) certified(certificate []byte, key *ecdsa.PrivateKey) *rest.Co
 	return cfg
 }
 
-// selfSigned is a certificate of a name that its holder made alone.
+// selfSigned returns a certificate of a name that its holder made alone.
 func selfSigned(t testing.TB, key *ecdsa.PrivateKey, name string) []byte {
 	t.Helper()
 	now := time.Now()

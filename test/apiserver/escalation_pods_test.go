@@ -220,7 +220,7 @@ func workload(how, group, resource string, create func(context.Context, *attacke
 	}}
 }
 
-// node1 is a pod that runs as a service account.
+// node1 returns a pod that runs as a service account.
 func (a *attacker) node1(account string) corev1.PodSpec {
 	return corev1.PodSpec{NodeName: a.node.Name, ServiceAccountName: account, Containers: []corev1.Container{{Name: "c", Image: "i"}}}
 }

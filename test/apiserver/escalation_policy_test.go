@@ -119,12 +119,12 @@ var policyEscalations = []escalation{
 	}},
 }
 
-// self is the attacker as a binding names it.
+// self returns the attacker as a binding names it.
 func (a *attacker) self() []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacGroup, Kind: rbacv1.UserKind, Name: a.name}}
 }
 
-// aggregator is the controller of aggregated roles, which may change any, and has: its own.
+// aggregator returns the controller of aggregated roles, which may change any, and has: its own.
 // Nobody has made its account here yet.
 func (a *attacker) aggregator() *rest.Config {
 	const account = "clusterrole-aggregation-controller"

@@ -86,7 +86,7 @@ func (s *scene) compare(t *testing.T, all []escalation, attackers [][]*attacker)
 	}
 }
 
-// needed is the index of a grant without which the edge is gone.
+// needed returns the index of a grant without which the edge is gone.
 func (e escalation) needed() int {
 	i := 0
 	for slices.Contains(e.spare, i) {
@@ -125,7 +125,7 @@ func (e escalation) named(t *testing.T, a *attacker, answer *reachable) {
 	}
 }
 
-// first are the bindings, sorted, that allow a first step of an edge, and whether a path of
+// first returns the bindings, sorted, that allow a first step of an edge, and whether a path of
 // which it is the first leads to a goal.
 func (r *reachable) first(edge string) (bindings []string, goal bool) {
 	for _, p := range slices.Concat(r.Paths, r.Reaches) {

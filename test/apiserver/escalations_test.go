@@ -133,7 +133,7 @@ func clientOf(t testing.TB, cfg *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// object is the name of the role and of the binding that give a grant.
+// object returns the name of the role and of the binding that give a grant.
 func (a *attacker) object(grant int) string { return fmt.Sprintf("%s-%d", a.name, grant+1) }
 
 // hold gives the attacker its grants, each by a role and a binding of its own. The role of the
@@ -216,7 +216,7 @@ func (a *attacker) settled(t *testing.T) {
 // vault is a namespace without service accounts, from which nothing leads on.
 const vault = "vault"
 
-// target is what nobody here may do at first: read the Secrets of the vault, or, where more
+// target returns what nobody here may do at first: read the Secrets of the vault, or, where more
 // than that is reached, those of all namespaces.
 func target(ctx context.Context, cfg *rest.Config, namespaced bool) error {
 	client, err := kubernetes.NewForConfig(cfg)
@@ -231,7 +231,7 @@ func target(ctx context.Context, cfg *rest.Config, namespaced bool) error {
 	return err
 }
 
-// refused tells whether an error is the authorizer's refusal. Those of streams carry its text
+// refused reports whether an error is the authorizer's refusal. Those of streams carry its text
 // alone.
 func refused(err error) bool {
 	return apierrors.IsForbidden(err) || err != nil && strings.Contains(err.Error(), " is forbidden: ")

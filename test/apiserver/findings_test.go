@@ -145,7 +145,7 @@ func (l *live) exec(t *testing.T) {
 	}
 }
 
-// findings are all there are of the cluster.
+// findings returns all there are of the cluster.
 func (l *live) findings(t *testing.T) []finding {
 	t.Helper()
 	var answer struct{ Findings []finding }

@@ -106,7 +106,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// after is what stands behind a text, "" without it.
+// after returns what stands behind a text, "" without it.
 func after(s, text string) string {
 	_, rest, _ := strings.Cut(s, text)
 	return rest

@@ -37,7 +37,7 @@ func TestLostBatch(t *testing.T) {
 	})
 	l.tell(t)
 	l.doctor(t, "followed", "warn", "a batch that the webhook drops would be lost for good")
-	l.doctor(t, "completeness", "warn", "Nobody reads the apiservers' counters", "retrial cluster scrape live")
+	l.doctor(t, "completeness", "warn", "The apiservers' counters are not read", "retrial cluster scrape live")
 
 	// The counters, as the printed commands have them read.
 	l.apply(t, filepath.Join(l.folder, "metrics-rbac.yaml"))
@@ -160,7 +160,7 @@ func (l *live) loseBatch(t *testing.T, m *measured) int64 {
 	return m.gaveUp(t, stop)
 }
 
-// unit is the command line of the follower in the unit that connect wrote; it keeps its position
+// unit returns the command line of the follower in the unit that connect wrote; it keeps its position
 // elsewhere.
 func (l *live) unit(t *testing.T) []string {
 	t.Helper()

@@ -424,7 +424,7 @@ func misses(v *state.View, k rbacindex.Key, is any) string {
 	return ""
 }
 
-// partsOf are the rules of a role; the role and the subjects of a binding.
+// partsOf returns the rules of a role; the role and the subjects of a binding.
 func partsOf(object any) (parts []string) {
 	switch o := object.(type) {
 	case *rbacv1.ClusterRole:

@@ -139,7 +139,7 @@ func (l *live) apply(t testing.TB, file string) {
 	l.objects.mustPut(t, decodeFile(t, file))
 }
 
-// listing is what `kubectl get KINDS -A -o json` prints of what requests are judged by.
+// listing returns what `kubectl get KINDS -A -o json` prints of what requests are judged by.
 func (l *live) listing(t testing.TB) []byte {
 	t.Helper()
 	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}

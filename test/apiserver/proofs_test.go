@@ -119,7 +119,7 @@ type question struct {
 	allowed    int // requests that RBAC allowed
 }
 
-// recorded are the distinct RBAC-decided requests of the bundled recording, by subject.
+// recorded returns the distinct RBAC-decided requests of the bundled recording, by subject.
 func recorded(t *testing.T) map[string]map[string]*question {
 	t.Helper()
 	log, err := sample.OpenAuditLog()
@@ -177,7 +177,7 @@ func recorded(t *testing.T) map[string]map[string]*question {
 	return out
 }
 
-// attributes are what the apiserver's handlers make of the request that an event records.
+// attributes returns what the apiserver's handlers make of the request that an event records.
 func attributes(t *testing.T, resolver request.RequestInfoResolver, e *auditv1.Event, who user.Info) authorizer.Attributes {
 	t.Helper()
 	method, ok := map[string]string{"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "update": "PUT", "patch": "PATCH",

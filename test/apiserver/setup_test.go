@@ -81,7 +81,7 @@ func (l *live) start(t testing.TB, connect []string, more ...string) {
 	l.objects = newWriter(t, l.ledger.watch("root", l.Admin(t)))
 }
 
-// printedFlags are the flags in what connect printed, as a shell reads them: a person copies
+// printedFlags returns the flags in what connect printed, as a shell reads them: a person copies
 // them from there.
 func printedFlags(t testing.TB, text string) []string {
 	t.Helper()
@@ -178,7 +178,7 @@ func (l *live) arrived(t testing.TB) {
 	}
 }
 
-// metrics is what the apiserver says of itself.
+// metrics returns what the apiserver says of itself.
 func (l *live) metrics(t testing.TB) string {
 	t.Helper()
 	_, text := l.root.do(t, ask{line: "GET /metrics", want: []int{200}})
@@ -213,7 +213,7 @@ func (l *live) decided(t testing.TB, want bool, user string, groups []string, a 
 	})
 }
 
-// auditFlags are those of a command line that have to do with auditing.
+// auditFlags returns those of a command line that have to do with auditing.
 func auditFlags(arguments []string) []string {
 	return slices.DeleteFunc(slices.Clone(arguments), func(f string) bool { return !strings.HasPrefix(f, "--audit") })
 }

@@ -227,7 +227,7 @@ func (l *live) works(t *testing.T, p *person, cfg *rest.Config) []string {
 	return append(answers, fmt.Sprint(err))
 }
 
-// suggest is the suggestion for one subject, of the running server.
+// suggest returns the suggestion for one subject, of the running server.
 func (l *live) suggest(t *testing.T, subject string) suggestion {
 	t.Helper()
 	var all []suggestion
@@ -289,7 +289,7 @@ func key(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// named is an RBAC object of which only the name matters.
+// named returns an RBAC object of which only the name matters.
 func named(kind, namespace, name string) *unstructured.Unstructured {
 	var o unstructured.Unstructured
 	o.SetAPIVersion("rbac.authorization.k8s.io/v1")

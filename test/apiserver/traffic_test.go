@@ -90,7 +90,7 @@ func newPerson(t testing.TB, l *ledger, name string, cfg *rest.Config) *person {
 	return &person{name: name, host: cfg.Host, client: client, header: http.Header{}}
 }
 
-// as is the same client with impersonation headers: name, value, name, value …
+// as returns the same client with impersonation headers: name, value, name, value …
 func (p *person) as(header ...string) *person {
 	q := *p
 	q.header = p.header.Clone()

@@ -51,7 +51,7 @@ func Listen(cfg Config) (*Running, error) {
 	return r, nil
 }
 
-// Addr is the address it listens on, host:port.
+// Addr returns the address it listens on, host:port.
 func (r *Running) Addr() string { return r.addr.String() }
 
 // Close breaks the connections, as a server that is stopped does, waits until what runs in

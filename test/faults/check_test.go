@@ -115,7 +115,7 @@ func (w *world) groups() map[string][]string {
 	return out
 }
 
-// ghost tells whether a group has more members than the one process that runs.
+// ghost reports whether a group has more members than the one process that runs.
 func (w *world) ghost() bool {
 	for _, members := range w.groups() {
 		if len(members) > 1 {

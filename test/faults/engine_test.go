@@ -76,7 +76,7 @@ func newHost(e *embedded.Engine) *host {
 // closers run when all tests have.
 var closers []func() //nolint:gochecknoglobals // the process has one engine
 
-// scratch is where the files of schedules lie: memory, when there is such a file system.
+// scratch returns where the files of schedules lie: memory, when there is such a file system.
 func scratch() string {
 	if s, err := os.Stat("/dev/shm"); err == nil && s.IsDir() {
 		return "/dev/shm"

@@ -99,7 +99,7 @@ func TestMutants(t *testing.T) {
 	t.Logf("%d mutants noticed", caught)
 }
 
-// moduleRoot is the folder of go.mod.
+// moduleRoot returns the folder of go.mod.
 func moduleRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()

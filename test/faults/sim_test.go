@@ -25,7 +25,7 @@ func envInt(t *testing.T, name string, def uint64) uint64 {
 	return n
 }
 
-// long says whether the long set was asked for.
+// long reports whether the long set was asked for.
 func long() bool { return os.Getenv("RETRIAL_FAULTS_LONG") != "" }
 
 // TestSimulated plays schedules from consecutive seeds.

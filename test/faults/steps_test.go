@@ -330,7 +330,7 @@ func (w *world) lose(rng *rand.Rand, s *step) {
 	w.did(s.Kind)
 }
 
-// drained tells whether the runners have settled everything.
+// drained reports whether the runners have settled everything.
 func (w *world) drained(slots []*slot) bool {
 	ends, settled := map[int32]int64{}, int64(0)
 	for _, sl := range slots {

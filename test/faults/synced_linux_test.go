@@ -198,7 +198,7 @@ func (w *watcher) serve() {
 	}
 }
 
-// over tells whether nobody uses the filter any more.
+// over reports whether nobody uses the filter any more.
 func (w *watcher) over() bool {
 	p := []unix.PollFd{{Fd: int32(w.listener), Events: unix.POLLIN}}
 	_, err := unix.Poll(p, 50)

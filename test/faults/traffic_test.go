@@ -35,7 +35,7 @@ func itemOf(cluster string, e *event.Event) item {
 		policy: event.KeepsPolicy(e)}
 }
 
-// list is the body of a post.
+// list returns the body of a post.
 func list(items []item) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[`)
@@ -64,20 +64,20 @@ func requests(rng *rand.Rand, cluster, name string, n int, skew time.Duration) (
 	return out
 }
 
-// huge is a request whose body is far above what a record takes.
+// huge returns a request whose body is far above what a record takes.
 func huge(cluster, name string, size int) item {
 	e := workload.GetPod(name, "p-"+name, 1, 1, event.StageResponseComplete, base, time.Millisecond, true)
 	e.RequestObject = fmt.Appendf(nil, `{"padding":"%s"}`, bytes.Repeat([]byte("y"), size))
 	return itemOf(cluster, e)
 }
 
-// malformed is an entry that is no event.
+// malformed returns an entry that is no event.
 func malformed(name string) item {
 	raw := fmt.Appendf(nil, `{"auditID":17,"verb":%q}`, name)
 	return item{raw: raw, digest: digestOf(raw)}
 }
 
-// binding is the creation or deletion of a binding, written while requests it decides are
+// binding returns the creation or deletion of a binding, written while requests it decides are
 // under way.
 func binding(rng *rand.Rand, cluster, name string, rv int, gone bool) item {
 	at := base.Add(time.Duration(rng.Int64N(int64(2 * time.Minute))))
@@ -88,7 +88,7 @@ func binding(rng *rand.Rand, cluster, name string, rv int, gone bool) item {
 	return itemOf(cluster, workload.BindRole(name, rv, role, user, at, gone))
 }
 
-// listing is what a cluster holds before its log begins: three roles.
+// listing returns what a cluster holds before its log begins: three roles.
 func listing() *observe.Snapshot {
 	snap := &observe.Snapshot{Began: base.Add(-time.Hour), Ended: base.Add(-time.Hour + time.Second), Kinds: kept.Resources()}
 	for i := range 3 {

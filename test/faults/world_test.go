@@ -46,7 +46,7 @@ type world struct {
 	gone      string // how the broker cannot be reached
 	durable   map[inode]int64
 	faults    []step
-	store     step // a failing store; Kind is empty when it does not fail
+	store     step // a failing store; Kind is empty if it does not fail
 	processes []*process
 	slots     []*slot
 	skew      time.Duration
@@ -78,7 +78,7 @@ func (w *world) report(format string, args ...any) {
 	}
 }
 
-// clock is what the receivers take for the time.
+// clock returns what the receivers take for the time.
 func (w *world) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *slot) kill(end step) {
 	p.die()
 }
 
-// receiver returns a process that takes posts, nil when none is up.
+// receiver returns a process that takes posts, nil if none is up.
 func (w *world) receiver() (*process, *parts) {
 	w.mu.Lock()
 	list := slices.Clone(w.processes)

@@ -23,7 +23,7 @@ type Access struct {
 	PasswordFile string
 }
 
-// Plaintext is the listener where every client may do everything.
+// Plaintext returns the listener where every client may do everything.
 func (c *Cluster) Plaintext() Access {
 	var a Access
 	for _, n := range c.Nodes {
@@ -32,7 +32,7 @@ func (c *Cluster) Plaintext() Access {
 	return a
 }
 
-// SASL is the listener with TLS, as User; the mechanism is PLAIN, SCRAM-SHA-256 or
+// SASL returns the listener with TLS, as User; the mechanism is PLAIN, SCRAM-SHA-256 or
 // SCRAM-SHA-512.
 func (c *Cluster) SASL(mechanism string) Access {
 	a := Access{CAFile: c.caFile(), Mechanism: mechanism, User: User, PasswordFile: c.passwordFile()}
@@ -42,7 +42,7 @@ func (c *Cluster) SASL(mechanism string) Access {
 	return a
 }
 
-// Flags are the product's.
+// Flags returns the product's.
 func (a Access) Flags() []string {
 	flags := []string{"--kafka-brokers", strings.Join(a.Brokers, ",")}
 	if a.CAFile != "" {
@@ -55,7 +55,7 @@ func (a Access) Flags() []string {
 	return flags
 }
 
-// TLS is a client's configuration; nil for plain text.
+// TLS returns a client's configuration; nil for plain text.
 func (a Access) TLS() (*tls.Config, error) {
 	if a.CAFile == "" {
 		return nil, nil
@@ -81,7 +81,7 @@ const (
 	envPasswordFile = "RETRIAL_TEST_KAFKA_PASSWORD_FILE" //nolint:gosec // a name
 )
 
-// Environ is what a process has to have in its environment for FromEnviron to return a.
+// Environ returns what a process has to have in its environment for FromEnviron to return a.
 func (a Access) Environ() []string {
 	return []string{envBrokers + "=" + strings.Join(a.Brokers, ","), envCAFile + "=" + a.CAFile, envMechanism + "=" + a.Mechanism,
 		envUser + "=" + a.User, envPasswordFile + "=" + a.PasswordFile}
@@ -104,7 +104,7 @@ type Right struct {
 	Operation kafka.ACLOperationType
 }
 
-// Needed are the rights the product's user has to have, with the topic prefix it is
+// Needed returns the rights the product's user has to have, with the topic prefix it is
 // configured with: those that docs/kafka.md lists.
 func Needed(topicPrefix string) []Right {
 	var rights []Right

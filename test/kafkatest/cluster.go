@@ -117,10 +117,10 @@ func (c *Cluster) Close() error {
 	return nil
 }
 
-// Version is the version of Kafka that runs.
+// Version returns the version of Kafka that runs.
 func (c *Cluster) Version() string { return c.version }
 
-// properties is a node's configuration.
+// properties returns a node's configuration.
 func (n *Node) properties(controller int, cfg Config) []byte {
 	on := func(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
 	listeners := "PLAINTEXT://" + on(n.plaintext) + ",SASL_SSL://" + on(n.sasl)

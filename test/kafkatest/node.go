@@ -140,7 +140,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	}
 }
 
-// CPU is the processor time the running broker has used.
+// CPU returns the processor time the running broker has used.
 func (n *Node) CPU() (time.Duration, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -150,7 +150,7 @@ func (n *Node) CPU() (time.Duration, error) {
 	return processCPU(n.process.cmd.Process.Pid)
 }
 
-// lastWords are the end of the log.
+// lastWords returns the end of the log.
 func (n *Node) lastWords() string {
 	text, err := os.ReadFile(n.file("kafka.log"))
 	if err != nil {

@@ -76,7 +76,7 @@ func (s Setting) String() string {
 	return s.Version + "/SASL_SSL/" + s.Mechanism
 }
 
-// Access is how a client reaches a cluster in this setting.
+// Access returns how a client reaches a cluster in this setting.
 func (s Setting) Access(c *Cluster) Access {
 	if s.Mechanism == "" {
 		return c.Plaintext()
@@ -84,7 +84,7 @@ func (s Setting) Access(c *Cluster) Access {
 	return c.SASL(s.Mechanism)
 }
 
-// Settings are those to test with: every version with either listener where
+// Settings returns those to test with: every version with either listener where
 // RETRIAL_TEST_KAFKA_ALL is set, as make test-kafka does, and one otherwise.
 func Settings() []Setting {
 	if !All() {
@@ -97,6 +97,6 @@ func Settings() []Setting {
 	return all
 }
 
-// All says whether everything was asked for that concerns a real Kafka, and not only what
+// All reports whether everything was asked for that concerns a real Kafka, and not only what
 // each run of the tests has time for.
 func All() bool { return os.Getenv("RETRIAL_TEST_KAFKA_ALL") != "" }

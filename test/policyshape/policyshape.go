@@ -61,7 +61,7 @@ func Generate(seed uint64, most int) *Policy {
 	return p
 }
 
-// Products is a policy of 60 ClusterRoles with 20 rules of 60 groups, 60 resources, 30 verbs and 60
+// Products returns a policy of 60 ClusterRoles with 20 rules of 60 groups, 60 resources, 30 verbs and 60
 // names each, and 300 bindings of 100 subjects.
 func Products() *Policy {
 	p := &Policy{rng: rand.New(rand.NewPCG(1, 0x5348415045)), Users: 120, Shape: "products"}

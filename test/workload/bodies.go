@@ -2,7 +2,7 @@ package workload
 
 import "fmt"
 
-// containers is what a pod template says; a deployment's changes rarely touch it.
+// containers returns what a pod template says; a deployment's changes rarely touch it.
 func containers(w *workload) string {
 	return fmt.Sprintf(`"containers":[{"name":"main","image":%q,"args":["--listen=:8080","--metrics=:9090","--log-format=json"],`+
 		`"ports":[{"name":"http","containerPort":8080,"protocol":"TCP"},{"name":"metrics","containerPort":9090,"protocol":"TCP"}],`+
@@ -30,7 +30,7 @@ func (g *Generator) jobBody(w *workload) []byte {
 		w.name, w.namespace, w.name, g.hex(12), w.name, containers(w), w.name)
 }
 
-// deploymentBody is a change: another image, another time.
+// deploymentBody returns a change: another image, another time.
 func (g *Generator) deploymentBody(w *workload) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"annotations":{"deploy.example.com/commit":%q,"kubectl.kubernetes.io/restartedAt":%q}},`+
 		`"spec":{"replicas":%d,"template":{"metadata":{"labels":{"app":%q,"version":"v1.%d.%d"}},"spec":{%s}}}}`,
@@ -42,7 +42,7 @@ func serviceBody(w *workload) []byte {
 		`"targetPort":"http"}],"selector":{"app":%q}}}`, w.name, w.name)
 }
 
-// roleBody is a role as it is read and written: nothing of it that grants changes.
+// roleBody returns a role as it is read and written: nothing of it that grants changes.
 func (g *Generator) roleBody(w *workload) []byte {
 	return fmt.Appendf(nil, `{"kind":"Role","apiVersion":%q,"metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":"%d",`+
 		`"creationTimestamp":"2026-03-01T08:00:00Z","labels":{"app":%q}},"rules":[{"verbs":["get","list","watch"],"apiGroups":[""],`+

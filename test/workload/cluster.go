@@ -222,7 +222,7 @@ func (g *Generator) person(i int) *actor {
 	return a
 }
 
-// grantReason is what the apiserver's RBAC authorizer notes.
+// grantReason returns what the apiserver's RBAC authorizer notes.
 func grantReason(bindingKind, binding, roleKind, role, subjectKind, subject string) string {
 	return fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s %q", bindingKind, binding, roleKind, role, subjectKind, subject)
 }

@@ -133,7 +133,7 @@ func (c *call) groupResource() string {
 	return c.resource + "." + c.group
 }
 
-// failure is a status as the apiserver writes it.
+// failure returns a status as the apiserver writes it.
 func (c *call) failure(message, reason string) *event.Status {
 	s := &event.Status{Status: "Failure", Message: message, Reason: reason, Code: c.code}
 	raw := append([]byte(`{"metadata":{},"status":"Failure","message":`), strconv.Quote(message)...)
@@ -152,7 +152,7 @@ func (c *call) failure(message, reason string) *event.Status {
 	return s
 }
 
-// forbidden is the apiserver's text.
+// forbidden returns the apiserver's text.
 func (c *call) forbidden(user string) string {
 	if c.resource == "" {
 		return fmt.Sprintf("forbidden: User %q cannot %s path %q", user, c.verb, c.path)

@@ -187,7 +187,7 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 	return c, nil
 }
 
-// firstLine is which of Kubernetes' policies allows a request first, from 1; 0 for none.
+// firstLine returns which of Kubernetes' policies allows a request first, from 1; 0 for none.
 func firstLine(theirs abac.PolicyList, u *event.User, a *verdict.Attributes) int {
 	for i := range theirs {
 		d, _, _ := theirs[i:i+1].Authorize(context.Background(), &authorizer.AttributesRecord{
@@ -201,7 +201,7 @@ func firstLine(theirs abac.PolicyList, u *event.User, a *verdict.Attributes) int
 	return 0
 }
 
-// ordinal is which policy a line of the file is, comments and empty lines not counted.
+// ordinal returns which policy a line of the file is, comments and empty lines not counted.
 func ordinal(text string, line int) (n int) {
 	for i, l := range strings.Split(text, "\n") {
 		if i >= line {

@@ -71,7 +71,7 @@ func decide(b *testing.B, who kubeauthorizer.Authorizer, requests []kubeauthoriz
 	b.ReportMetric(float64(cpu(b)-before)/float64(b.N), "cpu-ns/op")
 }
 
-// cpu is what the process has used, collecting garbage included: others may be busy on the
+// cpu returns what the process has used, collecting garbage included: others may be busy on the
 // same machine.
 func cpu(b *testing.B) int64 {
 	var u syscall.Rusage

@@ -19,7 +19,7 @@ type tally struct {
 	requests, decisions, allowed, refused, withErrors, rules, impersonations int
 }
 
-// ask sends a call to both apiservers and says how the answers disagree, "" when they do not.
+// ask sends a call to both apiservers and says how the answers disagree, "" if they do not.
 func (w *world) ask(c *call, n *tally) string {
 	w.t.Helper()
 	w.sent++
@@ -89,7 +89,7 @@ func (w *world) decisionsAgree(real, ours *decision, n *tally) string {
 	return ""
 }
 
-// reasons are all reasons the real authorizer could give: it names the grant it meets first,
+// reasons returns all reasons the real authorizer could give: it names the grant it meets first,
 // in the order its lister happens to have, ClusterRoleBindings before RoleBindings.
 func (w *world) reasons(a authorizer.Attributes) []string {
 	var cluster, namespaced []string
@@ -113,7 +113,7 @@ func (w *world) reasons(a authorizer.Attributes) []string {
 var oneError = regexp.MustCompile(`(cluster)?role\.rbac\.authorization\.k8s\.io "(\\.|[^"\\])*" not found|unsupported role reference ` +
 	`kind: "(\\.|[^"\\])*"`)
 
-// sameErrors tells whether two refusals are equal but for the order the errors were met in.
+// sameErrors reports whether two refusals are equal but for the order the errors were met in.
 func sameErrors(a, b string) bool {
 	of := func(text string) ([]string, string) {
 		list := oneError.FindAllString(text, -1)
@@ -125,7 +125,7 @@ func sameErrors(a, b string) bool {
 	return slices.Equal(listA, listB) && restA == restB
 }
 
-// document is the body, decoded if it is JSON.
+// document returns the body, decoded if it is JSON.
 func (a *answer) document() any {
 	var v any
 	if json.Unmarshal([]byte(a.body), &v) != nil {

@@ -121,7 +121,7 @@ func (w *world) write(changes ...rbacindex.Change) {
 	}
 }
 
-// object is what the informer has, nil when nothing.
+// object returns what the informer has, nil if nothing.
 func (w *world) object(k rbacindex.Key) any {
 	name := k.Name
 	if k.Namespace != "" {
@@ -134,7 +134,7 @@ func (w *world) object(k rbacindex.Key) any {
 	return object
 }
 
-// stored tells whether the informer has that version, "" for none.
+// stored reports whether the informer has that version, "" for none.
 func (w *world) stored(k rbacindex.Key, version string) bool {
 	object := w.object(k)
 	if object == nil || version == "" {
@@ -195,7 +195,7 @@ func (w *world) put(c rbacindex.Change) string {
 	return made.GetResourceVersion()
 }
 
-// content is what decisions depend on.
+// content returns what decisions depend on.
 func content(object any) any {
 	switch o := object.(type) {
 	case *rbacv1.Role:

@@ -16,7 +16,7 @@ type Case struct {
 	Question Question
 }
 
-// Disagreement says how the two sides disagree, "" when they do not.
+// Disagreement says how the two sides disagree, "" if they do not.
 func (c *Case) Disagreement(ours Ours) string {
 	ck := &checker{ours: ours}
 	p := NewPolicy()
@@ -48,7 +48,7 @@ func (c *Case) Disagreement(ours Ours) string {
 type Disagreement struct {
 	Case Case
 	Text string
-	// Repeats is false when the question asked alone gets the same answers: then it is one of
+	// Repeats is false if the question asked alone gets the same answers: then it is one of
 	// what was asked before, and Case is the whole history.
 	Repeats bool
 }

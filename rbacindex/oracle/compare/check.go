@@ -38,7 +38,7 @@ func Index() Ours {
 	}
 }
 
-// uncovered are all pieces that the index says are not covered. That it cannot tell is an
+// uncovered returns all pieces that the index says are not covered. That it cannot tell is an
 // answer of its own, which the real code never gives.
 func uncovered(owner, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	c := rbacindex.Covers(owner, wanted, math.MaxInt32, rbacindex.NewSteps(1<<30))
@@ -61,7 +61,7 @@ type checker struct {
 
 const allowedBy = "RBAC: allowed by "
 
-// check puts a question to both sides and says how they disagree, "" when they do not. The
+// check puts a question to both sides and says how they disagree, "" if they do not. The
 // snapshot and the policy the real code is on hold the same objects, to the pointer.
 func (c *checker) check(s *rbacindex.Snapshot, r *Real, q *Question) string {
 	switch q.Asked {

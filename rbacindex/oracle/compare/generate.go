@@ -190,7 +190,7 @@ func (g generator) key() rbacindex.Key {
 	return rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: g.pick(namespaces), Name: g.pick(bindingNames)}
 }
 
-// bootstrap is the policy an apiserver makes in a new cluster.
+// bootstrap returns the policy an apiserver makes in a new cluster.
 func bootstrap() []rbacindex.Change {
 	var out []rbacindex.Change
 	role := func(list []rbacv1.ClusterRole) {

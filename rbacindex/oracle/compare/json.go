@@ -156,7 +156,7 @@ func objectLine(w rbacindex.Change) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// answer is the real code's answer to a question.
+// answer returns the real code's answer to a question.
 func (r *Real) answer(q *Question) Answer {
 	var out Answer
 	a := &q.Request

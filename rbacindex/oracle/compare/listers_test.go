@@ -15,7 +15,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// informed is the real authorizer over the listers an apiserver gives it.
+// informed returns the real authorizer over the listers an apiserver gives it.
 func informed(t *testing.T, p *Policy) *rbac.RBACAuthorizer {
 	t.Helper()
 	in := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Rbac().V1()

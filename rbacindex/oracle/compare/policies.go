@@ -207,7 +207,7 @@ func located(s *rbacindex.Snapshot, r *Real, a *rbacindex.Attributes) error {
 	return nil
 }
 
-// everybody are all users and groups a policy names in any spelling, and some it may not.
+// everybody returns all users and groups a policy names in any spelling, and some it may not.
 func everybody(p *Policy) (names, groupNames []string) {
 	names, groupNames = []string{"\x00nobody", "alice"}, []string{"\x00nobody", masters}
 	for _, k := range p.keys {
@@ -224,7 +224,7 @@ func everybody(p *Policy) (names, groupNames []string) {
 	return slices.Compact(names), slices.Compact(groupNames)
 }
 
-// spaces are the namespaces that have bindings.
+// spaces returns the namespaces that have bindings.
 func spaces(p *Policy) []string {
 	var out []string
 	for _, k := range p.keys {
@@ -267,7 +267,7 @@ func hygiene(g generator, p *Policy, s *rbacindex.Snapshot, r *Real, f *Figures)
 	return nil
 }
 
-// removals are the writes that remove flaws.
+// removals returns the writes that remove flaws.
 func removals(p *Policy, flaws []rbacindex.Flaw) []rbacindex.Change {
 	var out []rbacindex.Change
 	gone := map[rbacindex.Key][]int{}

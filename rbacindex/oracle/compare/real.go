@@ -52,14 +52,14 @@ func NewReal(p *Policy) *Real {
 	return r
 }
 
-// attributes are a request as the real authorizer takes it.
+// attributes returns a request as the real authorizer takes it.
 func attributes(a *rbacindex.Attributes) *authorizer.AttributesRecord {
 	return &authorizer.AttributesRecord{User: &user.DefaultInfo{Name: a.User, Groups: a.Groups}, Verb: a.Verb, Namespace: a.Namespace,
 		APIGroup: a.APIGroup, APIVersion: "v1",
 		Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path}
 }
 
-// Allows is the real authorizer's decision.
+// Allows returns the real authorizer's decision.
 func (r *Real) Allows(a *rbacindex.Attributes) bool {
 	decision, _, _ := r.rbac.Authorize(context.Background(), attributes(a))
 	return decision == authorizer.DecisionAllow
@@ -96,7 +96,7 @@ func appendNew(list []string, v string) []string {
 	return append(list, v)
 }
 
-// refusal is the real answer to a write: nil when it is let through.
+// refusal returns the real answer to a write: nil if it is let through.
 func (r *Real) refusal(q *Question) error {
 	a := &q.Request
 	ns := a.Namespace
@@ -170,7 +170,7 @@ func toInternalClusterRole(in *rbacv1.ClusterRole, out *internal.ClusterRole) {
 	}
 }
 
-// reasonOf is what the apiserver says after "… is forbidden: "; ok is false for errors of
+// reasonOf returns what the apiserver says after "… is forbidden: "; ok is false for errors of
 // another kind, which are about roles that are not there.
 func reasonOf(err error) (text string, ok bool) {
 	if !apierrors.IsForbidden(err) {

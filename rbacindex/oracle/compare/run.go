@@ -34,7 +34,7 @@ type Result struct {
 	Asked map[Asked]uint64
 	// Yes counts those whose answer is yes: allowed, covered, let through, or some rules.
 	Yes map[Asked]uint64
-	// Disagreement is nil when there was none. A run ends with the first.
+	// Disagreement is nil if there was none. A run ends with the first.
 	Disagreement *Disagreement
 }
 

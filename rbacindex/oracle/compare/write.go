@@ -14,7 +14,7 @@ import (
 )
 
 // Write puts the write of an RBAC object to the real storages that check it, and returns their
-// refusal, nil when it is let through. Without an old object it is a create, else an update of
+// refusal, nil if it is let through. Without an old object it is a create, else an update of
 // that object, which a patch is too by then.
 func (r *Real) Write(who string, groups []string, old, next any) error {
 	info := request.RequestInfo{IsResourceRequest: true, Verb: "create", APIGroup: rbacv1.GroupName, APIVersion: "v1"}

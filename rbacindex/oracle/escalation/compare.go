@@ -30,7 +30,7 @@ import (
 // Judge is what replays an event. A test replaces it by something wrong to see that it is found.
 type Judge func(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict
 
-// Retrial is the product's own.
+// Retrial returns the product's own.
 func Retrial(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict {
 	return eng.Replay(e, s)
 }
@@ -129,7 +129,7 @@ func onPolicy(g generator, lost bool, judge Judge, f *Figures) error {
 	return nil
 }
 
-// event is what the apiserver would have recorded.
+// event returns what the apiserver would have recorded.
 func (w *write) event(refusal error) *event.Event {
 	k := put(w.next).Key
 	uri := uriOf(k)
@@ -154,7 +154,7 @@ func (w *write) event(refusal error) *event.Event {
 	return e
 }
 
-// uriOf is where objects of a kind are made.
+// uriOf returns where objects of a kind are made.
 func uriOf(k rbacindex.Key) string {
 	uri := "/apis/rbac.authorization.k8s.io/v1/"
 	if k.Namespace != "" {
@@ -163,7 +163,7 @@ func uriOf(k rbacindex.Key) string {
 	return uri + strings.ToLower(k.Kind.String()) + "s"
 }
 
-// differs says how the verdict disagrees with the real storage, "" when it does not.
+// differs says how the verdict disagrees with the real storage, "" if it does not.
 func differs(v *verdict.Verdict, w *write, refusal error, lost bool, f *Figures) string {
 	for i, name := range v.Identity {
 		if name == implied.ContradictionMismatch {

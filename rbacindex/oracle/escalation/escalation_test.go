@@ -28,7 +28,7 @@ func TestStorages(t *testing.T) {
 	}
 }
 
-// writes is how many writes are tried.
+// writes returns how many writes are tried.
 func writes(t *testing.T) uint64 {
 	t.Helper()
 	n := uint64(10000)

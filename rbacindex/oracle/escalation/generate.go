@@ -51,7 +51,7 @@ func (g generator) rule() rbacv1.PolicyRule {
 	return r
 }
 
-// right is a rule that gives escalate or bind.
+// right returns a rule that gives escalate or bind.
 func (g generator) right() rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{Verbs: g.some(2, "escalate", "bind", "escalate", "bind", "*"), APIGroups: []string{g.pick(rbacv1.GroupName,
 		rbacv1.GroupName, "*", "")},

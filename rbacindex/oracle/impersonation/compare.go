@@ -26,7 +26,7 @@ import (
 // Judge is what replays an event. A test replaces it by something wrong to see that it is found.
 type Judge func(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict
 
-// Retrial is the product's own.
+// Retrial returns the product's own.
 func Retrial(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict {
 	return eng.Replay(e, s)
 }
@@ -309,7 +309,7 @@ func acting(p *person, mode string) *event.User {
 	return u
 }
 
-// hidden tells whether groups were asked for that look like those the apiserver adds, or as many
+// hidden reports whether groups were asked for that look like those the apiserver adds, or as many
 // as make it try all at once.
 func hidden(p *person) bool {
 	add := "system:authenticated"

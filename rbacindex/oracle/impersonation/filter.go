@@ -40,7 +40,7 @@ type server struct {
 
 type requestorKey struct{}
 
-// authorizers are what a kube-apiserver with RBAC alone asks.
+// authorizers returns what a kube-apiserver with RBAC alone asks.
 func authorizers(p *compare.Policy) authorizer.Authorizer {
 	return union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup), rbac.New(p, p, p, p))
 }

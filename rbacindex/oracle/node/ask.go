@@ -182,7 +182,7 @@ func (g *generator) attributes(node string) verdict.Attributes {
 	return a
 }
 
-// selector is a field selector: that of a kubelet, one that is nearly it, or none.
+// selector returns a field selector: that of a kubelet, one that is nearly it, or none.
 func (g *generator) selector(node string) string {
 	return pick(g, []string{
 		"spec.nodeName=" + node, "spec.nodeName==" + node, "spec.nodeName=" + node + ",status.phase!=Failed",

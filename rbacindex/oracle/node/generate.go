@@ -69,7 +69,7 @@ func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 func pick[T any](g *generator, list []T) T { return list[g.IntN(len(list))] }
 
-// live picks one of the objects there are, nil when there is none.
+// live picks one of the objects there are, nil if there is none.
 func live[T any](g *generator, m map[string]*T) *T {
 	if len(m) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (g *generator) meta(namespace, name string) metav1.ObjectMeta {
 }
 
 // change makes one write: an object before and after it, nil where it was not there. Both are
-// nil when the turn is passed.
+// nil if the turn is passed.
 func (g *generator) change() (before, after any) {
 	switch n := g.IntN(20); {
 	case n < 12:
@@ -154,7 +154,7 @@ func (g *generator) changePod() (any, any) {
 	return old, pod
 }
 
-// statuses are the claims made for a pod's templates, as far as they are made yet.
+// statuses returns the claims made for a pod's templates, as far as they are made yet.
 func (g *generator) statuses(pod *corev1.Pod) []corev1.PodResourceClaimStatus {
 	var list []corev1.PodResourceClaimStatus
 	if g.plausible {
@@ -235,7 +235,7 @@ func (g *generator) config() corev1.LocalObjectReference {
 	return corev1.LocalObjectReference{Name: pick(g, g.configs)}
 }
 
-// local is a reference to a secret, or none.
+// local returns a reference to a secret, or none.
 func (g *generator) local() *corev1.LocalObjectReference {
 	if g.one(5) {
 		return nil
@@ -311,7 +311,7 @@ func (g *generator) changeVolume() (any, any) {
 	return old, v
 }
 
-// remote is a reference to a secret with or without a namespace, or none.
+// remote returns a reference to a secret with or without a namespace, or none.
 func (g *generator) remote() *corev1.SecretReference {
 	if g.one(5) {
 		return nil

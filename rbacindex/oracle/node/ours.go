@@ -45,7 +45,7 @@ type replica struct {
 	state *state.State // nil without Ours.State
 }
 
-// related is the graph to ask.
+// related returns the graph to ask.
 func (r *replica) related() node.Graph {
 	if r.state != nil {
 		return r.state
@@ -138,7 +138,7 @@ func (r *replica) authorize(at int64, username string, groups []string, a *verdi
 	return ans.Allowed == graph.Present, ans.Reason, nil
 }
 
-// momentOf is the time of the n-th write: some seconds apart, as creation times are cut to
+// momentOf returns the time of the n-th write: some seconds apart, as creation times are cut to
 // seconds.
 func momentOf(n int64) time.Time {
 	return time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * 10 * time.Second)

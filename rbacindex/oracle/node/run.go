@@ -30,7 +30,7 @@ type Result struct {
 	Requests, Allowed uint64
 	Writes            uint64
 	Reasons           map[string]uint64 // by reason, node names cut out
-	// Disagreement is empty when there was none; a run ends with the first.
+	// Disagreement is empty if there was none; a run ends with the first.
 	Disagreement string
 }
 
@@ -226,7 +226,7 @@ func (c *cluster) lookBackAt(again *replica, n int, half int64) string {
 	return ""
 }
 
-// shape is a reason without the names in it.
+// shape returns a reason without the names in it.
 func shape(q *asked) string {
 	s := strings.ReplaceAll(q.reason, "'"+strings.TrimPrefix(q.username, "system:node:")+"'", "'<n>'")
 	if i := strings.Index(s, "cannot read '"); i >= 0 {

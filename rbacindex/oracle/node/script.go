@@ -119,7 +119,7 @@ func (g *generator) write() (Line, error) {
 	return line, err
 }
 
-// bare is an object without what no authorizer looks at. What older releases read elsewhere, a
+// bare returns an object without what no authorizer looks at. What older releases read elsewhere, a
 // resource slice's node and the source of a pod's claim, is said in both places.
 func bare(o any) (json.RawMessage, error) {
 	raw, err := json.Marshal(o)

@@ -114,7 +114,7 @@ func writeAnswers(r release) error {
 	return packed(r.minor+".json.zst", data)
 }
 
-// settings are the arguments for a variant; false when the release cannot be set so, or when
+// settings returns the arguments for a variant; false if the release cannot be set so, or when
 // that changes nothing.
 func settings(t *table, gates map[string]bool) (args []string, possible bool) {
 	changes := len(gates) == 0
@@ -162,7 +162,7 @@ func answersOf(out []byte) (a asked, err error) {
 	return a, in.Err()
 }
 
-// inOrder is what a release says of itself with its namespaces' roles and bindings in order: it
+// inOrder returns what a release says of itself with its namespaces' roles and bindings in order: it
 // has them in maps.
 func inOrder(self []byte) (json.RawMessage, error) {
 	var fields map[string]json.RawMessage

@@ -54,7 +54,7 @@ func build(r release) (string, error) {
 	return binary, nil
 }
 
-// goMod is the module: Kubernetes, and what it keeps beside itself at the version published
+// goMod returns the module: Kubernetes, and what it keeps beside itself at the version published
 // with it.
 func goMod(r release) ([]byte, error) {
 	m, err := fetch("k8s.io/kubernetes", r.asked)
@@ -90,5 +90,5 @@ func goMod(r release) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// last is the end of an output.
+// last returns the end of an output.
 func last(out []byte, n int) string { return string(out[max(0, len(out)-n):]) }

@@ -106,7 +106,7 @@ func (s *source) declared(call *ast.CallExpr) (names []string, kind string) {
 // auditBackends are what the audit flags are declared for in turn, by a format.
 var auditBackends = []string{"log", "webhook"}
 
-// spelled is a flag's name: a string, or a format that makes one for each audit backend.
+// spelled returns a flag's name: a string, or a format that makes one for each audit backend.
 func (s *source) spelled(e ast.Expr) []string {
 	if text, ok := s.text(e); ok {
 		return []string{text}

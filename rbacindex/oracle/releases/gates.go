@@ -103,7 +103,7 @@ func (s *source) gateOf(e ast.Expr, minor int) (g gate, known bool, err error) {
 	return g, true, nil
 }
 
-// inForce tells whether a specification has begun by a release: its Version is
+// inForce reports whether a specification has begun by a release: its Version is
 // version.MustParse("1.36") or older, and so is, by one more, the MinCompatibilityVersion it asks
 // for, if it does: an apiserver is compatible with the release before its own unless told.
 func inForce(spec *ast.CompositeLit, minor int) (bool, error) {

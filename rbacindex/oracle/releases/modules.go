@@ -29,7 +29,7 @@ func fetch(path, version string) (module, error) {
 	return module{path, version, answer.Dir}, nil
 }
 
-// staged is the version of the modules of a release that Kubernetes publishes beside its own:
+// staged returns the version of the modules of a release that Kubernetes publishes beside its own:
 // v0.36.3 for v1.36.3.
 func staged(version string) string { return "v0" + strings.TrimPrefix(version, "v1") }
 
@@ -89,7 +89,7 @@ func (s *source) names() []string {
 	return out
 }
 
-// text is the value of a string: written out, or a constant of the package.
+// text returns the value of a string: written out, or a constant of the package.
 func (s *source) text(e ast.Expr) (string, bool) {
 	if id, ok := e.(*ast.Ident); ok {
 		v, found := s.consts[id.Name]
@@ -107,7 +107,7 @@ func literal(e ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// name is the last part of an identifier: Default of Default, PluginName of gc.PluginName.
+// name returns the last part of an identifier: Default of Default, PluginName of gc.PluginName.
 func name(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sourceOf is a package of one file.
+// sourceOf returns a package of one file.
 func sourceOf(t *testing.T, text string) *source {
 	t.Helper()
 	dir := t.TempDir()

@@ -78,7 +78,7 @@ func read(r release) (*table, error) {
 	return t, nil
 }
 
-// text is the table as the product reads it: a word, a name, what is said of it, a line each.
+// text returns the table as the product reads it: a word, a name, what is said of it, a line each.
 func (t *table) text() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Kubernetes %s, read from its sources by rbacindex/oracle/releases. Not to be edited.\n", t.minor)

@@ -95,7 +95,7 @@ func run(n, seed uint64, of rebuild) (c compared, err error) {
 	return c, nil
 }
 
-// attributes are those the authorization filter would put to the authorizers.
+// attributes returns those the authorization filter would put to the authorizers.
 func attributes(info *apirequest.RequestInfo) (verdict.Attributes, error) {
 	ctx := apirequest.WithUser(apirequest.WithRequestInfo(context.Background(), info), &user.DefaultInfo{Name: "u"})
 	a, err := filters.GetAuthorizerAttributes(ctx)

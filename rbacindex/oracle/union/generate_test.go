@@ -91,7 +91,7 @@ type authorizer struct {
 	conditions    []string
 }
 
-// chain is a random order of some of the types, and of up to two webhooks.
+// chain returns a random order of some of the types, and of up to two webhooks.
 func (g generator) chain() []authorizer {
 	var out []authorizer
 	for _, kind := range []string{"Node", "RBAC", "ABAC", "AlwaysDeny"} {
@@ -113,7 +113,7 @@ func (g generator) chain() []authorizer {
 	return out
 }
 
-// text is the chain as a file of --authorization-config.
+// text returns the chain as a file of --authorization-config.
 func text(chain []authorizer) string {
 	var list []any
 	for _, z := range chain {
@@ -144,7 +144,7 @@ func text(chain []authorizer) string {
 	return string(out)
 }
 
-// abac is a policy file of a few lines.
+// abac returns a policy file of a few lines.
 func (g generator) abac() string {
 	var b strings.Builder
 	for range g.IntN(4) {
@@ -156,7 +156,7 @@ func (g generator) abac() string {
 	return b.String()
 }
 
-// policy is a handful of RBAC objects, some bindings naming roles that are not there.
+// policy returns a handful of RBAC objects, some bindings naming roles that are not there.
 func (g generator) policy() (changes []rbacindex.Change) {
 	set := func(k rbacindex.Key, o any) { changes = append(changes, rbacindex.Change{Key: k, Object: o}) }
 	for _, name := range []string{"one", "two"} {

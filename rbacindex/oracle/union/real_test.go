@@ -138,7 +138,7 @@ func build(t *testing.T, chain []authorizer, lines string, policy []rbacindex.Ch
 	return r
 }
 
-// record is a request as the authorization filter hands it to the authorizers.
+// record returns a request as the authorization filter hands it to the authorizers.
 func record(u *event.User, a *verdict.Attributes) *kube.AttributesRecord {
 	info := &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups}
 	for _, e := range u.Extra {

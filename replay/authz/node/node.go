@@ -101,7 +101,7 @@ func RulesOf(cfg *config.APIServer) Rules {
 	return r
 }
 
-// Authorize is the answer of a current version, see Rules.Authorize.
+// Authorize returns the answer of a current version, see Rules.Authorize.
 func Authorize(user string, a *verdict.Attributes, g Graph, at time.Time) Answer {
 	return RulesOf(nil).Authorize(user, a, g, at)
 }

@@ -164,7 +164,7 @@ func TestAggregated(t *testing.T) {
 	live.compare(t, result)
 }
 
-// argument is the value of a flag.
+// argument returns the value of a flag.
 func argument(flags []string, name string) string {
 	for _, f := range flags {
 		if v, ok := strings.CutPrefix(f, name); ok {

@@ -30,7 +30,7 @@ func newFrontProxy(t *testing.T) *frontProxy {
 	return p
 }
 
-// client is one with a certificate of the front proxy's authority.
+// client returns one with a certificate of the front proxy's authority.
 func (p *frontProxy) client(t *testing.T, base *rest.Config, name string) *rest.Config {
 	t.Helper()
 	cfg := rest.CopyConfig(base)

@@ -143,7 +143,7 @@ func TestIdentities(t *testing.T) {
 	served(t, dir, judge(t, dir))
 }
 
-// redactedTokens is the token file as people hand it over.
+// redactedTokens returns the token file as people hand it over.
 func redactedTokens() string {
 	var out strings.Builder
 	for l := range strings.Lines(tokenFile) {
@@ -213,7 +213,7 @@ func (r *identities) bootstrap(t *testing.T) {
 	r.Actor(t, "bootstrap with a wrong secret", "", r.Bearer("aaaaaa.fedcba9876543210")).Nobody(t, 401, podsA)
 }
 
-// legacyToken is one that lies in a Secret and never ends.
+// legacyToken returns one that lies in a Secret and never ends.
 func (r *identities) legacyToken(t *testing.T, secret string, named bool) string {
 	t.Helper()
 	key, err := keyutil.PrivateKeyFromFile(filepath.Join(r.Folder(), "sa.key"))
@@ -373,7 +373,7 @@ func (r *identities) mixed(t *testing.T) {
 	r.Actor(t, "gina", "x509", r.requested(t, "gina", "team:a", certificatesv1.KubeAPIServerClientSignerName)).May(t, podsA)
 }
 
-// requested is a client with a certificate that a request in the cluster led to.
+// requested returns a client with a certificate that a request in the cluster led to.
 func (r *identities) requested(t *testing.T, name, group, signer string) *rest.Config {
 	t.Helper()
 	cfg := r.User(t, name, group)

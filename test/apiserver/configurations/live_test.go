@@ -40,7 +40,7 @@ func receive(t *testing.T, flags []string) *live {
 	return &live{in, in.Serve(t, "127.0.0.1:0", "--apiserver-config", cluster+"="+dir)}
 }
 
-// posts are the flags that make an apiserver post, as retrial connect prints them; the policy
+// posts returns the flags that make an apiserver post, as retrial connect prints them; the policy
 // is another one.
 func (l *live) posts(t *testing.T, apiserver string) []string {
 	t.Helper()

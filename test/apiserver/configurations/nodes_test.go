@@ -10,7 +10,7 @@ import (
 	"github.com/retrial-io/retrial/test/apiserver/recorder"
 )
 
-// volumes are what a node may read because of a pod that runs on it, for each of some nodes.
+// volumes returns what a node may read because of a pod that runs on it, for each of some nodes.
 func volumes(node string) string {
 	return strings.ReplaceAll(`
 {apiVersion: v1, kind: Node, metadata: {name: NODE}}
@@ -82,7 +82,7 @@ spec: {driver: gpu.example.org, nodeName: NODE, pool: {name: NODE, generation: 1
 `, "NODE", node)
 }
 
-// reads are what a node may read when app-NODE runs on it, and nobody else.
+// reads returns what a node may read when app-NODE runs on it, and nobody else.
 func reads(node string) []string {
 	const ns = "GET /api/v1/namespaces/team-a/"
 	return []string{
@@ -97,7 +97,7 @@ func reads(node string) []string {
 	}
 }
 
-// own is what a node may do whatever runs on it.
+// own returns what a node may do whatever runs on it.
 func own(node string) []string {
 	const leases, csi, slices = " /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", " /apis/storage.k8s.io/v1/csinodes",
 		"/apis/resource.k8s.io/v1/resourceslices"
@@ -113,7 +113,7 @@ func own(node string) []string {
 	}
 }
 
-// never is what no node may, and what one may not because it is another's.
+// never returns what no node may, and what one may not because it is another's.
 func never(node, other string) []string {
 	const ns = "GET /api/v1/namespaces/team-a/"
 	return []string{

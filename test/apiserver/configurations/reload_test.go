@@ -226,7 +226,7 @@ subjects: [{kind: User, name: "old:alice"}, {kind: Group, name: "new:staff"}]
 	judge(t, r.Finish(t))
 }
 
-// indented is an authority's certificate as it stands in a file of authenticators.
+// indented returns an authority's certificate as it stands in a file of authenticators.
 func indented(ca *controlplane.Authority) string {
 	return "      " + strings.ReplaceAll(strings.TrimSpace(string(ca.PEM())), "\n", "\n      ")
 }

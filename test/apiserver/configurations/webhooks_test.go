@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/test/apiserver/recorder"
 )
 
-// kubeconfig is how the apiserver reaches a webhook.
+// kubeconfig returns how the apiserver reaches a webhook.
 func kubeconfig(ca *controlplane.Authority, url string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
@@ -80,7 +80,7 @@ type (
 	status = authorizationv1.SubjectAccessReviewStatus
 )
 
-// house is the rule of TestWebhooks.
+// house returns the rule of TestWebhooks.
 func house(s spec) (status, bool) {
 	a := s.ResourceAttributes
 	switch {

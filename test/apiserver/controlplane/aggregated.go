@@ -124,7 +124,7 @@ spec:
 	return a
 }
 
-// Direct is a client that goes to the aggregated server past the kube-apiserver.
+// Direct returns a client that goes to the aggregated server past the kube-apiserver.
 func (a *Aggregated) Direct(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Host = a.url

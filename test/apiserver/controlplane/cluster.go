@@ -181,33 +181,33 @@ func Port(t testing.TB) int {
 	return a.(*syscall.SockaddrInet4).Port
 }
 
-// Etcd is the URL of the store behind the apiserver.
+// Etcd returns the URL of the store behind the apiserver.
 func (c *Cluster) Etcd() string { return c.etcd }
 
-// Folder is the one of what the cluster was started with: certificates and keys.
+// Folder returns the one of what the cluster was started with: certificates and keys.
 func (c *Cluster) Folder() string { return c.dir }
 
-// Authority is the one of the apiserver's certificate and its clients'.
+// Authority returns the one of the apiserver's certificate and its clients'.
 func (c *Cluster) Authority() *Authority { return c.ca }
 
-// URL is the apiserver's address.
+// URL returns the apiserver's address.
 func (c *Cluster) URL() string { return c.url }
 
-// Apiserver is the running kube-apiserver.
+// Apiserver returns the running kube-apiserver.
 func (c *Cluster) Apiserver() *Process { return c.apiserver }
 
-// Base are the flags Start gave the apiserver by itself. None of them is about auditing.
+// Base returns the flags Start gave the apiserver by itself. None of them is about auditing.
 func (c *Cluster) Base() []string { return c.base }
 
-// config is a client without credentials. Nothing holds it back but the server.
+// config returns a client without credentials. Nothing holds it back but the server.
 func (c *Cluster) config() *rest.Config {
 	return &rest.Config{Host: c.url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.pem}}
 }
 
-// Anonymous is a client that says nothing about who it is.
+// Anonymous returns a client that says nothing about who it is.
 func (c *Cluster) Anonymous() *rest.Config { return c.config() }
 
-// User is a client with a certificate of its own.
+// User returns a client with a certificate of its own.
 func (c *Cluster) User(t testing.TB, name string, groups ...string) *rest.Config {
 	t.Helper()
 	cfg := c.config()
@@ -215,20 +215,20 @@ func (c *Cluster) User(t testing.TB, name string, groups ...string) *rest.Config
 	return cfg
 }
 
-// Admin is a member of system:masters, which RBAC is not asked about.
+// Admin returns a member of system:masters, which RBAC is not asked about.
 func (c *Cluster) Admin(t testing.TB) *rest.Config {
 	t.Helper()
 	return c.User(t, "kubernetes-super-admin", "system:masters")
 }
 
-// Bearer is a client with a token, whatever it is worth.
+// Bearer returns a client with a token, whatever it is worth.
 func (c *Cluster) Bearer(token string) *rest.Config {
 	cfg := c.config()
 	cfg.BearerToken = token
 	return cfg
 }
 
-// ServiceAccount is a client with a token that the apiserver issued for a service account.
+// ServiceAccount returns a client with a token that the apiserver issued for a service account.
 func (c *Cluster) ServiceAccount(t testing.TB, admin kubernetes.Interface, namespace, name string) *rest.Config {
 	t.Helper()
 	seconds := int64(7200)
@@ -258,7 +258,7 @@ func Kubeconfig(t testing.TB, path string, cfg *rest.Config) {
 	}
 }
 
-// Version is the apiserver's, as its module names it.
+// Version returns the apiserver's, as its module names it.
 func (c *Cluster) Version(t testing.TB) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.Admin(t))

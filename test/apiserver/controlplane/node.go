@@ -79,7 +79,7 @@ func (n *Node) authorized(next http.Handler) http.Handler {
 // TokenFile is where a container finds its token.
 const TokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// Token is what a pod that the node runs reads from TokenFile: a token of the service account
+// Token returns what a pod that the node runs reads from TokenFile: a token of the service account
 // the pod names, bound to the pod.
 func (n *Node) Token(ctx context.Context, namespace, pod string) (string, error) {
 	p, err := n.client.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
@@ -104,7 +104,7 @@ func (n *Node) Token(ctx context.Context, namespace, pod string) (string, error)
 	return answer.Status.Token, nil
 }
 
-// projected is what the pod says it wants at TokenFile: the apiserver puts that into a pod
+// projected returns what the pod says it wants at TokenFile: the apiserver puts that into a pod
 // when it is made.
 func projected(p *corev1.Pod) (*corev1.ServiceAccountTokenProjection, error) {
 	for _, c := range p.Spec.Containers {

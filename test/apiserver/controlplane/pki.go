@@ -37,7 +37,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// PEM is the authority's own certificate.
+// PEM returns the authority's own certificate.
 func (a *Authority) PEM() []byte { return a.pem }
 
 // Issue makes a key and a certificate, both as PEM.

@@ -101,7 +101,7 @@ func Run(t testing.TB, dir string, env []string, name string, args ...string) *P
 	return p
 }
 
-// Output is everything the process has written so far.
+// Output returns everything the process has written so far.
 func (p *Process) Output() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Process) Output() string {
 	return string(text)
 }
 
-// Arguments are what the kernel says the running process was started with, without its name.
+// Arguments returns what the kernel says the running process was started with, without its name.
 func (p *Process) Arguments(t testing.TB) []string {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.cmd.Process.Pid))
@@ -120,7 +120,7 @@ func (p *Process) Arguments(t testing.TB) []string {
 	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")[1:]
 }
 
-// Ended tells whether the process is gone.
+// Ended reports whether the process is gone.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.exited:

@@ -104,7 +104,7 @@ func (c *Cluster) condition(t testing.TB, of schema.GroupVersionResource, name, 
 	})
 }
 
-// holds tells whether an object's status has a condition, and what it says of it.
+// holds reports whether an object's status has a condition, and what it says of it.
 func holds(o *unstructured.Unstructured, condition string) (bool, string) {
 	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, one := range all {

@@ -125,7 +125,7 @@ func (c *Cluster) stage(t testing.TB, seed uint64, n int) *stage {
 	return s
 }
 
-// as is a client with the given credentials.
+// as returns a client with the given credentials.
 func (s *stage) as(cfg *rest.Config) *kubernetes.Clientset {
 	cfg.UserAgent, cfg.WarningHandler = "life/v1", rest.NoWarnings{}
 	client, err := kubernetes.NewForConfig(cfg)
@@ -135,7 +135,7 @@ func (s *stage) as(cfg *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
-// live is the namespace's life. It returns which scenes were played to their end and how many
+// live returns the namespace's life. It returns which scenes were played to their end and how many
 // pods ran at the end.
 func (s *stage) live() (played []string, running int, _ error) {
 	if err := s.furnish(); err != nil {
@@ -227,7 +227,7 @@ func (s *stage) leave() (running int, _ error) {
 	})
 }
 
-// propagation is one of the ways to delete an owner, or that of the API's default.
+// propagation returns one of the ways to delete an owner, or that of the API's default.
 func (s *stage) propagation() *metav1.DeletionPropagation {
 	ways := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
 		metav1.DeletePropagationOrphan}
@@ -238,7 +238,7 @@ func (s *stage) propagation() *metav1.DeletionPropagation {
 	return &ways[i]
 }
 
-// pick is one of the given values.
+// pick returns one of the given values.
 func pick[T any](s *stage, values ...T) T { return values[s.rng.IntN(len(values))] }
 
 // errLate says that something awaited did not come.

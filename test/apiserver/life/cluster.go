@@ -31,7 +31,7 @@ type Cluster struct {
 	kubelets sync.Mutex // of who restarts one
 }
 
-// Flags are what an apiserver whose nodes join by TLS bootstrap, and which has aggregated API
+// Flags returns what an apiserver whose nodes join by TLS bootstrap, and which has aggregated API
 // servers, needs beside controlplane's own flags.
 func Flags() []string {
 	return []string{"--enable-bootstrap-token-auth=true", "--allow-privileged=true", "--enable-aggregator-routing=true",
@@ -150,7 +150,7 @@ func (c *Cluster) Record(t testing.TB) string {
 	return dir
 }
 
-// Requests are the audit IDs in a log.
+// Requests returns the audit IDs in a log.
 func Requests(t testing.TB, log []byte) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

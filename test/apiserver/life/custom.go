@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// object is what a JSON text holds.
+// object returns what a JSON text holds.
 func object(text string) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	return o, json.Unmarshal([]byte(text), &o.Object)

@@ -78,7 +78,7 @@ func (c *Cluster) Guests(t testing.TB) []*controlplane.Process {
 	return running
 }
 
-// published are the controllers. metrics is the port of metrics-server.
+// published returns the controllers. metrics is the port of metrics-server.
 func (c *Cluster) published(t testing.TB, metrics int) []guest {
 	t.Helper()
 	file := filepath.Join(c.Folder(), "descheduler-policy.yaml")
@@ -112,7 +112,7 @@ func (c *Cluster) published(t testing.TB, metrics int) []guest {
 	}
 }
 
-// kubeconfig is the path of a guest's credentials.
+// kubeconfig returns the path of a guest's credentials.
 func (c *Cluster) kubeconfig(program string) string {
 	return filepath.Join(c.Folder(), program+".kubeconfig")
 }

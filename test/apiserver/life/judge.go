@@ -22,7 +22,7 @@ type Verdict struct {
 	Missing                                 []string
 }
 
-// Outcome is a verdict's name and, behind a slash, its class.
+// Outcome returns a verdict's name and, behind a slash, its class.
 func (v *Verdict) Outcome() string {
 	if v.Class == "" {
 		return v.Verdict
@@ -30,7 +30,7 @@ func (v *Verdict) Outcome() string {
 	return v.Verdict + "/" + v.Class
 }
 
-// Judge is what `retrial evaluate` says of a recording, by audit ID.
+// Judge returns what `retrial evaluate` says of a recording, by audit ID.
 func Judge(t testing.TB, in *product.Install, dir string) map[string]*Verdict {
 	t.Helper()
 	out := in.Offline(t, "evaluate", "--from-empty", "--events", filepath.Join(dir, "audit.jsonl"), "--apiserver-config",
@@ -75,7 +75,7 @@ var accusing = []string{"decision-drift", "credential-forged", "credential-two-i
 // names are what tells a cause from others of its kind: objects, nodes and times.
 var names = regexp.MustCompile(`[a-z]+/life-[^ ;,)]+|\b[a-z-]*life-[\w./-]+|node-\d|\d{4}-\d\d-\d\dT\S+|\b[\d.]+(µs|ms|s)\b`)
 
-// Report is a table of what is no match, the most frequent first: how often, what, who, where,
+// Report returns a table of what is no match, the most frequent first: how often, what, who, where,
 // why, and the audit ID of one of them.
 func Report(verdicts map[string]*Verdict) string {
 	type group struct {
@@ -107,7 +107,7 @@ func Report(verdicts map[string]*Verdict) string {
 	return b.String()
 }
 
-// subject is a user without what tells it from others of its kind.
+// subject returns a user without what tells it from others of its kind.
 func subject(user string) string {
 	if rest, found := strings.CutPrefix(user, "system:serviceaccount:"); found {
 		if namespace, name, _ := strings.Cut(rest, ":"); strings.HasPrefix(namespace, "life-") {
@@ -118,7 +118,7 @@ func subject(user string) string {
 	return name
 }
 
-// about is what a path is about, without names.
+// about returns what a path is about, without names.
 func about(uri string) string {
 	path, _, _ := strings.Cut(uri, "?")
 	parts := strings.Split(strings.Trim(path, "/"), "/")

@@ -17,7 +17,7 @@ import (
 	"github.com/retrial-io/retrial/test/apiserver/product"
 )
 
-// setting is a number from the environment.
+// setting returns a number from the environment.
 func setting(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -31,7 +31,7 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// connected is a running product and a cluster that posts to it, connected as `retrial
+// connected returns a running product and a cluster that posts to it, connected as `retrial
 // connect` says.
 func connected(t *testing.T) (*product.Install, *Cluster) {
 	t.Helper()
@@ -162,7 +162,7 @@ func same(t *testing.T, in *product.Install, offline map[string]*Verdict) {
 	}
 }
 
-// stored are the outcomes of all requests of the cluster, by audit ID.
+// stored returns the outcomes of all requests of the cluster, by audit ID.
 func stored(t *testing.T, in *product.Install) map[string][]string {
 	t.Helper()
 	in.Drained(t)

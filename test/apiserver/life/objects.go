@@ -11,12 +11,12 @@ import (
 
 var create = metav1.CreateOptions{}
 
-// user is a subject of a binding.
+// user returns a subject of a binding.
 func user(name string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 }
 
-// account is a subject of a binding.
+// account returns a subject of a binding.
 func account(namespace, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 }
@@ -86,7 +86,7 @@ func statefulSet(name, class string, replicas int32) *appsv1.StatefulSet {
 					"1Gi")}}}}}}}
 }
 
-// volume is one that claims of a class are bound to.
+// volume returns one that claims of a class are bound to.
 func volume(name, class string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
 		StorageClassName: class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},

@@ -67,7 +67,7 @@ func (s *stage) certificates() error {
 		metav1.DeleteOptions{PropagationPolicy: s.propagation()})
 }
 
-// monitoring is a Prometheus with what it is to read: the operator makes a StatefulSet and its
+// monitoring returns a Prometheus with what it is to read: the operator makes a StatefulSet and its
 // configuration of that.
 func (s *stage) monitoring() error {
 	prometheuses := monitoringAPI.WithResource("prometheuses")

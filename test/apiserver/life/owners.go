@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// owned is a reference to an owner in the namespace.
+// owned returns a reference to an owner in the namespace.
 func owned(kind string, by metav1.Object) []metav1.OwnerReference {
 	block := true
 	api := map[string]string{"ConfigMap": "v1", "Pod": "v1", "Role": rbacv1.SchemeGroupVersion.String(),

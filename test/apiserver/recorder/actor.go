@@ -59,7 +59,7 @@ func (a *Actor) Found(t testing.TB, findings ...string) *Actor {
 	return &b
 }
 
-// As is the same actor with further headers: name, value, name, value …
+// As returns the same actor with further headers: name, value, name, value …
 func (a *Actor) As(header ...string) *Actor {
 	b := *a
 	b.header = a.header.Clone()
@@ -76,7 +76,7 @@ func (a *Actor) Past(t testing.TB, server string) *Actor {
 	return b.Found(t, "aggregation-bypass")
 }
 
-// By is the same actor, with the authorizer named that is meant to decide.
+// By returns the same actor, with the authorizer named that is meant to decide.
 func (a *Actor) By(authorizer string) *Actor {
 	b := *a
 	b.authorizer = authorizer
@@ -194,7 +194,7 @@ func (a *Actor) Sweep(t testing.TB, namespaces ...string) {
 	}
 }
 
-// Outsider is a client with a certificate that another authority made.
+// Outsider returns a client with a certificate that another authority made.
 func Outsider(t testing.TB, r *Recorder, name string, groups ...string) *rest.Config {
 	t.Helper()
 	cfg := r.Anonymous()

@@ -184,7 +184,7 @@ func (r *Recorder) Secret(text string) {
 // Hide names further folders that a recording must not know of.
 func (r *Recorder) Hide(folders ...string) { r.folders = append(r.folders, folders...) }
 
-// Log is what the apiserver has logged so far.
+// Log returns what the apiserver has logged so far.
 func (r *Recorder) Log(t testing.TB) []byte {
 	t.Helper()
 	text, err := os.ReadFile(r.file("audit.log"))

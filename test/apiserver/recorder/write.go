@@ -26,7 +26,7 @@ func (r *Recorder) Beside(name string, flags []string, log func() []byte) {
 	r.servers = append(r.servers, backend{name, log, flags})
 }
 
-// Scenarios are the requests so far, in order.
+// Scenarios returns the requests so far, in order.
 func (r *Recorder) Scenarios() []*Scenario { return r.sorted() }
 
 // Finish stops the apiserver, so that all of the log is there, and writes the recording into
@@ -91,7 +91,7 @@ func (r *Recorder) Finish(t testing.TB) string {
 	return dir
 }
 
-// configuration is what the apiserver ran with, as a person would hand it over.
+// configuration returns what the apiserver ran with, as a person would hand it over.
 func (r *Recorder) configuration(arguments []string) map[string][]byte {
 	files := map[string][]byte{}
 	for name, text := range r.config.Files {

@@ -116,7 +116,7 @@ func (e *etcd) OptimisticDelete(ctx context.Context, key string, expected int64,
 	return kubernetes.DeleteResponse{Succeeded: true, Revision: e.revision}, nil
 }
 
-// matches tells whether a key was last written at a revision, 0 for a key that is not there.
+// matches reports whether a key was last written at a revision, 0 for a key that is not there.
 func matches(was *mvccpb.KeyValue, expected int64) bool {
 	if was == nil {
 		return expected == 0

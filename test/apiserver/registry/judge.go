@@ -120,7 +120,7 @@ func (j *judge) compare() {
 	}
 }
 
-// object returns what the registry held of an object, nil when there was none.
+// object returns what the registry held of an object, nil if there was none.
 func object[T any](j *judge, m *moment, name string) *T {
 	kv := m.pairs["/registry/"+strings.ReplaceAll(name, "//", "/")]
 	if kv == nil {
@@ -153,7 +153,7 @@ func (q *question) differs(format string, args ...any) {
 	q.found = append(q.found, disagreement{q.full, q.m.at, q.live, fmt.Sprintf(format, args...)})
 }
 
-// answered counts an answer, and tells whether it was known, and whether the object was rightly
+// answered counts an answer, and reports whether it was known, and whether the object was rightly
 // said to be there.
 func (q *question) answered(known state.Known, there bool) bool {
 	c := q.counts[q.resource]
@@ -177,7 +177,7 @@ func (q *question) answered(known state.Known, there bool) bool {
 	return known == state.Present && there
 }
 
-// changing tells whether a change of the object may have become effective before the moment, or
+// changing reports whether a change of the object may have become effective before the moment, or
 // after it.
 func (q *question) changing() bool {
 	return slices.ContainsFunc(q.st.History(q.resource, q.ns, q.name), func(v state.Version) bool {
@@ -323,7 +323,7 @@ func (q *question) bounded(view *state.View, key rbacindex.Key, is any) {
 	}
 }
 
-// unbounded tells whether an object may hold any subjects, or any rules.
+// unbounded reports whether an object may hold any subjects, or any rules.
 func unbounded(object any) bool {
 	anybody := func(subjects []rbacv1.Subject) bool {
 		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
@@ -349,7 +349,7 @@ func unbounded(object any) bool {
 	return false
 }
 
-// contentOf is what is compared of roles and bindings.
+// contentOf returns what is compared of roles and bindings.
 func contentOf(object any) []string {
 	switch o := object.(type) {
 	case *rbacv1.Role:

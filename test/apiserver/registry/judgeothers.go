@@ -88,7 +88,7 @@ func (q *question) other() {
 	q.life(is != nil, is)
 }
 
-// life asks whether an object is there, and its uid.
+// life reports whether an object is there, and its uid.
 func (q *question) life(there bool, is *metav1.ObjectMeta) {
 	said, known := q.st.Version(q.resource, q.ns, q.name, q.m.at)
 	if q.answered(known, there) && said.UID != "" && said.UID != string(is.UID) {
@@ -185,7 +185,7 @@ func (j *judge) relations(m *moment) map[relation]bool {
 	return out
 }
 
-// related asks whether paths lead from objects to nodes.
+// related reports whether paths lead from objects to nodes.
 func (j *judge) related(st *state.State, m *moment, live bool) {
 	var ask []relation
 	concerned := false

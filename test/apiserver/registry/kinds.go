@@ -14,7 +14,7 @@ type kind struct {
 	namespaces []string // in which they are made; nil is the usual ones
 	// content returns the members of an object beside its metadata, beginning with a comma.
 	content func(g *generator) string
-	// change returns members that a patch or an update changes, without braces; "" when nothing can.
+	// change returns members that a patch or an update changes, without braces; "" if nothing can.
 	change func(g *generator) string
 	// operation is one of a JSON patch.
 	operation string
@@ -67,7 +67,7 @@ func (k *kind) object(g *generator, namespace, name string) string {
 
 const groupRBAC = "rbac.authorization.k8s.io"
 
-// nothing is the change of kinds of which no content is kept.
+// nothing returns the change of kinds of which no content is kept.
 func nothing(*generator) string { return "" }
 
 func empty(*generator) string { return "" }

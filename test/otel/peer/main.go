@@ -53,7 +53,7 @@ func run(ctx context.Context) (err error) {
 	flags.StringVar(&o.state, "state", "", "state of the cluster before it; empty: the sample's")
 	flags.IntVar(&o.repeat, "repeat", 4, "how many times the log is posted, each time with other identifiers")
 	flags.IntVar(&o.batch, "batch", 400, "events in one post")
-	flags.IntVar(&o.connections, "connections", 4, "posts on their way at once")
+	flags.IntVar(&o.connections, "connections", 4, "concurrent posts")
 	flags.BoolVar(&o.lean, "lean", false, "the peer's table without its text and attribute indexes, cheaper than what the exporter makes")
 	flags.BoolVar(&o.tuned, "tuned", false, "the peer's exporter with larger batches, uncompressed and without asynchronous inserts, "+
 		"cheaper than what its documentation recommends")

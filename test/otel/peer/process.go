@@ -26,7 +26,7 @@ const (
 	storePassword = "secret"
 )
 
-// dsn is the engine's address with its user.
+// dsn returns the engine's address with its user.
 func (e *engine) dsn() string {
 	return strings.Replace(e.url, "://", "://"+storeUser+":"+storePassword+"@", 1)
 }
@@ -77,7 +77,7 @@ func (p *process) end() error {
 	return p.err
 }
 
-// cpuOf is the processor time a process has used so far, from /proc.
+// cpuOf returns the processor time a process has used so far, from /proc.
 func cpuOf(pid int) (time.Duration, error) {
 	const ticksPerSecond = 100 // USER_HZ, fixed on Linux
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -50,7 +50,7 @@ func main() {
 	os.Exit(cli.Run(c))
 }
 
-// run is the kubelet until ctx ends.
+// run returns the kubelet until ctx ends.
 func (n *node) run(ctx context.Context) error {
 	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{NodeName: n.name, KubeletPort: n.port, MaxPods: 110})
 	flags.RootDirectory = n.root
