@@ -49,7 +49,8 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 		more = fmt.Sprintf(", and %d more", len(missing)-mostUnknown)
 		missing = missing[:mostUnknown]
 	}
-	c.Add(id, CheckWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)), "%s; missing: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
+	c.Add(id, CheckWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)),
+		"%s; missing: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
 }
 
 // apiserverFolder returns where the configuration of a cluster's apiserver lies.

@@ -15,7 +15,8 @@ func (f *ConnectionFacts) followedStep() Step {
 	switch {
 	case f.Followed != nil && f.Now.Sub(f.Followed.Last) <= quietAfter && len(f.Unfollowed) > 0:
 		s.State = StateFailed
-		s.Text = fmt.Sprintf("One log is followed, and in the last %s nothing was posted from that of %s: a batch that its webhook drops would be lost for good.", quietAfter, strings.Join(f.Unfollowed, ", "))
+		s.Text = fmt.Sprintf("One log is followed, and in the last %s nothing was posted from that of %s: a batch that its webhook drops "+
+			"would be lost for good.", quietAfter, strings.Join(f.Unfollowed, ", "))
 		s.Todo = "On the machine of each: systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") +
 			", or wherever retrial import --follow runs, with the webhook file of that apiserver."
 		return s

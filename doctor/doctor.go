@@ -273,7 +273,8 @@ func (a *Service) letterCheck(ctx context.Context, c *Checks) error {
 		c.Add("dead-letters", CheckOK, "", "None in the last day.")
 		return nil
 	}
-	c.Add("dead-letters", CheckWarn, "The table dead_letters has them, with reason, digest and beginning. For bodies that were too large see --webhook-max-body-bytes.",
+	c.Add("dead-letters", CheckWarn, "The table dead_letters has them, with reason, digest and beginning. For bodies that were too large "+
+		"see --webhook-max-body-bytes.",
 		"%s in the last day: %s.", phrase.Count(total, "dead letter"), strings.Join(what, ", "))
 	return nil
 }

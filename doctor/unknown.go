@@ -43,7 +43,8 @@ func (a *Service) unknownCheck(c *Checks, cluster string) {
 		return strings.Join(texts, "; ")
 	}
 	if len(anybody) > 0 {
-		c.Add(id, CheckFail, stateImport(cluster), "Drift is not detected: no refusal is certain, because it is not known what these bindings give to whom: %s.", named(anybody))
+		c.Add(id, CheckFail, stateImport(cluster), "Drift is not detected: no refusal is certain, because it is not known what these "+
+			"bindings give to whom: %s.", named(anybody))
 	}
 	if len(role) > 0 {
 		c.Add(id, CheckWarn, stateImport(cluster), "It is not known what these roles give to whom: %s.", named(role))

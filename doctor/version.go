@@ -21,7 +21,8 @@ func (a *Service) versionCheck(c *Checks, cluster string) {
 	seen := s.Servers()
 	if len(seen) == 0 {
 		if given := a.Site.versionGiven(cluster, ""); given == 0 {
-			c.Add(id, CheckWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or set kubernetesVersion in server.yaml of --apiserver-config.",
+			c.Add(id, CheckWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or set "+
+				"kubernetesVersion in server.yaml of --apiserver-config.",
 				"Its log does not show which version of Kubernetes its apiserver is: the newest is assumed.")
 		}
 		return

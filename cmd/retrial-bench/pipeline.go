@@ -72,7 +72,8 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().StringVar(&b.state, "state", "", "state file (default: the bundled sample's)")
 	c.Flags().StringVar(&b.events, "events", "", "audit log (default: the bundled sample)")
 	c.Flags().IntVar(&b.repeat, "repeat", 4, "how many times the log is posted, each time as another cluster")
-	c.Flags().IntVar(&b.runs, "runs", 1, "measure this many times, each on an empty folder (all are deleted at the end), and report the medians")
+	c.Flags().IntVar(&b.runs, "runs", 1, "measure this many times, each on an empty folder (all are deleted at the end), and "+
+		"report the medians")
 	c.Flags().IntVar(&b.connections, "connections", 4, "concurrent posts")
 	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post; the default is an apiserver's")
 	c.Flags().Float64Var(&b.rate, "rate", 0, "post this many events a second; 0: as many as are accepted")
@@ -80,7 +81,8 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().IntVar(&b.partitions, "kafka-partitions", 0, "partitions of the events; 0: the server's default")
 	c.Flags().StringVar(&b.keep, "keep", "", "keep the folders of all runs in this new folder")
 	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "another process whose CPU time is counted, besides the child")
-	c.Flags().StringVar(&b.overview, "overview", "", "start with the store that bench storage kept in this folder, and query its first page throughout")
+	c.Flags().StringVar(&b.overview, "overview", "", "start with the store that bench storage kept in this folder, and query its "+
+		"first page throughout")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
 	cli.AddOutput(c, &output, "table", "json")
 	return c
