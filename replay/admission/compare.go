@@ -58,14 +58,18 @@ func (p *registered) answer(q *Request, op Operation, body []byte, wide bool) sa
 		return said{}
 	}
 	ans := p.ask(q, op, body, q.Received, q.Received)
-	if !wide {
-		return ans
+	if wide {
+		from, to := q.Window.Window()
+		if floor := q.Received.Add(ans.wait); to.Before(floor) {
+			to = floor
+		}
+		ans = p.ask(q, op, body, from, to)
 	}
-	from, to := q.Window.Window()
-	if floor := q.Received.Add(ans.wait); to.Before(floor) {
-		to = floor
+	// What was admitted had been decoded.
+	if x, ok := p.evaluated.(partial); ok && !admitted(q.Code) && ans.answer != unasked && ans.answer != unknown && !x.decodes(body) {
+		return said{answer: unknown, missing: missingBody}
 	}
-	return p.ask(q, op, body, from, to)
+	return ans
 }
 
 // outcome compares an answer with the record.

@@ -105,6 +105,8 @@ func TestServiceAccount(t *testing.T) {
 				"account d/web: timeout"},
 		{"not known", "create", "pods", pod(`"serviceAccountName":"new"`), "", 201, "",
 			"indeterminate 0 service account d/new is not known"},
+		{"not decoded by the apiserver", "create", "pods", pod(`"serviceAccountName":"web","nodeName":5`), "", 400,
+			`Pod in version "v1" cannot be handled as a Pod`, "indeterminate 0 " + missingBody},
 		{"no body", "create", "pods", "", "", 201, "", "indeterminate 0 " + missingBody},
 		{"secrets", "create", "pods", pod(`"serviceAccountName":"web","volumes":[{"name":"v","secret":{"secretName":"s"}}]`), "", 403,
 			`pods "x" is forbidden: ` + held, "indeterminate 403 " + held},

@@ -19,6 +19,12 @@ type evaluated interface {
 	ask(q *Request, op Operation, body []byte, from, to time.Time) said
 }
 
+// partial is an evaluated plugin that reads parts of a body, and so answers for some that an apiserver
+// cannot decode as a whole.
+type partial interface {
+	decodes(body []byte) bool
+}
+
 // traits are what the comparison has to know of a plugin besides its answers.
 type traits struct {
 	// validates: it is asked in the second pass, which sees the object as mutating webhooks and

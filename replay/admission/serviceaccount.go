@@ -47,6 +47,57 @@ func (serviceAccount) refused(r *refusal) (string, bool) {
 	return "", false
 }
 
+// podParts is what ServiceAccount reads of a pod: reading the rest of it would cost as much as judging
+// the request.
+type podParts struct {
+	Metadata struct {
+		Annotations struct {
+			Mirror given `json:"kubernetes.io/config.mirror"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		ServiceAccountName       string `json:"serviceAccountName"`
+		DeprecatedServiceAccount string `json:"serviceAccount"`
+		Volumes                  []struct {
+			Secret    *struct{} `json:"secret"`
+			Projected *struct {
+				Sources []struct {
+					Token *struct{} `json:"serviceAccountToken"`
+				} `json:"sources"`
+			} `json:"projected"`
+		} `json:"volumes"`
+		InitContainers   []containerParts `json:"initContainers"`
+		Containers       []containerParts `json:"containers"`
+		ImagePullSecrets []struct{}       `json:"imagePullSecrets"`
+	} `json:"spec"`
+}
+
+// containerParts is what ServiceAccount reads of a container.
+type containerParts struct {
+	Env []struct {
+		ValueFrom *struct {
+			Secret *struct{} `json:"secretKeyRef"`
+		} `json:"valueFrom"`
+	} `json:"env"`
+	EnvFrom []struct {
+		Secret *struct{} `json:"secretRef"`
+	} `json:"envFrom"`
+}
+
+// given is whether a member is there, whatever it is.
+type given bool
+
+// UnmarshalJSON notes that the member is there.
+func (g *given) UnmarshalJSON([]byte) error {
+	*g = true
+	return nil
+}
+
+// decodes reports whether a body is a pod.
+func (serviceAccount) decodes(body []byte) bool {
+	return kjson.UnmarshalCaseSensitivePreserveInts(body, new(corev1.Pod)) == nil
+}
+
 func (p serviceAccount) ask(q *Request, op Operation, body []byte, from, to time.Time) said {
 	a := q.Attributes
 	switch {
@@ -57,7 +108,7 @@ func (p serviceAccount) ask(q *Request, op Operation, body []byte, from, to time
 	case op != Create || a.Subresource != "":
 		return said{}
 	}
-	var pod corev1.Pod
+	var pod podParts
 	if len(body) == 0 || kjson.UnmarshalCaseSensitivePreserveInts(body, &pod) != nil {
 		return said{answer: unknown, missing: missingBody}
 	}
@@ -65,7 +116,7 @@ func (p serviceAccount) ask(q *Request, op Operation, body []byte, from, to time
 	if account == "" {
 		account = pod.Spec.DeprecatedServiceAccount
 	}
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+	if pod.Metadata.Annotations.Mirror {
 		return askMirror(&pod, account, body)
 	}
 	if account == "" {
@@ -75,7 +126,7 @@ func (p serviceAccount) ask(q *Request, op Operation, body []byte, from, to time
 }
 
 // find looks for the account of a pod.
-func (serviceAccount) find(q *Request, pod *corev1.Pod, account string, from, to time.Time) said {
+func (serviceAccount) find(q *Request, pod *podParts, account string, from, to time.Time) said {
 	namespace := q.Attributes.Namespace
 	ans := said{answer: unknown, missing: "service account " + namespace + "/" + account + " is not known"}
 	if q.State == nil {
@@ -101,7 +152,7 @@ func (serviceAccount) find(q *Request, pod *corev1.Pod, account string, from, to
 }
 
 // askMirror returns the answer for a pod that mirrors one of a node's own.
-func askMirror(pod *corev1.Pod, account string, body []byte) said {
+func askMirror(pod *podParts, account string, body []byte) said {
 	refuse := func(what string) said {
 		return said{answer: refuses, code: 403, words: "a mirror pod may not " + what}
 	}
@@ -111,34 +162,42 @@ func askMirror(pod *corev1.Pod, account string, body []byte) said {
 	if some, err := graph.PodSecrets(body); err != nil || some {
 		return refuse("reference secrets")
 	}
-	for i := range pod.Spec.Volumes {
-		if p := pod.Spec.Volumes[i].Projected; p != nil {
-			for j := range p.Sources {
-				if p.Sources[j].ServiceAccountToken != nil {
-					return refuse("use ServiceAccountToken volume projections")
-				}
-			}
-		}
+	if projectsToken(pod) {
+		return refuse("use ServiceAccountToken volume projections")
 	}
 	return said{answer: passes, open: true}
 }
 
+// projectsToken reports whether a volume of a pod holds a token of its account.
+func projectsToken(pod *podParts) bool {
+	for i := range pod.Spec.Volumes {
+		if p := pod.Spec.Volumes[i].Projected; p != nil {
+			for j := range p.Sources {
+				if p.Sources[j].Token != nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // holdsSecrets reports whether a pod refers to secrets that an account can be held to list.
-func holdsSecrets(pod *corev1.Pod) bool {
+func holdsSecrets(pod *podParts) bool {
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].Secret != nil {
 			return true
 		}
 	}
-	for _, list := range [...][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+	for _, list := range [...][]containerParts{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			for j := range list[i].Env {
-				if from := list[i].Env[j].ValueFrom; from != nil && from.SecretKeyRef != nil {
+				if from := list[i].Env[j].ValueFrom; from != nil && from.Secret != nil {
 					return true
 				}
 			}
 			for j := range list[i].EnvFrom {
-				if list[i].EnvFrom[j].SecretRef != nil {
+				if list[i].EnvFrom[j].Secret != nil {
 					return true
 				}
 			}
