@@ -96,7 +96,7 @@ func TestConnectAgain(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}
-	says(t, text, "registered already and keeps its certificate", "audit-policy.yaml was changed by hand and stays")
+	says(t, text, "registered already and keeps its certificate", "audit-policy.yaml was changed by hand and is kept")
 	if readFile(t, out, doctor.FileKubeconfig) != first || readFile(t, out, doctor.FilePolicy) != string(mine) || !strings.HasPrefix(readFile(t, out, doctor.FileFlags), "--audit-policy-file=") {
 		t.Error("the certificate was replaced, or the policy, or the flags were not")
 	}

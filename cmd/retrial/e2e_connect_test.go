@@ -265,7 +265,7 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 	r.refused(t, cli.ExitFinding, "not in order: server")
 	says(t, r.out, "connection refused")
 	page := finish(t, in.retrial(ctx, "doctor", "--server", strings.TrimSuffix(s.ui, "/"))).ok(t)
-	says(t, page.out, "It answers", "prod")
+	says(t, page.out, "It is running", "prod")
 }
 
 // until asks about a connection until it is as the test wants: handshakes are written down

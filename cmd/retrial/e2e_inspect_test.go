@@ -145,23 +145,13 @@ func ask(engine *chdb.Engine, sql string, w io.Writer) error {
 	return err
 }
 
-// listEvents pages through a cluster's events as a client of the product does.
+// listEvents lists a cluster's events, rebuilt from complete rows.
 func listEvents(ctx context.Context, store *storage.Store, cluster string, w io.Writer) error {
-	f := queries.EventFilter{Cluster: cluster, Limit: 1000}
-	for {
-		rows, err := store.Events(ctx, f)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			r := &rows[i]
-			fmt.Fprintln(w, event.EventKey(event.RequestKey(cluster, r.Event), r.Event), event.Content(event.AppendJSON(nil, r.Event)))
-		}
-		if len(rows) < f.Limit {
-			return nil
-		}
-		f.Before = queries.CursorOf(&rows[len(rows)-1])
-	}
+	return store.VisitRows(ctx, cluster, func(r verdict.Row) error {
+		content := event.Content(event.AppendJSON(nil, r.Event))
+		_, err := fmt.Fprintln(w, event.EventKey(event.RequestKey(cluster, r.Event), r.Event), content)
+		return err
+	})
 }
 
 // dumpKafka writes keys, headers and values of every record in the log.
