@@ -53,7 +53,7 @@ func TestLostBatch(t *testing.T) {
 			"--data-dir", filepath.Join(l.Dir, "data"))
 		return r.Code == 0, r.Err
 	})
-	l.doctor(t, "completeness", "warn", "is read, and not known yet")
+	l.doctor(t, "completeness", "warn", "is being read, and not known yet")
 	m := &measured{Cluster: l.Cluster, Install: l.Install, server: l.server, root: l.Admin(t), settle: "10s"}
 	m.exactly(t, 0)
 
