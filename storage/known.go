@@ -2,10 +2,7 @@ package storage
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,33 +41,28 @@ func (s *Store) Known(ctx context.Context, rows []verdict.Row) ([]verdict.KnownR
 	return out, nil
 }
 
-// knownQuery finds standing rows by minute and request key. The minutes select granules by
-// primary key; of those only request_key is read in full, the rest of matching rows alone.
+// knownQuery finds standing rows of requests.
 const knownQuery = `SELECT request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
     epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
 FROM %s
-PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))
-    AND request_key IN %s
+PREWHERE cluster = {cluster:String} AND %s
 GROUP BY ALL
 HAVING sum(sign) > 0`
 
 func (s *Store) knownChunk(ctx context.Context, out []verdict.KnownRow, cluster string, rows []verdict.Row, list []int) ([]verdict.KnownRow, error) {
 	seen := make(map[event.Hash128]bool, len(list))
-	minutes := map[uint32]bool{}
-	keys := make([]byte, 0, 32*len(list))
+	requests := statement.NewRequests(len(list))
 	for _, i := range list {
 		r := &rows[i]
 		if seen[r.Request] {
 			continue
 		}
 		seen[r.Request] = true
-		minutes[codec.Minute(r.Event.RequestReceivedTimestamp)] = true
-		b := r.Request.Bytes()
-		keys = hex.AppendEncode(keys, b[:])
+		requests.Add(codec.Minute(r.Event.RequestReceivedTimestamp), r.Request.Bytes())
 	}
-	res, err := s.conn.Query(statement.Params(ctx, clickhouse.Parameters{
-		"cluster": statement.Text(cluster), "minutes": statement.Numbers(slices.Collect(maps.Keys(minutes))),
-	}), fmt.Sprintf(knownQuery, s.table("events"), statement.KeySet(keys)))
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster)}
+	where := requests.Where(p)
+	res, err := s.conn.Query(statement.Params(ctx, p), fmt.Sprintf(knownQuery, s.table("events"), where))
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,7 @@ package queries
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -125,20 +122,24 @@ func (rd *Reader) locate(ctx context.Context, f EventFilter, begin, end int64, l
 }
 
 // listed reads the events a filter selected.
-func (rd *Reader) listed(ctx context.Context, f EventFilter, found []located) (out []verdict.Row, err error) {
+func (rd *Reader) listed(ctx context.Context, f EventFilter, found []located) ([]verdict.Row, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
 	where, p := f.conditions()
-	minutes := map[uint32]bool{}
-	keys := make([]byte, 0, 32*len(found))
+	requests := statement.NewRequests(len(found))
 	for i := range found {
-		minutes[found[i].minute] = true
-		keys = hex.AppendEncode(keys, found[i].request[:])
+		requests.Add(found[i].minute, found[i].request)
 	}
-	p["limit"], p["minutes"] = fmt.Sprint(f.Limit), statement.Numbers(slices.Collect(maps.Keys(minutes)))
-	where = append([]string{"cluster = {cluster:String}", "minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))", "request_key IN " + statement.KeySet(keys)}, where...)
-	err = rd.standing(ctx, codec.Listed, "PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p, func(r verdict.Row) error {
+	p["limit"] = fmt.Sprint(f.Limit)
+	where = append([]string{"cluster = {cluster:String}", requests.Where(p)}, where...)
+	return rd.list(ctx, strings.Join(where, " AND "), p)
+}
+
+// list reads what a list shows of the events that a condition selects. A row and the one that takes
+// it back meet the condition both or neither.
+func (rd *Reader) list(ctx context.Context, where string, p clickhouse.Parameters) (out []verdict.Row, err error) {
+	err = rd.standing(ctx, codec.Listed, "PREWHERE "+where+" WHERE sign = 1"+newestFirst, p, func(r verdict.Row) error {
 		out = append(out, r)
 		return nil
 	})

@@ -2,7 +2,6 @@ package queries
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,22 +21,19 @@ func (rd *Reader) Standing(ctx context.Context, known []verdict.KnownRow, visit 
 	for len(known) > 0 {
 		n := min(len(known), 1000)
 		want := map[event.Hash128]bool{}
-		clusters, minutes := map[string]bool{}, map[uint32]bool{}
-		keys := make([]byte, 0, 32*n)
+		clusters, requests := map[string]bool{}, statement.NewRequests(n)
 		for _, k := range known[:n] {
 			want[k.EventKey] = true
-			clusters[k.Cluster], minutes[codec.Minute(k.Received)] = true, true
-			b := k.Request.Bytes()
-			keys = hex.AppendEncode(keys, b[:])
+			clusters[k.Cluster] = true
+			requests.Add(codec.Minute(k.Received), k.Request.Bytes())
 		}
-		err := rd.rows(ctx, "cluster IN {clusters:Array(String)} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN "+statement.KeySet(keys),
-			clickhouse.Parameters{"clusters": statement.Texts(slices.Collect(maps.Keys(clusters))), "minutes": statement.Numbers(slices.Collect(maps.Keys(minutes)))},
-			func(r verdict.Row) error {
-				if !want[r.EventKey] {
-					return nil
-				}
-				return visit(r)
-			})
+		p := clickhouse.Parameters{"clusters": statement.Texts(slices.Collect(maps.Keys(clusters)))}
+		err := rd.rows(ctx, "cluster IN {clusters:Array(String)} AND "+requests.Where(p), p, func(r verdict.Row) error {
+			if !want[r.EventKey] {
+				return nil
+			}
+			return visit(r)
+		})
 		if err != nil {
 			return fmt.Errorf("read %d standing rows: %w", n, err)
 		}

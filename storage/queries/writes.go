@@ -37,7 +37,7 @@ func (w *Written) By(e *event.Event) bool {
 const mostWrites = 2000
 
 // Writes returns the ends of the requests that can have written objects, newest first, of all
-// of them by one query.
+// of them by one query: of each what codec.Listed reads.
 func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]verdict.Row, error) {
 	if len(of) == 0 {
 		return nil, nil
@@ -52,11 +52,10 @@ func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]v
 			w.From.UnixMicro(), w.To.UnixMicro(), i)
 		p[fmt.Sprint("r", i)], p[fmt.Sprint("s", i)], p[fmt.Sprint("n", i)] = statement.Text(w.Resource), statement.Text(w.Namespace), statement.Text(w.Name)
 	}
-	p["first_minute"], p["last_minute"] = fmt.Sprint(first), fmt.Sprint(last)
-	var out []verdict.Row
-	err := rd.rows(ctx, "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} AND verb IN {verbs:Array(String)} AND ("+
-		strings.Join(each, " OR ")+fmt.Sprintf(") ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT %d", mostWrites), p,
-		func(r verdict.Row) error { out = append(out, r); return nil })
+	p["first_minute"], p["last_minute"], p["limit"] = fmt.Sprint(first), fmt.Sprint(last), fmt.Sprint(mostWrites)
+	where := "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} AND " +
+		"verb IN {verbs:Array(String)} AND (" + strings.Join(each, " OR ") + ")"
+	out, err := rd.list(ctx, where, p)
 	if err != nil {
 		return nil, fmt.Errorf("find writes in cluster %q: %w", cluster, err)
 	}

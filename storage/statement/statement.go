@@ -3,10 +3,12 @@ package statement
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
-
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -89,11 +91,31 @@ func Collect[T any](ctx context.Context, at DB, query string, p clickhouse.Param
 	return out, nil
 }
 
-// KeySet is the subquery of a list of request keys, 32 hexadecimal digits each. They go
-// into the statement, not into a parameter: parameters travel in the URL, whose length
-// servers bound to 1 MiB.
-func KeySet(keys []byte) string {
-	return fmt.Sprintf("(WITH unhex('%s') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(%d))), 16))", keys, len(keys)/32)
+// Requests selects rows of events by the minutes and the keys of their requests. The minutes find granules by primary key; of those only the request key is read in
+// full, the rest of matching rows alone.
+type Requests struct {
+	minutes map[uint32]bool
+	keys    []byte // 32 hexadecimal digits each
+}
+
+// NewRequests returns a selection with room for n requests.
+func NewRequests(n int) *Requests {
+	return &Requests{minutes: map[uint32]bool{}, keys: make([]byte, 0, 32*n)}
+}
+
+// Add adds a request.
+func (r *Requests) Add(minute uint32, key [16]byte) {
+	r.minutes[minute] = true
+	r.keys = hex.AppendEncode(r.keys, key[:])
+}
+
+// Where returns the condition, and adds its parameter. The keys go into the statement: parameters
+// travel in the URL, whose length servers bound to 1 MiB.
+func (r *Requests) Where(p clickhouse.Parameters) string {
+	p["minutes"] = Numbers(slices.Collect(maps.Keys(r.minutes)))
+	return fmt.Sprintf("minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN "+
+		"(WITH unhex('%s') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(%d))), 16))",
+		r.keys, len(r.keys)/32)
 }
 
 // ClampSeconds returns the seconds since 1970 of t, held within what a DateTime column holds.
