@@ -7,7 +7,6 @@ import (
 	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
@@ -60,15 +59,6 @@ type Store interface {
 	Rows
 	Tables
 }
-
-// RuledStore is a store and the rules its findings come from.
-type RuledStore struct {
-	*storage.Store
-	Set *detect.Set
-}
-
-// DetectionRules returns the rules in the order of their ids.
-func (s RuledStore) DetectionRules() []detect.Rule { return s.Set.Rules() }
 
 // Replay is what questions ask the runner.
 type Replay interface {

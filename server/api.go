@@ -16,7 +16,7 @@ import (
 
 // newAPI is the API of a running server.
 func newAPI(sys *system) http.Handler {
-	return apiHandler(query.RuledStore{Store: sys.store, Set: sys.rules}, sys.runner, sys.asking, sys.log, api.LongestQuery, at(sys.site()), withRejudging(sys.runner))
+	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, api.LongestQuery, at(sys.site()), withRejudging(sys.runner))
 }
 
 // apiOptions are what an API is given beside its store and its replay.

@@ -14,7 +14,6 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/version"
-	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/replay"
@@ -81,7 +80,7 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 		}
 		site.Otherwise = other.of
 	}
-	return apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site)), nil
+	return apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site)), nil
 }
 
 // ConnectToJudge is Connect for what has requests judged: where no server runs, all of one but

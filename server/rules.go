@@ -7,10 +7,20 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/storage"
 )
 
 // Rules are the detection rules.
 type Rules = detect.Set
+
+// ruledStore is a store and the rules its findings come from.
+type ruledStore struct {
+	*storage.Store
+	set *Rules
+}
+
+// DetectionRules returns the rules in the order of their ids.
+func (s ruledStore) DetectionRules() []detect.Rule { return s.set.Rules() }
 
 // configuredRules reads the rules a server detects with.
 func configuredRules(cfg config.Config) (*Rules, error) {

@@ -108,7 +108,7 @@ var rooms = []room{
 		"replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that " +
 		"a request implies"},
 	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config",
-		"replay/state", "replay/state/content", "replay/state/kept", "replay/state/observe", "storage", "storage/queries", "storage/codec",
+		"replay/state", "replay/state/content", "replay/state/kept", "replay/state/observe", "storage/queries", "storage/codec",
 		"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage"},
 		"questions are answered from the store and the replica, whoever asks and however"},
 	{"query/api", []string{"query", "storage/queries"}, "HTTP knows questions by their names and parameters, not by what they ask"},
