@@ -70,12 +70,7 @@ func count(row *verdict.Row, at time.Time, requests, forbidden *int64, first, la
 	if row.Verdict.Recorded == verdict.DecisionForbid {
 		*forbidden++
 	}
-	if at.Before(*first) {
-		*first = at
-	}
-	if at.After(*last) {
-		*last = at
-	}
+	widen(first, last, at)
 }
 
 // Credentials returns what a user authenticated with, the earliest first.

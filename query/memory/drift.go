@@ -77,12 +77,7 @@ func add(groups map[driftKey]*driftGroup, row *verdict.Row) {
 		groups[k] = g
 	}
 	g.Requests++
-	if at.Before(g.First) {
-		g.First = at
-	}
-	if at.After(g.Last) {
-		g.Last = at
-	}
+	widen(&g.First, &g.Last, at)
 	x, request := g.users[user], row.Request.String()
 	if x == nil {
 		x = &earliest{}

@@ -20,12 +20,10 @@ func (s *Store) Recording(ctx context.Context, _ string, from, to time.Time) (ou
 	err = s.judged(ctx, from, to, func(row *verdict.Row) error {
 		e, v := row.Event, row.Verdict
 		at := micro(e.RequestReceivedTimestamp)
-		if out.First.IsZero() || at.Before(out.First) {
+		if out.First.IsZero() {
 			out.First = at
 		}
-		if at.After(out.Last) {
-			out.Last = at
-		}
+		widen(&out.First, &out.Last, at)
 		out.Requests++
 		counts[class{v.Outcome.String(), v.Class}]++
 		for _, key := range [...]string{"audit.k8s.io/truncated", event.AnnotationStrippedBytes} {

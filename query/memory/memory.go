@@ -76,12 +76,10 @@ func New(cluster string, rules *detect.Set, room int, again Replay) *Store {
 func (s *Store) Add(row verdict.Row) error {
 	at := row.Event.RequestReceivedTimestamp
 	if minute := at.Truncate(time.Minute); !at.IsZero() {
-		if s.cluster.First.IsZero() || minute.Before(s.cluster.First) {
+		if s.cluster.First.IsZero() {
 			s.cluster.First = minute
 		}
-		if minute.After(s.cluster.Last) {
-			s.cluster.Last = minute
-		}
+		widen(&s.cluster.First, &s.cluster.Last, minute)
 	}
 	s.cluster.Events++
 	if row.Verdict != nil {
@@ -150,6 +148,16 @@ func (s *Store) judged(ctx context.Context, from, to time.Time, visit func(*verd
 		}
 		return visit(row)
 	})
+}
+
+// widen makes a stretch of time reach to a moment.
+func widen(first, last *time.Time, at time.Time) {
+	if at.Before(*first) {
+		*first = at
+	}
+	if at.After(*last) {
+		*last = at
+	}
 }
 
 // micro returns a time as it is stored.

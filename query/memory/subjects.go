@@ -20,13 +20,7 @@ type wornGroups struct {
 func (s *Store) wear(u *event.User, at time.Time) {
 	runs := s.groups[u.Username]
 	if n := len(runs); n > 0 && sameGroups(runs[n-1].groups, u.Groups) {
-		last := &runs[n-1]
-		if at.Before(last.first) {
-			last.first = at
-		}
-		if at.After(last.last) {
-			last.last = at
-		}
+		widen(&runs[n-1].first, &runs[n-1].last, at)
 		return
 	}
 	groups := make([]string, len(u.Groups))
