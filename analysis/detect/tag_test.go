@@ -154,7 +154,7 @@ func BenchmarkTag(b *testing.B) {
 	m.Report(b.N, 0)
 }
 
-// TestUnservedResourcesAreNoKeys: who holds * is allowed to ask for resources there are not, one new with each
+// TestUnservedResourcesAreNoKeys: who holds * is allowed to ask for resources that do not exist, a new one with each
 // request. A resource that is served, and whose object is not there, is a key as any.
 func TestUnservedResourcesAreNoKeys(t *testing.T) {
 	tagger := NewTagger(builtinSet(t), func(rule string, err error) { t.Errorf("%s: %v", rule, err) })

@@ -167,7 +167,7 @@ func TestNoEdges(t *testing.T) {
 		{name: "escalate of a role nobody gave", rights: []right{{verb: "patch", group: groupRBAC, resource: "clusterroles", name: "dull"},
 			{verb: "escalate", group: groupRBAC, resource: "clusterroles", name: "dull"}}, more: []any{clusterRole("dull")}},
 		{name: "a group without a user", rights: []right{{verb: "impersonate", resource: "groups"}}},
-		{name: "service accounts are no users to impersonate", rights: []right{{verb: "impersonate", resource: "users",
+		{name: "service accounts are not users to impersonate", rights: []right{{verb: "impersonate", resource: "users",
 			name: "system:serviceaccount:n:robot"}}},
 		{name: "pods of another namespace", rights: []right{{in: "m", verb: "create", resource: "pods"}}},
 		{name: "exec by get alone", rights: []right{{in: "n", verb: "get", resource: "pods/exec"}}},
