@@ -1,14 +1,19 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay"
 	apiserver "github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/state"
 )
 
 // mostUnknown bounds the missing parts of a configuration that a check names.
@@ -88,4 +93,87 @@ func (a *Service) cacheLagCheck(c *Checks, cluster string) {
 			"%s decides by a policy up to %s old, as %s show; %s are allowed for: requests right after a change may drift.", who, l.Learnt,
 			phrase.Number(int(l.Requests), "request"), assumed)
 	}
+}
+
+// aggregatedCheck reports requests that reached the cluster's aggregated API servers past its
+// kube-apiserver, in the day before a time.
+func (a *Service) aggregatedCheck(ctx context.Context, c *Checks, cluster string, last time.Time) error {
+	if a.Site.Apiserver == nil {
+		return nil
+	}
+	servers := a.Site.Apiserver(cluster, "").Servers()
+	if len(servers) == 0 {
+		return nil
+	}
+	const id = "aggregated"
+	found, err := a.Store.DirectRequests(ctx, cluster, servers, lineage.Aggregators(), last.Add(-traitsRange), last)
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		c.Add(id, CheckWarn, "To see who it was: retrial why "+d.AuditID+". Only the kube-apiserver should reach the server; or the audit "+
+			"policy of the kube-apiserver leaves these requests out.",
+			"%s at %s bypassed the kube-apiserver in the last day, by %s; the first by %s to %s.",
+			phrase.Number(int(d.Requests), "request"), d.APIServer, phrase.Number(int(d.Users), "user"), phrase.Shorten(d.User),
+			phrase.Shorten(d.URI))
+	}
+	if len(found) == 0 {
+		c.Add(id, CheckOK, "", "What reached %s in the last day came through the kube-apiserver.", strings.Join(servers, ", "))
+	}
+	return nil
+}
+
+// versionCheck reports which versions of Kubernetes the apiservers of a cluster run, by their own
+// requests, and whether their configuration agrees.
+func (a *Service) versionCheck(c *Checks, cluster string) {
+	const id = "version"
+	s, ok := a.Replay.State(cluster)
+	if !ok {
+		return
+	}
+	seen := s.Servers()
+	if len(seen) == 0 {
+		if given := a.Site.versionGiven(cluster, ""); given == 0 {
+			c.Add(id, CheckWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or set "+
+				"kubernetesVersion in server.yaml of --apiserver-config.",
+				"Its log does not show which version of Kubernetes its apiserver is: the newest is assumed.")
+		}
+		return
+	}
+	var texts []string
+	for _, server := range slices.Sorted(maps.Keys(seen)) {
+		list := seen[server]
+		who := "its apiserver"
+		if server != "" {
+			who = "apiserver " + server
+		}
+		newest := slices.MaxFunc(list, func(a, b state.Release) int { return a.Last.Compare(b.Last) })
+		text := who + " is " + newest.String()
+		for _, r := range list {
+			if r != newest {
+				text += fmt.Sprintf(", was %s until %s", r, r.Last.UTC().Format(time.RFC3339))
+			}
+		}
+		texts = append(texts, text)
+		if given := a.Site.versionGiven(cluster, server); given != 0 && given != newest.Minor {
+			c.Add(id, CheckFail, fmt.Sprintf("Set kubernetesVersion: %q in server.yaml of %s, then retrial rejudge --cluster %s.", newest,
+				a.Site.apiserverFolder(cluster), cluster),
+				"By its own requests %s is Kubernetes %s; its configuration says 1.%d, by which its requests are judged.", who,
+				newest, given)
+		}
+	}
+	c.Add(id, CheckOK, "", "By their own requests: %s.", strings.Join(texts, "; "))
+}
+
+// versionGiven returns the minor version in the present configuration of an apiserver, 0 if it has
+// none, or one that it emulates.
+func (s Site) versionGiven(cluster, server string) int {
+	if s.Apiserver == nil {
+		return 0
+	}
+	cfg := s.Apiserver(cluster, server).At(s.time())
+	if cfg == nil || cfg.Guessed || cfg.Emulates {
+		return 0
+	}
+	return cfg.Minor
 }

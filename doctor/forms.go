@@ -1,6 +1,11 @@
 package doctor
 
-import "path"
+import (
+	"path"
+	"strings"
+
+	"github.com/retrial-io/retrial/deploy"
+)
 
 // Form is a way to run kube-apiserver: where it finds its files, and how it gets its flags.
 type Form struct {
@@ -53,4 +58,65 @@ func (p *Plan) rancherConfig() rancherConfig {
 		c.AuditPolicyFile = path.Join(p.Install, FilePolicy)
 	}
 	return c
+}
+
+// choice is a value of a flag, with what it means in some words.
+type choice struct{ name, what string }
+
+func (c choice) chosen() choice { return c }
+
+// choosable is something a flag selects: it embeds a choice.
+type choosable interface{ chosen() choice }
+
+// ChoiceNames lists the values.
+func ChoiceNames[T choosable](from []T) []string {
+	var names []string
+	for _, c := range from {
+		names = append(names, c.chosen().name)
+	}
+	return names
+}
+
+// ChoiceHelp words the values.
+func ChoiceHelp[T choosable](from []T) string {
+	var words []string
+	for _, c := range from {
+		words = append(words, c.chosen().name+" ("+c.chosen().what+")")
+	}
+	return strings.Join(words, ", ")
+}
+
+// Choose returns what has a name, false if nothing does.
+func Choose[T choosable](from []T, name string) (T, bool) {
+	for _, c := range from {
+		if c.chosen().name == name {
+			return c, true
+		}
+	}
+	var none T
+	return none, false
+}
+
+// Policy is an audit policy that connect can write.
+type Policy struct {
+	choice
+	text []byte
+	// needsWatch: the policy leaves out of the log what the replica then has to learn by list and
+	// watch.
+	needsWatch bool
+}
+
+// Names of the audit policies there are.
+const (
+	PolicyFull  = "full"
+	policyPatch = "patch-metadata"
+)
+
+// Policies returns the values of --policy.
+func Policies() []Policy {
+	return []Policy{
+		{choice: choice{PolicyFull, "the log carries the state"}, text: deploy.AuditPolicy},
+		{choice: choice{policyPatch, "no bodies of PATCH, one of which can lose a batch; needs --watch-clusters"},
+			text: deploy.AuditPolicyPatchMetadata, needsWatch: true},
+	}
 }

@@ -168,3 +168,8 @@ func followPosition(cfg config.Config, cluster, path string) string {
 	sum := sha256.Sum256([]byte(config.Absolute(path)))
 	return PositionFile(cfg, cluster+"-follow-"+hex.EncodeToString(sum[:6]))
 }
+
+// PositionFile is where an import notes what was acknowledged.
+func PositionFile(cfg config.Config, cluster string) string {
+	return filepath.Join(cfg.DataDir, "imports", cluster+".json")
+}

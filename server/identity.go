@@ -1,10 +1,17 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
+
+	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
@@ -29,4 +36,47 @@ func ReceiverURL(cfg config.Config) string {
 		host = cfg.Webhook.Advertise[0]
 	}
 	return "https://" + net.JoinHostPort(host, port)
+}
+
+// redactionKey returns the installation's key. Data that was redacted under another key is
+// not opened: events sent again would no longer equal those stored.
+func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
+	if err := identity.CheckKeyPath(cfg.KeyFile, cfg.DataDir); err != nil {
+		return nil, fmt.Errorf("%w (--key-file)", err)
+	}
+	file := cfg.KeyIDFile()
+	known, knownErr := os.ReadFile(file)
+	if _, err := os.Stat(cfg.KeyFile); knownErr == nil && errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("redaction key %s is not there, and %s was filled under one: restore it, or name it with --key-file", cfg.KeyFile, cfg.DataDir)
+	}
+	key, created, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("%w (--key-file)", err)
+	}
+	if created {
+		log.Info("made the redaction key; back it up", zap.String("file", config.Absolute(cfg.KeyFile)))
+	}
+	switch err := knownErr; {
+	case errors.Is(err, os.ErrNotExist):
+		if err := atomicfile.Write(file, []byte(identity.KeyID(key)+"\n"), 0o600); err != nil {
+			return nil, fmt.Errorf("data directory: %w", err)
+		}
+	case err != nil:
+		return nil, fmt.Errorf("data directory: %w", err)
+	case strings.TrimSpace(string(known)) != identity.KeyID(key):
+		return nil, fmt.Errorf("redaction key %s is not the one %s was filled under: name that one with --key-file, or use another --data-dir", cfg.KeyFile, cfg.DataDir)
+	}
+	return key, nil
+}
+
+// KnownKey returns the installation's redaction key, nil when none was made yet.
+func KnownKey(cfg config.Config) ([]byte, error) {
+	if _, err := os.Stat(cfg.KeyFile); err != nil {
+		return nil, nil //nolint:nilerr // what is not there is not known
+	}
+	key, _, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("%w (--key-file)", err)
+	}
+	return key, nil
 }

@@ -2,13 +2,17 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/native"
+	"github.com/retrial-io/retrial/storage/queries"
+	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -194,4 +198,175 @@ func (s *Store) insertColumns(ctx context.Context, table string, columns []proto
 	settings["insert_deduplicate"] = 0
 	ctx = clickhouse.Context(withPayload(ctx, &data), clickhouse.WithSettings(settings))
 	return s.conn.Exec(ctx, "INSERT INTO "+s.table(table)+" ("+columnNames(columns)+") FORMAT Native")
+}
+
+// SaveAuditSamples adds readings. Saving one twice changes nothing.
+func (s *Store) SaveAuditSamples(ctx context.Context, samples []queries.AuditSample) error {
+	if len(samples) == 0 {
+		return nil
+	}
+	var cluster, server native.LowCard
+	var on proto.ColUInt16
+	var taken, earliest, latest, started, events, hook, buffer, log, rejected proto.ColInt64
+	for i := range samples {
+		a := &samples[i]
+		cluster.Append(a.Cluster)
+		server.Append(a.APIServer)
+		on.Append(codec.Day(a.Taken))
+		taken.Append(a.Taken.UnixMicro())
+		earliest.Append(a.Earliest.UnixMicro())
+		latest.Append(a.Latest.UnixMicro())
+		started.Append(a.Started.UnixMicro())
+		events.Append(a.Events)
+		hook.Append(a.WebhookErrors)
+		buffer.Append(a.BufferErrors)
+		log.Append(a.LogErrors)
+		rejected.Append(a.Rejected)
+	}
+	err := s.insertColumns(ctx, "audit_samples", []proto.InputColumn{
+		{Name: "cluster", Data: &cluster}, {Name: "apiserver", Data: &server}, {Name: "day", Data: native.Dates{ColUInt16: &on}},
+		{Name: "taken", Data: native.Micros{ColInt64: &taken}}, {Name: "earliest", Data: native.Micros{ColInt64: &earliest}}, {Name: "latest", Data: native.Micros{ColInt64: &latest}},
+		{Name: "started", Data: native.Micros{ColInt64: &started}}, {Name: "events", Data: &events}, {Name: "webhook_errors", Data: &hook},
+		{Name: "buffer_errors", Data: &buffer}, {Name: "log_errors", Data: &log}, {Name: "rejected", Data: &rejected},
+	}, len(samples))
+	if err != nil {
+		return fmt.Errorf("save %d readings of apiservers: %w", len(samples), err)
+	}
+	return nil
+}
+
+// longestDetail is how much of a question's detail is kept, in bytes.
+const longestDetail = 4096
+
+// SaveAsked adds questions to the query log. It is not idempotent: after an error some may
+// be counted, and are counted again when they are saved again.
+func (s *Store) SaveAsked(ctx context.Context, asked []queries.Asked) error {
+	if len(asked) == 0 {
+		return nil
+	}
+	var minute proto.ColUInt32
+	var on proto.ColUInt16
+	var door, caller, address, question, status native.LowCard
+	var detail native.TextColumn
+	var count, bytes, took proto.ColInt64
+	for i := range asked {
+		a := &asked[i]
+		minute.Append(uint32(a.Time.Unix() / 60 * 60))
+		on.Append(codec.Day(a.Time))
+		door.Append(a.Door)
+		caller.Append(a.Caller)
+		address.Append(a.Address)
+		question.Append(a.Question)
+		detail.Append(strings.ToValidUTF8(a.Detail[:min(len(a.Detail), longestDetail)], ""))
+		status.Append(a.Status)
+		count.Append(a.Count)
+		bytes.Append(a.Bytes)
+		took.Append(a.Took.Microseconds())
+	}
+	err := s.insertColumns(ctx, "query_log", []proto.InputColumn{
+		{Name: "minute", Data: native.Seconds{ColUInt32: &minute}}, {Name: "day", Data: native.Dates{ColUInt16: &on}}, {Name: "door", Data: &door},
+		{Name: "caller", Data: &caller}, {Name: "address", Data: &address}, {Name: "question", Data: &question},
+		{Name: "detail", Data: &detail}, {Name: "status", Data: &status}, {Name: "count", Data: &count},
+		{Name: "bytes", Data: &bytes}, {Name: "micros", Data: &took},
+	}, len(asked))
+	if err != nil {
+		return fmt.Errorf("save %d questions: %w", len(asked), err)
+	}
+	return nil
+}
+
+// SaveRejudge stores a request to judge again. Saving it twice changes nothing.
+func (s *Store) SaveRejudge(ctx context.Context, r verdict.Rejudge) error {
+	if err := s.saveRejudge(ctx, r.Cluster, r.ID, queries.NoPartition, 0, r); err != nil {
+		return fmt.Errorf("save request to judge %q again: %w", r.Cluster, err)
+	}
+	return nil
+}
+
+// SaveRejudgeProgress stores how far a partition is; the greatest version of it stands.
+func (s *Store) SaveRejudgeProgress(ctx context.Context, cluster, id string, p verdict.RejudgeProgress) error {
+	if err := s.saveRejudge(ctx, cluster, id, p.Partition, p.Version, p); err != nil {
+		return fmt.Errorf("save progress of judging %q again: %w", cluster, err)
+	}
+	return nil
+}
+
+func (s *Store) saveRejudge(ctx context.Context, cluster, id string, partition int32, version uint64, content any) error {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	var name native.LowCard
+	var ids, contents native.TextColumn
+	name.Append(cluster)
+	ids.Append(id)
+	contents.AppendBytes(text)
+	return s.insertColumns(ctx, "rejudges", []proto.InputColumn{
+		{Name: "cluster", Data: &name}, {Name: "id", Data: &ids}, {Name: "kpart", Data: proto.ColInt32{partition}},
+		{Name: "version", Data: proto.ColUInt64{version}}, {Name: "content", Data: &contents},
+	}, 1)
+}
+
+// SaveFindings stores findings. Of each the one with the newest Updated stands; saving one
+// again changes nothing.
+func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var cluster, rule, severity native.LowCard
+	var id, subject, auditID, body native.TextColumn
+	var first, last, updated, requests proto.ColInt64
+	var span proto.ColUInt32
+	var withdrawn proto.ColUInt8
+	for i := range list {
+		f := &list[i]
+		cluster.Append(f.Cluster)
+		rule.Append(f.Rule)
+		id.Append(f.ID)
+		severity.Append(f.Severity)
+		subject.Append(f.Subject)
+		auditID.Append(f.AuditID)
+		first.Append(f.First.UnixMicro())
+		last.Append(f.Last.UnixMicro())
+		body.AppendBytes(f.Body)
+		updated.Append(f.Updated.UnixMicro())
+		requests.Append(f.Count)
+		span.Append(statement.ClampSeconds(f.Span))
+		withdrawn.Append(codec.Bit(f.Withdrawn))
+	}
+	err := s.insertColumns(ctx, "findings", []proto.InputColumn{
+		{Name: "cluster", Data: &cluster}, {Name: "finding", Data: &rule}, {Name: "key", Data: &id}, {Name: "severity", Data: &severity},
+		{Name: "subject", Data: &subject}, {Name: "audit_id", Data: &auditID}, {Name: "first_seen", Data: native.Micros{ColInt64: &first}}, {Name: "last_seen", Data: native.Micros{ColInt64: &last}},
+		{Name: "detail", Data: &body}, {Name: "updated", Data: native.Micros{ColInt64: &updated}}, {Name: "requests", Data: &requests},
+		{Name: "span", Data: native.Seconds{ColUInt32: &span}}, {Name: "withdrawn", Data: &withdrawn},
+	}, len(list))
+	if err != nil {
+		return fmt.Errorf("save %d findings: %w", len(list), err)
+	}
+	return nil
+}
+
+// SaveSpansDone notes from which marks findings were worked out; the newest stands.
+func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var cluster, rule native.LowCard
+	var span proto.ColUInt32
+	var digest, updated proto.ColInt64
+	for i := range list {
+		cluster.Append(list[i].Cluster)
+		rule.Append(list[i].Rule)
+		span.Append(statement.ClampSeconds(list[i].Span))
+		digest.Append(list[i].Digest)
+		updated.Append(list[i].Updated.UnixMicro())
+	}
+	err := s.insertColumns(ctx, "detections_done", []proto.InputColumn{
+		{Name: "cluster", Data: &cluster}, {Name: "rule", Data: &rule}, {Name: "span", Data: native.Seconds{ColUInt32: &span}},
+		{Name: "digest", Data: &digest}, {Name: "updated", Data: native.Micros{ColInt64: &updated}},
+	}, len(list))
+	if err != nil {
+		return fmt.Errorf("save progress of detections: %w", err)
+	}
+	return nil
 }

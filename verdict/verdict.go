@@ -183,3 +183,97 @@ func Clip(s string) string {
 
 // BindsAny is in Verdict.Binds if the binding may give any role.
 const BindsAny = "?"
+
+// Decision is an authorization outcome, recorded or replayed. The zero value is "none", so a
+// forgotten assignment never reads as an allow.
+type Decision uint8
+
+// Decisions.
+const (
+	DecisionNone   Decision = iota // no decision recorded, or none could be reached
+	DecisionAllow                  // an authorizer allowed it
+	DecisionForbid                 // one refused it, or none allowed it
+	DecisionError                  // an authorizer failed and none allowed it: 500, and no decision
+)
+
+// String returns "none", "allow", "forbid" or "error"; allow and forbid are the audit
+// annotation's own words.
+func (d Decision) String() string {
+	switch d {
+	case DecisionAllow:
+		return "allow"
+	case DecisionForbid:
+		return "forbid"
+	case DecisionError:
+		return "error"
+	}
+	return "none"
+}
+
+// Names of authorizers that are the same in every configuration. Webhooks have names of their
+// own.
+const (
+	AuthorizerMasters     = "masters" // the privileged group
+	AuthorizerPaths       = "paths"   // the paths that a delegating server lets through
+	AuthorizerNode        = "node"
+	AuthorizerRBAC        = "rbac"
+	AuthorizerABAC        = "abac"
+	AuthorizerAlwaysAllow = "alwaysallow"
+	AuthorizerAlwaysDeny  = "alwaysdeny"
+)
+
+// Answers of an authorizer in a ChainStep.
+const (
+	AnswerAllow     = "allow"
+	AnswerNoOpinion = "no opinion" // it leaves the decision to the next
+	AnswerUnknown   = "unknown"    // it was asked; something needed to answer is not known
+	AnswerNotAsked  = "not asked"  // an earlier authorizer decided
+	AnswerSkipped   = "skipped"    // a webhook's match conditions leave the request out
+	AnswerFailed    = "failed"     // a match condition failed; the policy is to go on
+	AnswerDeny      = "deny"       // a match condition failed; the policy is to refuse
+)
+
+// ChainStep is what one authorizer of the configured chain answered in the replay.
+type ChainStep struct {
+	Authorizer string `json:"authorizer"` // by its name in the configuration
+	Answer     string `json:"answer"`     // one of the Answer constants
+	// Reason is what it adds to the reason of a refusal; if its answer is unknown, what is missing.
+	// RBAC's reasons for an allow are those of its grants.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Attributes are the authorization attributes rebuilt from an event's verb and requestURI.
+type Attributes struct {
+	Verb            string
+	ResourceRequest bool
+	APIGroup        string
+	APIVersion      string
+	Resource        string
+	Subresource     string
+	Namespace       string
+	Name            string
+	Path            string // decoded, without the query; non-resource requests only
+	LabelSelector   string // raw, list/watch/deletecollection only
+	FieldSelector   string // raw, list/watch/deletecollection only
+}
+
+// Question returns a check in words, for people.
+func (a *Attributes) Question() string {
+	if !a.ResourceRequest {
+		return a.Verb + " " + a.Path
+	}
+	s := a.Verb + " " + a.Resource
+	if a.APIGroup != "" {
+		s += "." + a.APIGroup
+	}
+	if a.Subresource != "" {
+		s += "/" + a.Subresource
+	}
+	if a.Name != "" {
+		s += " " + a.Name
+	}
+	if a.Namespace != "" {
+		s += " in " + a.Namespace
+	}
+	return s
+}

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -262,4 +263,16 @@ func (r *Rule) check() error {
 		}
 	}
 	return nil
+}
+
+//go:embed rules/*.yaml
+var builtin embed.FS
+
+// BuiltinFiles returns the files of the built-in rules.
+func BuiltinFiles() fs.FS {
+	sub, err := fs.Sub(builtin, "rules")
+	if err != nil {
+		panic(err) // the name is a constant
+	}
+	return sub
 }

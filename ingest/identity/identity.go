@@ -21,6 +21,7 @@
 package identity
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,6 +32,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/retrial-io/retrial/internal/atomicfile"
 )
 
 // Config holds where identities are kept and how certificates are made.
@@ -207,4 +211,78 @@ func (s fileStamp) same(t fileStamp) bool {
 		return s.info == nil && t.info == nil
 	}
 	return os.SameFile(s.info, t.info) && s.info.ModTime().Equal(t.info.ModTime()) && s.info.Size() == t.info.Size()
+}
+
+// lockDir takes an advisory lock on dir for the duration of a change. The kernel drops it
+// when the process dies, so a crash never leaves a stale lock behind.
+func lockDir(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// writeFile replaces path with data so that a reader sees the whole old or the whole new
+// file, even after a crash.
+func writeFile(path string, data []byte, mode os.FileMode) error {
+	if err := atomicfile.Write(path, data, mode); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// usedEvery is the shortest interval at which the use of a certificate is recorded.
+const usedEvery = 10 * time.Second
+
+// usedFile returns the path of the file that records when certificates of a cluster were last
+// presented, by serial. Every receiving process writes it, so that no rotation is finished while
+// an apiserver still uses an old certificate. If it cannot be read or written, a rotation needs
+// force.
+func (r *Registry) usedFile(name string) string { return filepath.Join(r.dir, name+".used") }
+
+// Used returns when the certificates of a cluster were last accepted, by serial, to within
+// some seconds.
+func (r *Registry) Used(name string) map[string]time.Time {
+	out := map[string]time.Time{}
+	if !ValidName(name) {
+		return out
+	}
+	data, err := os.ReadFile(r.usedFile(name))
+	if err != nil || json.Unmarshal(data, &out) != nil {
+		return map[string]time.Time{}
+	}
+	return out
+}
+
+// note records that a certificate was accepted. It may fail: nothing depends on it.
+func (r *Registry) note(name, serial string) {
+	now := r.now().UTC()
+	r.mu.Lock()
+	if last, ok := r.noted[name+"/"+serial]; ok && now.Sub(last) < usedEvery && !now.Before(last) {
+		r.mu.Unlock()
+		return
+	}
+	r.noted[name+"/"+serial] = now
+	r.mu.Unlock()
+
+	known := r.Used(name)
+	c, err := r.lookup(name)
+	if err != nil {
+		return
+	}
+	kept := map[string]time.Time{}
+	for _, cert := range c.Certificates { // the registry no longer has the others
+		if at, ok := known[cert.Serial]; ok {
+			kept[cert.Serial] = at
+		}
+	}
+	kept[serial] = now
+	if data, err := json.Marshal(kept); err == nil {
+		_ = writeFile(r.usedFile(name), append(data, '\n'), 0o600)
+	}
 }

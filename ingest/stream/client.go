@@ -1,3 +1,36 @@
+// Package stream is the Kafka of Retrial: topics, record codec, producer, and consumers
+// that fetch partition by partition. One code path serves the embedded broker and real
+// Kafka (3.9, 4.x); the client is kafka-go.
+//
+//	Record ─▶ Producer.Produce ─▶ queue per partition: one batch in flight, the next fills ─▶ broker (acks = all)
+//	                                     │ returns when every record is acknowledged
+//	                                     ▼
+//	           audit.events      key = request key           ConsumeEvents      group, Handler per partition
+//	           audit.policy      key = cluster               ReadPolicy         every partition, no group
+//	           audit.deadletter  key = digest                ConsumeDeadLetters group, Handler per partition
+//
+// # Delivery
+//
+// Produce returns nil only once the broker has every record; a caller that retries after an
+// error may store a record twice, which later rooms recognise by the event key. Consumers
+// read at least once. What makes their effects exactly once is the commit protocol, driven
+// by the caller with [Partition.Commit] and [Pending]:
+//
+//	collect records first..last
+//	Commit(first, Pending{First: first, Last: last})   the range is announced
+//	store it, with a token made of the topic's epoch, partition, first and last
+//	the next batch's announcement commits last+1; when idle or revoked, Commit(last+1, NoPending)
+//
+// A new owner of the partition finds the announced range in [Assignment.Metadata], reads
+// exactly that range again and stores it with the same token.
+//
+// # Epochs
+//
+// A topic that was recreated, or whose log was lost, assigns the same offsets a second time.
+// An [Assignment.Epoch] belongs to every position, so that (epoch, partition, offset) is never
+// used twice. It is kept in the commit's metadata, starts as the Unix time in seconds at which
+// a partition was first consumed, and rises if a commit turns out to point past the end of the
+// log, or to refer to records the log does not have.
 package stream
 
 import (
@@ -5,6 +38,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -354,5 +388,29 @@ func (c *Client) retry(ctx context.Context, f func(context.Context) error) error
 		if !wait.sleep(ctx) {
 			return err
 		}
+	}
+}
+
+// backoff is a growing, jittered pause between attempts.
+type backoff struct{ next time.Duration }
+
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = 2 * time.Second
+)
+
+func newBackoff() backoff { return backoff{minBackoff} }
+
+// sleep pauses and reports whether ctx is still alive.
+func (b *backoff) sleep(ctx context.Context) bool {
+	d := b.next/2 + rand.N(b.next/2+1)
+	b.next = min(2*b.next, maxBackoff)
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
 }

@@ -1,11 +1,18 @@
+// Package cli is what the commands of Retrial's programs share: standard streams, exit codes and
+// errors that carry one, errors of a command line, output formats, and progress bars.
 package cli
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/params"
 )
 
 // Run executes a program's command line, prints its error, and returns the exit code.
@@ -31,4 +38,92 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 		return coded.Code
 	}
 	return ExitError
+}
+
+// Exit codes, documented in docs/cli.md.
+const (
+	ExitOK      = 0
+	ExitError   = 1 // the command failed
+	ExitUsage   = 2 // the command line or the configuration is wrong
+	ExitFinding = 3 // the command succeeded and found what --fail-on names
+	ExitNoMatch = 4 // nothing is stored under that name
+)
+
+// Exit is an error that carries the process's exit code.
+type Exit struct {
+	Code int
+	err  error
+}
+
+func (e Exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the error the code goes with.
+func (e Exit) Unwrap() error { return e.err }
+
+// Streams are the process's standard streams; commands use no others, so that tests see all
+// they print.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// ExitWith returns err with the exit code a process ends with.
+func ExitWith(code int, err error) error { return Exit{Code: code, err: err} }
+
+// ExitQuietly ends the process with an exit code and prints nothing: another program, which was
+// run in its place, has said why.
+func ExitQuietly(code int) error { return Exit{Code: code} }
+
+// UsageError returns the error for a mistake on the command line of c.
+func UsageError(c *cobra.Command, format string, args ...any) error {
+	return ExitWith(ExitUsage, fmt.Errorf(format+"; see %s --help", append(args, c.CommandPath())...))
+}
+
+// NoArgs refuses arguments. An argument of a command that only has subcommands is a mistyped
+// subcommand.
+func NoArgs(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case !c.HasSubCommands():
+		return UsageError(c, "unexpected argument %q", args[0])
+	}
+	c.SuggestionsMinimumDistance = 2
+	hint := ""
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = ", did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return UsageError(c, "unknown command %q for %q%s", args[0], c.CommandPath(), hint)
+}
+
+// OneArg requires exactly one argument, which is not empty; name is its name in the usage line.
+func OneArg(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return UsageError(c, "%s is missing", name)
+		case args[0] == "":
+			return UsageError(c, "%s is empty", name)
+		case len(args) > 1:
+			return UsageError(c, "unexpected argument %q: one %s at a time", args[1], name)
+		}
+		return nil
+	}
+}
+
+// BindRequest adds a flag for each of the named parameters of a request, to which it is given a
+// pointer: name, help and default come from the tags of its fields.
+func BindRequest(c *cobra.Command, request any, names ...string) {
+	for _, name := range names {
+		f := params.FlagOf(request, name)
+		flag := c.Flags().VarPF(f, f.Field.Flag, f.Field.Short, f.Field.FlagHelp)
+		if f.Field.Type.Kind() == reflect.Bool {
+			flag.NoOptDefVal = "true"
+		}
+	}
 }

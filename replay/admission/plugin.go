@@ -1,6 +1,12 @@
 package admission
 
-import "time"
+import (
+	"time"
+
+	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
+)
 
 // plugin is an admission plugin that is known by the words of its refusals.
 type plugin interface {
@@ -84,3 +90,92 @@ const (
 	missingBody  = "the body of the request is not recorded"
 	missingFinal = "what mutating webhooks and policies made of the object is not recorded"
 )
+
+// Operation is what plugins see of a request; the zero value is "not admitted".
+type Operation uint8
+
+// Operations.
+const (
+	None Operation = iota
+	Create
+	Update
+	Delete
+	Connect
+)
+
+// OperationOf says which admission operation a request is. Reads are not admitted, and
+// connections are whatever the verb.
+func OperationOf(a *verdict.Attributes) Operation {
+	if !a.ResourceRequest {
+		return None
+	}
+	if a.APIGroup == "" {
+		switch a.Subresource {
+		case "exec", "attach", "portforward":
+			if a.Resource == "pods" {
+				return Connect
+			}
+		case "proxy":
+			switch a.Resource {
+			case "pods", "services", "nodes":
+				return Connect
+			}
+		}
+	}
+	switch a.Verb {
+	case request.VerbCreate:
+		return Create
+	case request.VerbUpdate, request.VerbPatch:
+		return Update
+	case request.VerbDelete, request.VerbDeleteCollection:
+		return Delete
+	}
+	return None
+}
+
+// refusal is the answer to a request that was refused, and who refused it as far as that is told.
+type refusal struct {
+	code           int32
+	message, inner string // inner is what follows "is forbidden: "
+	forbidden      bool
+	node           bool
+	a              *verdict.Attributes
+	by, of         string // the plugin, "" for none, and its policy, webhook or quota
+}
+
+// words returns what the plugin said.
+func (r *refusal) words() string {
+	if r.forbidden {
+		return verdict.Clip(r.inner)
+	}
+	return verdict.Clip(r.message)
+}
+
+// Request is a request behind authorization, and what is known about it.
+type Request struct {
+	Attributes *verdict.Attributes
+	Body       []byte           // of the request, as the apiserver recorded it; nil if it did not
+	Written    []byte           // the object as it was stored, of a request that was admitted; nil if it is not recorded
+	Node       bool             // the user is a node
+	Decision   verdict.Decision // recorded, of authorization
+	Code       int32            // of the response
+	Message    string
+	Received   time.Time
+	State      State // nil: nothing is known
+	Window     Window
+
+	refusal refusal // worked out of it by Judge; here, so that a plugin's look at it allocates nothing
+}
+
+// State is what plugins ask about the cluster; *state.State is one.
+type State interface {
+	Namespace(name string, from, to time.Time) state.NamespaceAnswer
+	// ServiceAccountIn reports whether an account was there; changed says that it was for a part.
+	ServiceAccountIn(namespace, name string, from, to time.Time) (known state.Known, changed bool)
+}
+
+// Window bounds the time in which the apiserver may have looked. It is asked for where a moment
+// does not explain the record.
+type Window interface {
+	Window() (from, to time.Time)
+}

@@ -217,3 +217,71 @@ func parse(file, text string) (*Release, error) {
 	}
 	return r, nil
 }
+
+// Fact is something a release does that no table of its sources holds: it came with a minor
+// version and has stayed since.
+type Fact struct {
+	Since  int    // minor version
+	Always int    // the first of which every patch release does it, 0 if that is Since
+	Text   string // what an apiserver does since
+	Source string // where the sources say it
+}
+
+// Facts the replica looks at. Those of Kubernetes before 1.28 stand where they are used.
+var (
+	LoopbackAuthenticated = Fact{29, 32, "the apiserver's own identity is in `system:authenticated` beside `system:masters`",
+		"k8s.io/apiserver pkg/server/config.go (AuthorizeClientBearerToken)"}
+	NodeSlices = Fact{30, 0, "resource slices are divided among nodes",
+		"k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (Authorize)"}
+	NodeSliceCollections = Fact{31, 0, "nodes delete collections of resource slices",
+		"k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (authorizeResourceSlice)"}
+	CertificateID = Fact{32, 0, "client certificates leave a credential id",
+		"k8s.io/apiserver pkg/authentication/request/x509/x509.go (CommonNameUserConversion)"}
+	NodeEphemeral = Fact{33, 0, "an ephemeral container has its pod's references taken anew",
+		"k8s.io/kubernetes plugin/pkg/auth/authorizer/node/graph_populator.go (updatePod)"}
+	NodeAccounts = Fact{33, 0, "the node authorizer has a rule for reading service accounts",
+		"k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (authorizeServiceAccount)"}
+	NodeEvents = Fact{35, 0, "nodes write events of `events.k8s.io`",
+		"k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go (NodeRules)"}
+	NamedReasons = Fact{37, 0, "the reason of a refusal has the authorizer's name before it: `node: …`, `rbac: …`",
+		"k8s.io/apiserver pkg/authorization/union/union.go (Authorize)"}
+	NodeVolumeHealth = Fact{37, 0, "the node authorizer tells the status of a CSINode from its other subresources",
+		"k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (authorizeCSINode)"}
+)
+
+// Facts returns all of them, in the order in which docs/versions.md lists them.
+func Facts() []Fact {
+	return []Fact{LoopbackAuthenticated, NodeSlices, NodeSliceCollections, CertificateID, NodeEphemeral, NodeAccounts, NodeEvents,
+		NamedReasons, NodeVolumeHealth}
+}
+
+// Has reports whether a fact holds in the newest patch release.
+func (r *Release) Has(f Fact) bool { return r.Minor >= f.Since }
+
+// MayLack reports whether there are patch releases in which a fact does not hold.
+func (r *Release) MayLack(f Fact) bool { return r.Minor < max(f.Since, f.Always) }
+
+// Feature is a feature gate that changes a decision, an identity or what is recorded, with
+// what it changes.
+type Feature struct{ Gate, Changes string }
+
+// Deciding returns the feature gates the replica looks at, by the room of replay that does, in
+// the order in which docs/versions.md lists them.
+func Deciding() []Feature {
+	return []Feature{
+		{"AnonymousAuthConfigurableEndpoints", "whether the authentication file may say who is anonymous, and for which paths"},
+		{"StructuredAuthenticationConfiguration", "whether `--authentication-config` is read"},
+		{"StructuredAuthorizationConfiguration", "whether `--authorization-config` is read"},
+		{"AllowParsingUserUIDFromCertAuth", "a client certificate may carry a uid"},
+		{"AuthorizeWithSelectors", "authorizers see field and label selectors"},
+		{"AuthorizeNodeWithSelectors", "nodes read their own node, pods and resource slices alone"},
+		{"KubeletServiceAccountTokenForCredentialProviders", "nodes read the service accounts of their pods"},
+		{"PodCertificateRequest", "nodes make and read certificate requests of their pods"},
+		{"ClusterTrustBundle", "nodes read trust bundles"},
+		{"ConstrainedImpersonation", "impersonation is checked by `impersonate:<mode>` and `impersonate-on:<mode>:<verb>` first"},
+		{"AuthorizePodWebsocketUpgradeCreatePermission", "exec, attach and port-forward by websocket need create"},
+		{"ServiceAccountNodeAudienceRestriction", "a node's token request for an audience its pod does not mount is checked"},
+		{"DRAResourceClaimGranularStatusAuthorization", "writing a resource claim's status is checked by what changes"},
+		{"AllowUnsafeMalformedObjectDeletion", "a delete that ignores read errors is checked"},
+	}
+}

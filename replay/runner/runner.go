@@ -1,9 +1,33 @@
+// Package runner is the loop that turns recorded requests into stored verdicts: fetch,
+// hold, replay, write, commit, for every partition of audit.events this process owns, and
+// the corrections that follow when policy becomes known late.
+//
+// Door: [New], then [Runner.Run], which blocks. Product: rows in the event store.
+//
+// Guarantees, each shown by the simulation in this package:
+//
+//   - An acknowledged record is stored, and visible once, whatever crashes where: the range
+//     about to be written stands in the commit metadata before the write, the write carries
+//     a token made of that range, and whoever comes next settles the range before anything
+//     else.
+//   - in = out + dead-lettered + duplicates.
+//   - Whatever order policy and events arrive in, the verdicts that stand are the ones a
+//     replay from scratch with all the policy would reach.
+//
+// Several processes may run it in one consumer group: each keeps the state of all clusters
+// (the policy topic is read by everybody), judges and corrects only its own partitions, and
+// [Config.OwnsPolicy] says which of them writes the policy table. Writing it twice is
+// harmless, since saving is idempotent.
+//
+// Time comes from package time; the tests run in testing/synctest bubbles, which is where
+// the clock is injected.
 package runner
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -157,4 +181,30 @@ func (r *Runner) CheckCluster(cluster string, obs ...observe.Observation) error 
 		return fmt.Errorf("check state of cluster %s: %w", cluster, err)
 	}
 	return nil
+}
+
+// clusterSteps is the work that the events of one cluster may take in one block, or in one pass
+// of corrections: less than a second. Blocks hold events of several clusters, and whoever waits
+// for the block waits for all of them.
+const clusterSteps = 1 << 24
+
+// allowances are what the events of each cluster may take together. The zero value is ready.
+type allowances struct {
+	mu       sync.Mutex
+	clusters map[string]*replay.Allowance
+}
+
+// of returns the allowance of a cluster.
+func (a *allowances) of(cluster string) *replay.Allowance {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.clusters == nil {
+		a.clusters = map[string]*replay.Allowance{}
+	}
+	one := a.clusters[cluster]
+	if one == nil {
+		one = replay.NewAllowance(clusterSteps)
+		a.clusters[cluster] = one
+	}
+	return one
 }

@@ -2,7 +2,9 @@ package codec
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/ClickHouse/ch-go/proto"
 
@@ -213,4 +215,85 @@ func (c column) noted(kind byte, texts func() []string) column {
 		}
 	}
 	return c
+}
+
+func sameImplied(a, b verdict.Implied) bool {
+	return a.Check == b.Check && a.Attributes == b.Attributes && a.Replayed == b.Replayed && a.Recorded == b.Recorded &&
+		a.Covered == b.Covered && a.Perhaps == b.Perhaps && slices.Equal(a.Missing, b.Missing) && sameGrants(a.Grants, b.Grants) &&
+		len(a.Wanted) == len(b.Wanted) && (len(a.Wanted) == 0 || reflect.DeepEqual(a.Wanted, b.Wanted))
+}
+
+func sameReview(a, b *verdict.ReviewCheck) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Kind == b.Kind && a.User == b.User && slices.Equal(a.Groups, b.Groups) && a.Attributes == b.Attributes &&
+		a.Recorded == b.Recorded && a.Replayed == b.Replayed && a.Reason == b.Reason && a.Outcome == b.Outcome && a.Cause == b.Cause
+}
+
+// sameGrants compares two sets of grants. Both engines' orders are stable, so the common
+// case is one pass; only a different order costs a map.
+func sameGrants(a, b []verdict.Grant) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if slices.Equal(a, b) {
+		return true
+	}
+	left := make(map[verdict.Grant]int, len(a))
+	for _, g := range a {
+		left[g]++
+	}
+	for _, g := range b {
+		if left[g] == 0 {
+			return false
+		}
+		left[g]--
+	}
+	return true
+}
+
+// comparisons are the columns' own, of those that tell verdicts apart.
+var comparisons = sync.OnceValue(func() (out []func(a, b *verdict.Verdict) bool) { //nolint:gochecknoglobals // constant table
+	for _, c := range NewStored().table {
+		if c.same != nil {
+			out = append(out, c.same)
+		}
+	}
+	return out
+})
+
+// SameVerdict tells whether two verdicts of one request say the same to whoever reads them
+// here. What the table of columns leaves out is the revision, the engine and the configuration:
+// that nothing changed under a newer one is not news; the attributes and the recorded decision,
+// which come from the event alone; and the order of the grants.
+func SameVerdict(a, b *verdict.Verdict) bool {
+	for _, same := range comparisons() {
+		if !same(a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// Described says of a column what the table of columns does.
+type Described struct {
+	Name, Holds            string // its name, and the field of a Verdict it has, "" for none
+	Stored, Compared       bool
+	Hashed                 bool
+	Place                  int    // of its hash in the version
+	With                   string // the column that is compared and hashed for both
+	NotCompared, NotHashed string // why
+}
+
+// Describe returns the table of columns in words.
+func Describe() []Described {
+	var out []Described
+	for _, c := range NewStored().table {
+		out = append(out, Described{
+			Name: c.name, Holds: c.holds, Stored: c.into != nil, Compared: c.same != nil, Hashed: c.hash != nil, Place: c.place, With: c.with,
+			NotCompared: c.uncompared, NotHashed: c.unhashed,
+		})
+	}
+	return out
 }

@@ -1,3 +1,5 @@
+// Package queries reads the store: every named question, and whatever else is asked of events, verdicts,
+// usage, findings and policy. Its [Reader] changes nothing; package storage embeds it in its Store.
 package queries
 
 import (
@@ -172,3 +174,9 @@ type Cursor struct {
 func CursorOf(r *verdict.Row) Cursor {
 	return Cursor{Received: r.Event.RequestReceivedTimestamp.UnixMicro(), Key: r.Request.String() + string(r.Event.Stage)}
 }
+
+// Reader answers questions of a store: it reads and changes nothing.
+type Reader struct{ at statement.DB }
+
+// New returns the Reader of a database.
+func New(at statement.DB) *Reader { return &Reader{at} }

@@ -129,3 +129,68 @@ func (rd *Reader) Affected(ctx context.Context, f verdict.AffectedFilter, visit 
 	}
 	return nil
 }
+
+// StoredKey is the identity of one standing row.
+type StoredKey struct {
+	Request, Event event.Hash128
+}
+
+// EventKeys visits the keys of every standing row of a cluster, for comparing what was sent
+// with what is stored. It reads complete rows: a key follows from the event alone.
+func (rd *Reader) EventKeys(ctx context.Context, cluster string, visit func(StoredKey) error) error {
+	err := rd.rows(ctx, "cluster = {cluster:String}", clickhouse.Parameters{"cluster": statement.Text(cluster)}, func(r verdict.Row) error {
+		return visit(StoredKey{Request: r.Request, Event: r.EventKey})
+	})
+	if err != nil {
+		return fmt.Errorf("read the keys of cluster %q: %w", cluster, err)
+	}
+	return nil
+}
+
+// VisitRows visits every standing row of a cluster, complete, in the order of the table. visit
+// ends the reading by returning an error, which errors.Is finds in the result.
+func (rd *Reader) VisitRows(ctx context.Context, cluster string, visit func(verdict.Row) error) error {
+	if err := rd.rows(ctx, "cluster = {cluster:String}", clickhouse.Parameters{"cluster": statement.Text(cluster)}, visit); err != nil {
+		return fmt.Errorf("read the rows of cluster %q: %w", cluster, err)
+	}
+	return nil
+}
+
+// rows visits the standing rows that a condition selects.
+func (rd *Reader) rows(ctx context.Context, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
+	return rd.standing(ctx, codec.EveryColumn, "WHERE sign = 1 AND "+where, p, visit)
+}
+
+// rowsBefore is rows with a condition that is applied before pairs are taken out, which spares
+// most of the work when it selects few. A row and the one that takes it back must meet it
+// both or neither: they agree in all columns but the sign.
+func (rd *Reader) rowsBefore(ctx context.Context, condition string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
+	return rd.standing(ctx, codec.EveryColumn, "PREWHERE "+condition+" WHERE sign = 1", p, visit)
+}
+
+// standing visits standing rows with the columns that are wanted.
+func (rd *Reader) standing(ctx context.Context, want func(sql string) bool, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
+	ctx, cancel := context.WithCancel(statement.Params(ctx, p))
+	defer cancel()
+	r := codec.NewStored()
+	list, to := r.Reads(want)
+	res, err := rd.at.Conn.Query(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+rd.at.Table("events")+" FINAL "+where)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	for res.Next() {
+		r.Reset()
+		if err := res.Scan(to...); err != nil {
+			return err
+		}
+		row, err := r.Row()
+		if err != nil {
+			return err
+		}
+		if err := visit(row); err != nil {
+			return err
+		}
+	}
+	return res.Err()
+}

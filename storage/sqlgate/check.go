@@ -1,6 +1,8 @@
 package sqlgate
 
 import (
+	_ "embed"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -283,3 +285,108 @@ func (c check) table(name string) error {
 	}
 	return denied("the table %q is not offered", name)
 }
+
+// node is one line of the engine's EXPLAIN AST with the lines below it.
+type node struct {
+	kind string // "Function"
+	text string // "sum"; empty for most kinds
+	kids []*node
+}
+
+// maxNodes bounds the tree: far more than a dashboard's query has.
+const maxNodes = 20000
+
+// parseTree parses the lines of EXPLAIN AST: a space of indentation per level, the kind, the
+// text, and in brackets at the end the alias and the number of children.
+func parseTree(lines []string) (*node, error) {
+	if len(lines) == 0 || len(lines) > maxNodes {
+		return nil, fmt.Errorf("the syntax tree has %d nodes, too many", len(lines))
+	}
+	var path []*node // from the root to the node before
+	for _, line := range lines {
+		rest := strings.TrimLeft(line, " ")
+		depth := len(line) - len(rest)
+		n := &node{}
+		n.kind, n.text, _ = strings.Cut(rest, " ")
+		switch {
+		case n.kind == "Literal": // keeps what looks like brackets
+		case strings.HasPrefix(n.text, "(alias "), strings.HasPrefix(n.text, "(children "):
+			n.text = ""
+		default:
+			n.text, _, _ = strings.Cut(n.text, " (alias ")
+			n.text, _, _ = strings.Cut(n.text, " (children ")
+		}
+		if depth > len(path) || depth == 0 && len(path) > 0 {
+			return nil, fmt.Errorf("the syntax tree is malformed")
+		}
+		path = path[:depth]
+		if depth > 0 {
+			parent := path[depth-1]
+			parent.kids = append(parent.kids, n)
+		}
+		path = append(path, n)
+	}
+	return path[0], nil
+}
+
+//go:embed functions.txt
+var functionsText string
+
+// functionList is what may be called, in lower case: the engine's names that differ only in case
+// mean the same (a test checks that).
+type functionList struct{ scalar, aggregate map[string]bool }
+
+func parseFunctions(text string) functionList {
+	l := functionList{map[string]bool{}, map[string]bool{}}
+	into := l.scalar
+	for line := range strings.Lines(text) {
+		switch line = strings.TrimRight(line, "\n"); {
+		case strings.HasPrefix(line, "#"):
+		case line == "scalar":
+			into = l.scalar
+		case line == "aggregate":
+			into = l.aggregate
+		default:
+			for _, name := range strings.Fields(line) {
+				into[strings.ToLower(name)] = true
+			}
+		}
+	}
+	return l
+}
+
+// combinators an aggregate function may carry, as suffixes.
+//
+//nolint:gochecknoglobals // constant table
+var combinators = []string{"if", "array", "map", "state", "merge", "foreach", "distinct", "ordefault", "ornull", "resample", "argmin",
+	"argmax", "simplestate", "tuple", "null"}
+
+// allows reports whether a function may be called.
+func (l functionList) allows(name string) bool {
+	name = strings.ToLower(name)
+	return l.scalar[name] || l.allowsAggregate(name)
+}
+
+func (l functionList) allowsAggregate(name string) bool {
+	if l.aggregate[name] {
+		return true
+	}
+	for _, c := range combinators {
+		if base, ok := strings.CutSuffix(name, c); ok && base != "" && l.allowsAggregate(base) {
+			return true
+		}
+	}
+	return false
+}
+
+// tableFunctions are those that make rows from their arguments alone.
+//
+//nolint:gochecknoglobals // constant table
+var tableFunctions = map[string]bool{"numbers": true, "numbers_mt": true, "generateseries": true, "generate_series": true, "values": true}
+
+// systemTables list the tables and what may be called; the query builder of Grafana's data
+// source reads them.
+//
+//nolint:gochecknoglobals // constant table
+var systemTables = map[string]bool{"tables": true, "columns": true, "databases": true, "functions": true, "one": true, "numbers": true,
+	"time_zones": true}
