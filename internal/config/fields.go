@@ -2,13 +2,10 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/spf13/pflag"
 )
 
 // Field is one leaf of the configuration.
@@ -153,75 +150,6 @@ func (f Field) Type() string {
 
 // IsBoolFlag reports whether the flag may be given without a value.
 func (f Field) IsBoolFlag() bool { return f.Type() == "bool" }
-
-// Flags is a configuration as command-line flags.
-type Flags struct {
-	cfg  Config
-	file string
-	set  *pflag.FlagSet
-}
-
-// Bind adds --config and a flag for every field to the flag set.
-func Bind(set *pflag.FlagSet) *Flags {
-	f := &Flags{cfg: Default(), set: set}
-	set.StringVar(&f.file, "config", os.Getenv("RETRIAL_CONFIG"), "configuration file (apiVersion: "+APIVersion+", kind: "+Kind+")")
-	for _, field := range f.cfg.Fields() {
-		flag := set.VarPF(&flagValue{Field: field}, field.Flag, "", firstSentence(field.Doc))
-		if field.IsBoolFlag() {
-			flag.NoOptDefVal = "true"
-		}
-	}
-	return f
-}
-
-// flagValue is a field as a flag: a list may be given in several flags.
-type flagValue struct {
-	Field
-	given bool
-}
-
-// Set parses s into the field, or appends it to a list that an earlier flag began.
-func (f *flagValue) Set(s string) error {
-	if f.given && f.Type() == "list" {
-		if before := f.String(); before != "" {
-			s = before + "," + s
-		}
-	}
-	f.given = true
-	return f.Field.Set(s)
-}
-
-// Load returns the configuration from file, environment and flags, validated. Call it after
-// the flag set has been parsed.
-func (f *Flags) Load() (Config, error) { return f.LoadWithout("") }
-
-// LoadWithout is Load as if one of the flags was not given.
-func (f *Flags) LoadWithout(flag string) (Config, error) {
-	fromFlags := map[string]string{}
-	for _, field := range f.cfg.Fields() {
-		if f.set.Changed(field.Flag) && field.Flag != flag {
-			fromFlags[field.Flag] = field.String()
-		}
-	}
-	cfg := Default()
-	if f.file != "" {
-		if err := cfg.ReadFile(f.file); err != nil {
-			return cfg, err
-		}
-	}
-	for _, field := range cfg.Fields() {
-		value, from := os.Getenv(field.Env), field.Env
-		if flag, ok := fromFlags[field.Flag]; ok {
-			value, from = flag, "--"+field.Flag
-		} else if value == "" {
-			continue
-		}
-		if err := field.Set(value); err != nil {
-			return cfg, fmt.Errorf("%s: %w", from, err)
-		}
-	}
-	return cfg, cfg.Validate()
-}
 
 func firstSentence(s string) string {
 	if i := strings.Index(s, ". "); i >= 0 {
