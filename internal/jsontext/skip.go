@@ -1,87 +1,103 @@
 package jsontext
 
-// Skip consumes one value of any kind and checks its grammar. Open containers are bits, so that
-// depth costs no calls.
+// Skip consumes one value of any kind and checks its grammar.
 func (s *Scanner) Skip() bool {
-	b, i := s.Buf, s.Pos
-	var (
-		depth   int    // of open containers
-		objects uint64 // which of the innermost 64 are objects, lowest bit the innermost
-		ok      bool
-	)
-	s.stack = s.stack[:0]
+	open, i, ok := nesting{outer: s.stack[:0]}, s.Pos, true
 value:
-	for {
-		if i >= len(b) || b[i] <= ' ' {
-			if i = s.pass(i); i >= len(b) {
-				return s.Unexpected(i, "value")
-			}
+	for { // a value begins at i
+		if i = s.past(i); i >= len(s.Buf) {
+			return s.Unexpected(i, "value")
 		}
-		switch c := b[i]; {
-		case c == '"':
-			if i, ok = s.skipString(i + 1); !ok {
-				return false
-			}
-		case c == '{' || c == '[':
-			if depth == MaxDepth {
+		switch c := s.Buf[i]; c {
+		case '"':
+			i, ok = s.skipString(i + 1)
+		case '{', '[':
+			if open.depth == MaxDepth {
 				return s.Fail(i, "nested too deeply")
 			}
-			if depth&63 == 0 && depth > 0 {
-				s.stack = append(s.stack, objects)
-			}
-			depth++
-			objects <<= 1
-			if i++; i >= len(b) || b[i] <= ' ' {
-				i = s.pass(i)
-			}
-			if c == '{' {
-				objects |= 1
-			}
-			if i < len(b) && b[i] == c+2 {
-				break // empty: closed below
-			}
-			if c == '{' {
-				if i, ok = s.skipName(i); !ok {
-					return false
+			open.push(c == '{')
+			if i = s.past(i + 1); i >= len(s.Buf) || s.Buf[i] != c+2 { // not empty
+				if c == '{' {
+					if i, ok = s.skipName(i); !ok {
+						return false
+					}
 				}
+				continue
 			}
-			continue value
 		default:
 			s.Pos = i
-			if !s.scalar(c) {
-				return false
-			}
+			ok = s.scalar(c)
 			i = s.Pos
 		}
-		for depth > 0 { // after a value: go to the next one, or leave the containers that end here
-			if i >= len(b) || b[i] <= ' ' {
-				i = s.pass(i)
-			}
-			object := objects&1 == 1
-			switch {
-			case i < len(b) && b[i] == ',':
-				if i++; object {
+		if !ok {
+			return false
+		}
+		for open.depth > 0 { // after a value: the next one, or the end of its container
+			switch i = s.past(i); {
+			case i < len(s.Buf) && s.Buf[i] == ',':
+				if i++; open.object() {
 					if i, ok = s.skipName(i); !ok {
 						return false
 					}
 				}
 				continue value
-			case object && (i >= len(b) || b[i] != '}'):
-				return s.Unexpected(i, "comma or end of object")
-			case !object && (i >= len(b) || b[i] != ']'):
-				return s.Unexpected(i, "comma or end of array")
+			case i >= len(s.Buf) || s.Buf[i] != open.end():
+				return s.Unexpected(i, "comma or end of "+open.name())
 			}
 			i++
-			depth--
-			objects >>= 1
-			if depth&63 == 0 && depth > 0 {
-				objects = s.stack[len(s.stack)-1]
-				s.stack = s.stack[:len(s.stack)-1]
-			}
+			open.pop()
 		}
-		s.Pos = i
+		s.stack, s.Pos = open.outer, i
 		return true
 	}
+}
+
+// nesting is which containers are open: bits, so that depth costs no calls.
+type nesting struct {
+	depth   int
+	objects uint64   // which of the innermost 64 are objects, lowest bit the innermost
+	outer   []uint64 // those beyond
+}
+
+func (n *nesting) push(object bool) {
+	if n.depth&63 == 0 && n.depth > 0 {
+		n.outer = append(n.outer, n.objects)
+	}
+	n.depth++
+	if n.objects <<= 1; object {
+		n.objects |= 1
+	}
+}
+
+func (n *nesting) pop() {
+	n.depth--
+	n.objects >>= 1
+	if n.depth&63 == 0 && n.depth > 0 {
+		n.objects = n.outer[len(n.outer)-1]
+		n.outer = n.outer[:len(n.outer)-1]
+	}
+}
+
+// object tells whether the innermost container is an object.
+func (n *nesting) object() bool { return n.objects&1 == 1 }
+
+// end is what ends the innermost container.
+func (n *nesting) end() byte { return ']' + byte(n.objects&1)*('}'-']') }
+
+// name is what the innermost container is called.
+func (n *nesting) name() string {
+	if n.object() {
+		return "object"
+	}
+	return "array"
+}
+
+// past returns the position after the white space at i.
+func (s *Scanner) past(i int) int {
+	if i < len(s.Buf) && s.Buf[i] > ' ' {
+		return i
+	}
+	return s.pass(i)
 }
 
 // skipName checks a member's name and the colon after it, and returns the position after both.
