@@ -9,74 +9,43 @@ import (
 // carry says what a step takes from the one before it.
 type carry uint16
 
+const carryNothing carry = 0
+
 const (
-	carryNothing carry = iota
 	// carryContent: what is kept is as before; the step's content, if any, is of the metadata.
-	carryContent
+	carryContent carry = 1 << iota
 	// carryLife: it is unknown whether the object is there still, if its deletion was asked for.
 	carryLife
 	// carryDoubt: if its deletion was asked for, it is still being deleted.
-	carryDoubt carry = 4
+	carryDoubt
 	// carryLost: the write may have been done; the step's content is what it asked for, nil for the
 	// object's end.
-	carryLost carry = 8
+	carryLost
 	// carryMade: and could only make the object.
-	carryMade carry = 16
-	// carryPatched: the step's content is a patch of what was before.
-	carryPatched carry = 64
-	// carryShown: a request found the object there.
-	carryShown carry = 128
-	// carryLate: the write may be done for a while after its answer was lost.
-	carryLate carry = 256
-	// carryGone: by then the object may have gone, unseen.
-	carryGone carry = 512
+	carryMade
 	// carryRole: what was written is not known, but a binding names the role it named before.
-	carryRole carry = 32
+	carryRole
+	// carryPatched: the step's content is a patch of what was before.
+	carryPatched
+	// carryShown: a request found the object there.
+	carryShown
+	// carryLate: the write may be done for a while after its answer was lost.
+	carryLate
+	// carryGone: by then the object may have gone, unseen.
+	carryGone
 )
 
 // carry works out the steps that take something from the one before them. A node that is being
 // deleted is held by finalizers alone, and what takes the last one away may be a write of its
 // status, of which there are too many to be kept.
 func (o *object) carry(steps []step) {
+	var before step // absent
 	for i := range steps {
-		s := &steps[i]
-		if s.as == carryNothing {
-			continue
-		}
-		var before step // absent
 		if i > 0 {
 			before = steps[i-1]
 		}
-		there := before.phase == phasePresent && (s.uid == "" || before.uid == "" || s.uid == before.uid)
-		if s.uid == "" && there {
-			s.uid = before.uid
-		}
-		ending := before.isEnding() || s.isEnding()
-		if s.as&carryDoubt != 0 {
-			s.ending = ending
-		}
-		switch {
-		case s.as&carryLost != 0:
-			if s.as&carryGone != 0 {
-				before.phase, before.content, before.Bounds = phaseUnknown, nil, before.between().Perhaps()
-			}
-			s.lost(&before, ending)
-		case s.as&carryShown != 0:
-			s.found(&before)
-		case s.as&carryRole != 0:
-			s.Bounds = before.ofRoleAlone()
-		case s.as&carryPatched != 0:
-			s.patched(&before)
-		case s.as&carryLife != 0 && before.isEnding() && !o.outlives(steps[i:]):
-			s.phase, s.content, s.ending = phaseUnknown, nil, true
-		case s.as&carryContent == 0:
-		case there:
-			s.content = before.content.With(s.content)
-		case before.phase == phaseUnknown && before.Most != nil && !ending && (s.uid == "" || before.uid == "" || s.uid == before.uid):
-			s.kept(&before)
-		case s.as&carryLife == 0 && s.content != nil && o.key.Resource.RBACKind() == 0: // its metadata is all that is known, and it is there
-		default:
-			s.phase, s.content, s.ending = phaseUnknown, nil, ending
+		if steps[i].as != carryNothing {
+			o.carryOver(before, steps[i:])
 		}
 	}
 	if o.key.Resource != kept.ResNode {
@@ -84,8 +53,48 @@ func (o *object) carry(steps []step) {
 	}
 	for i := range steps {
 		if s := &steps[i]; s.phase == phasePresent && s.content.Deleting {
-			s.phase, s.content, s.ending = phaseUnknown, nil, true
+			s.unknown(true)
 		}
+	}
+}
+
+// unknown makes the step one of an object of which nothing is known, but perhaps that it is being deleted.
+func (s *step) unknown(ending bool) { s.phase, s.content, s.ending = phaseUnknown, nil, ending }
+
+// carryOver works out the first of some steps from the one before it.
+func (o *object) carryOver(before step, steps []step) {
+	s := &steps[0]
+	sameLife := s.uid == "" || before.uid == "" || s.uid == before.uid
+	there := before.phase == phasePresent && sameLife
+	if s.uid == "" && there {
+		s.uid = before.uid
+	}
+	ending := before.isEnding() || s.isEnding()
+	if s.as&carryDoubt != 0 {
+		s.ending = ending
+	}
+	switch {
+	case s.as&carryLost != 0:
+		if s.as&carryGone != 0 {
+			before.phase, before.content, before.Bounds = phaseUnknown, nil, before.between().Perhaps()
+		}
+		s.lost(&before, ending)
+	case s.as&carryShown != 0:
+		s.found(&before)
+	case s.as&carryRole != 0:
+		s.Bounds = before.ofRoleAlone()
+	case s.as&carryPatched != 0:
+		s.patched(&before)
+	case s.as&carryLife != 0 && before.isEnding() && !o.outlives(steps):
+		s.unknown(true)
+	case s.as&carryContent == 0:
+	case there:
+		s.content = before.content.With(s.content)
+	case before.phase == phaseUnknown && before.Most != nil && !ending && sameLife:
+		s.kept(&before)
+	case s.as&carryLife == 0 && s.content != nil && o.key.Resource.RBACKind() == 0: // its metadata is all that is known, and it is there
+	default:
+		s.unknown(ending)
 	}
 }
 

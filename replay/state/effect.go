@@ -9,7 +9,6 @@ import (
 
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/state/content"
-	"github.com/retrial-io/retrial/replay/state/instant"
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
@@ -54,17 +53,7 @@ func (e Effect) Subjects() Subjects { return e.subjects }
 func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 	k, line := obj.key, obj.line
 	e := Effect{Resource: k.Resource.String(), Namespace: k.Namespace, Name: k.Name}
-	from := noSight
-	if head < len(old) {
-		from = old[head].nb
-	}
-	if head < len(line) {
-		from = min(from, line[head].nb)
-	}
-	e.From = instant.Time(from)
-	if tail > 0 {
-		e.To = instant.Time(line[len(line)-tail].na)
-	}
+	from := differ(&e, old, line, head, tail)
 	// What was in force before the first difference stayed so in one of the two.
 	lo := max(0, head-1)
 	was, is := old[lo:len(old)-tail], line[lo:len(line)-tail]

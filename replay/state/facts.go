@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -68,10 +69,7 @@ func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 	}
 	var room [6]podStep
 	steps := s.podSteps(room[:0], podName{namespace, name})
-	i := len(steps)
-	for i > 0 && steps[i-1].na > t {
-		i--
-	}
+	i := stepAt(steps, t)
 	out := Pod{Namespace: namespace, Name: name}
 	if i > 0 && steps[i-1].phase != phaseAbsent {
 		st := &steps[i-1]
@@ -237,4 +235,49 @@ func (s *State) RelatedWithin(from, to time.Time, node, group, resource, namespa
 		answers |= 1 << Unknown
 	}
 	return answers
+}
+
+// Signer returns the signer that a certificate signing request named at a moment. It never
+// changes while the request is there. Known is Unknown too when the request is there and its
+// content is not recorded.
+func (s *State) Signer(name string, at time.Time) (signer string, known Known) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st, known := s.lookup(kept.Key{Resource: kept.ResSigning, Name: name}, instant.Of(at))
+	if known != Present {
+		return "", known
+	}
+	if f := st.content.Signing(); f != nil && f.Signer != "" {
+		return f.Signer, Present
+	}
+	return "", Unknown
+}
+
+// Account names a service account.
+type Account struct{ Namespace, Name string }
+
+// ServiceAccounts returns the service accounts that were there at a moment, by namespace and
+// name. complete is false when there may have been others nobody told the State about, or
+// of which it is not known whether they were there.
+func (s *State) ServiceAccounts(at time.Time) (there []Account, complete bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	when := instant.Of(at)
+	complete = !s.unseen(kept.Key{Resource: kept.ResServiceAccount}, when, when)
+	for k := range s.objects[kept.ResServiceAccount] {
+		if k.Name == "" {
+			continue
+		}
+		switch _, known := s.lookup(k, when); known {
+		case Present:
+			there = append(there, Account{k.Namespace, k.Name})
+		case Unknown:
+			complete = false
+		}
+	}
+	sort.Slice(there, func(i, j int) bool {
+		a, b := there[i], there[j]
+		return a.Namespace < b.Namespace || a.Namespace == b.Namespace && a.Name < b.Name
+	})
+	return there, complete
 }

@@ -59,10 +59,9 @@ func (s *step) bare() bool { return s.phase == phaseUnknown && s.assumed && s.rv
 
 // steps appends the steps of the incarnation's versions; since is when the one before it ended.
 func (in *incarnation) steps(steps []step, since int64) []step {
-	created, dated := in.creation()
 	if len(in.versions) == 0 {
 		// Only its end was seen: it was there before, with content nobody recorded.
-		return append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, ending: true, uid: in.uid})
+		return append(steps, before(span{since, since}, in.uid))
 	}
 	for i := range in.versions {
 		v := &in.versions[i]
@@ -70,54 +69,64 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 		switch {
 		case v.unchanged:
 			s.as = carryContent
+		case v.content == nil && i > 0:
+			s.phase, s.ending, s.as = phaseUnknown, true, carryRole // for all that is known
 		case v.content == nil:
-			s.phase, s.ending, s.as = phaseUnknown, true, in.carryRole(i) // for all that is known
+			s.phase, s.ending = phaseUnknown, true
 		}
 		var produced bool
 		s.span, produced = v.seen.produced()
 		switch {
-		case i == 0 && !produced && dated && in.rewritten(created.nb, v.seen.na):
-			// What it was when it was created is not told by what it had become.
-			steps = append(steps, step{span: span{created.nb, min(created.na, v.seen.na)}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
-			s.span, s.assumed = v.seen.last, true
-		case i == 0 && !produced && dated:
-			// Holds back to its creation, as far as anyone can tell.
-			s.span = span{created.nb, min(created.na, v.seen.na)}
-			s.assumed = true
-		case i == 0 && !produced:
-			s.assumed = true
-		case i == 0 && dated && (created.na <= s.nb || v.updated && !v.made):
-			// The first write seen is not the creation: before it stood other content.
-			steps = append(steps, step{span: span{created.nb, min(created.na, s.nb)}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
-		case i == 0 && v.content == nil && v.updated && !v.made:
-			// Nor is it here, and when it was made is not told.
-			steps = append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
-		case i > 0 && !produced:
+		case i == 0:
+			steps = in.begin(steps, &s, produced, since)
+		case !produced:
 			s.nb = max(steps[len(steps)-1].nb, in.versions[i-1].seen.last.nb)
 			s.na = max(s.na, s.nb)
 			s.assumed = true
 		}
-		if i == 0 && !produced && s.phase == phasePresent && s.as == carryNothing && v.content.Deletion != instant.None {
-			// Seen while it was being deleted, which it was not before that was asked for.
-			before := s
-			before.content = v.content.With(&content.Content{Created: v.content.Created, Deletion: instant.None})
-			steps = append(steps, before)
-			s.span = span{max(s.nb, v.content.Deletion), max(s.na, min(v.content.Deletion+int64(time.Second), v.seen.na))}
-		}
 		if produced && v.perhaps && in.contested(i, s.span) {
-			s.phase, s.content, s.as, s.ending = phaseUnknown, nil, carryNothing, true
+			s.as = carryNothing
+			s.unknown(true)
 		}
 		steps = append(steps, s)
 	}
 	return steps
 }
 
-// carryRole says what a version whose content is not known takes from the one before it.
-func (in *incarnation) carryRole(i int) carry {
-	if i == 0 {
-		return carryNothing
+// before returns the step of an object that was there with content nobody recorded, perhaps being deleted.
+func before(at span, uid string) step {
+	return step{span: at, phase: phaseUnknown, assumed: true, ending: true, uid: uid}
+}
+
+// begin places the step of the first known version and appends what stood before it.
+func (in *incarnation) begin(steps []step, s *step, produced bool, since int64) []step {
+	v := &in.versions[0]
+	created, dated := in.creation()
+	switch {
+	case !produced && dated && in.rewritten(created.nb, v.seen.na):
+		// What it was when it was created is not told by what it had become.
+		steps = append(steps, before(span{created.nb, min(created.na, v.seen.na)}, v.uid))
+		s.span, s.assumed = v.seen.last, true
+	case !produced && dated:
+		// Holds back to its creation, as far as anyone can tell.
+		s.span, s.assumed = span{created.nb, min(created.na, v.seen.na)}, true
+	case !produced:
+		s.assumed = true
+	case dated && (created.na <= s.nb || v.updated && !v.made):
+		// The first write seen is not the creation: before it stood other content.
+		steps = append(steps, before(span{created.nb, min(created.na, s.nb)}, v.uid))
+	case v.content == nil && v.updated && !v.made:
+		// Nor is it here, and when it was made is not told.
+		steps = append(steps, before(span{since, since}, v.uid))
 	}
-	return carryRole
+	if !produced && s.phase == phasePresent && s.as == carryNothing && v.content.Deletion != instant.None {
+		// Seen while it was being deleted, which it was not before that was asked for.
+		was := *s
+		was.content = v.content.With(&content.Content{Created: v.content.Created, Deletion: instant.None})
+		steps = append(steps, was)
+		s.span = span{max(s.nb, v.content.Deletion), max(s.na, min(v.content.Deletion+int64(time.Second), v.seen.na))}
+	}
+	return steps
 }
 
 // contested tells whether another write of the incarnation was under way at the same time as the

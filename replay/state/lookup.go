@@ -186,7 +186,7 @@ func (s *State) Version(resource, namespace, name string, at time.Time) (Version
 
 // lookup returns the step in force at a moment.
 func (s *State) lookup(k kept.Key, at int64) (step, Known) {
-	st := step{span: span{instant.None, instant.None}}
+	st := step{span: noSpan}
 	if at < s.horizon {
 		st.phase = phaseUnknown
 		return st, Unknown

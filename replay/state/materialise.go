@@ -289,14 +289,4 @@ func setKeys(list []rbacindex.Key, set map[rbacindex.Key]bool) []rbacindex.Key {
 }
 
 // compareKeys is the order of View.Unknown.
-func compareKeys(a, b rbacindex.Key) int {
-	x := kept.Key{Resource: kept.ResourceOfRBAC(a.Kind), Namespace: a.Namespace, Name: a.Name}
-	y := kept.Key{Resource: kept.ResourceOfRBAC(b.Kind), Namespace: b.Namespace, Name: b.Name}
-	switch {
-	case x == y:
-		return 0
-	case x.Less(y):
-		return -1
-	}
-	return 1
-}
+func compareKeys(a, b rbacindex.Key) int { return kept.CompareKeys(kept.KeyOf(a), kept.KeyOf(b)) }

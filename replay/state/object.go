@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/replay/state/instant"
@@ -12,11 +11,23 @@ import (
 	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
-// span is a closed stretch of time in unix nanoseconds.
+// span is a closed stretch of time in unix nanoseconds: not before nb, not after na.
 type span struct{ nb, na int64 }
+
+// noSpan is that of what never was, or always; anytime that of what nothing bounds.
+var noSpan, anytime = span{instant.None, instant.None}, span{instant.None, noSight}
+
+// compareSpans orders spans by their ends.
+func compareSpans(a, b span) int { return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.nb, b.nb)) }
 
 // overlaps tells whether two spans share more than an end point.
 func (s span) overlaps(t span) bool { return s.nb < t.na && t.nb < s.na }
+
+// narrow makes a span that of what both bound.
+func (s *span) narrow(t span) { s.nb, s.na = max(s.nb, t.nb), min(s.na, t.na) }
+
+// tighter tells whether a span ends before another, or with it and begins after it.
+func (s span) tighter(t span) bool { return s.na < t.na || s.na == t.na && s.nb > t.nb }
 
 // sightings sums up every time one version (or one end) was observed. Merging is
 // commutative, associative and idempotent, and takes constant memory: a controller that
@@ -32,7 +43,7 @@ type sightings struct {
 const noSight int64 = math.MaxInt64
 
 func newSightings() sightings {
-	return sightings{audit: noSight, watch: noSight, na: noSight, last: span{instant.None, noSight}}
+	return sightings{audit: noSight, watch: noSight, na: noSight, last: anytime}
 }
 
 // add merges one sighting.
@@ -129,14 +140,10 @@ func (b *blind) form() int {
 // follows tells whether the object was there when the write was made.
 func (b *blind) follows() bool { return !b.created }
 
-// presence says that a listing, taken in this time, showed an object under the name; or, of a
-// name that was looked for, that none was there.
-type presence struct{ began, ended int64 }
-
-// listing is one complete snapshot of a resource. Its bounds are its identity: what was
-// listed with these bounds belongs to it.
+// listing is one complete snapshot of a resource, taken within its span, which is its identity: what
+// was listed within it belongs to it.
 type listing struct {
-	presence
+	span
 	since int64 // noTime when knowledge begins with the listing itself
 }
 
@@ -146,10 +153,10 @@ type object struct {
 	versions []version // by (rv, uid)
 	ends     []end     // by uid
 	blinds   []blind   // by (na, nb, digest)
-	present  []presence
-	missing  []presence // by (ended, began)
-	shown    []presence // the same, of a role or binding that a request found
-	line     []step     // resolved; replaced as a whole, never changed
+	present  []span    // of the listings that showed it
+	missing  []span    // when it was looked for in vain, in order
+	shown    []span    // when a request found it, of a role or binding, in order
+	line     []step    // resolved; replaced as a whole, never changed
 }
 
 // size is how much was observed of the object.
@@ -159,16 +166,13 @@ func (o *object) size() int {
 
 // addVersion merges a version; false when nothing new was said.
 func (o *object) addVersion(v version, src observe.Source, at span) bool {
-	i := sort.Search(len(o.versions), func(i int) bool {
-		w := &o.versions[i]
-		return w.rv > v.rv || w.rv == v.rv && w.uid >= v.uid
+	i, known := slices.BinarySearchFunc(o.versions, v, func(a, b version) int {
+		return cmp.Or(cmp.Compare(a.rv, b.rv), cmp.Compare(a.uid, b.uid))
 	})
-	if i == len(o.versions) || o.versions[i].rv != v.rv || o.versions[i].uid != v.uid {
-		o.versions = append(o.versions, version{})
-		copy(o.versions[i+1:], o.versions[i:])
+	if !known {
 		v.seen = newSightings()
 		v.seen.add(src, at)
-		o.versions[i] = v
+		o.versions = slices.Insert(o.versions, i, v)
 		return true
 	}
 	w := &o.versions[i]
@@ -187,11 +191,9 @@ func (o *object) addVersion(v version, src observe.Source, at span) bool {
 
 // addEnd merges a deletion by uid; false when nothing new was said.
 func (o *object) addEnd(uid string, src observe.Source, at span, perhaps bool) bool {
-	i := sort.Search(len(o.ends), func(i int) bool { return o.ends[i].uid >= uid })
-	if i == len(o.ends) || o.ends[i].uid != uid {
-		o.ends = append(o.ends, end{})
-		copy(o.ends[i+1:], o.ends[i:])
-		o.ends[i] = end{uid: uid, seen: newSightings(), perhaps: perhaps}
+	i, known := o.endOf(uid)
+	if !known {
+		o.ends = slices.Insert(o.ends, i, end{uid: uid, seen: newSightings(), perhaps: perhaps})
 	}
 	before := o.ends[i]
 	o.ends[i].seen.add(src, at)
@@ -199,13 +201,9 @@ func (o *object) addEnd(uid string, src observe.Source, at span, perhaps bool) b
 	return o.ends[i] != before
 }
 
-// endOf returns the deletion of a uid, nil when there is none.
-func (o *object) endOf(uid string) *end {
-	i := sort.Search(len(o.ends), func(i int) bool { return o.ends[i].uid >= uid })
-	if i == len(o.ends) || o.ends[i].uid != uid {
-		return nil
-	}
-	return &o.ends[i]
+// endOf returns where the deletion of a uid is, or would be, among those known.
+func (o *object) endOf(uid string) (i int, known bool) {
+	return slices.BinarySearchFunc(o.ends, uid, func(e end, uid string) int { return cmp.Compare(e.uid, uid) })
 }
 
 // span returns the bounds of the deletion.
@@ -226,32 +224,20 @@ func (o *object) addBlind(b blind) bool {
 
 // insertBlind inserts into a sorted list unless the write is there already.
 func insertBlind(list []blind, b blind) ([]blind, bool) {
-	i := sort.Search(len(list), func(i int) bool { return !blindLess(&list[i], &b) })
-	if i < len(list) && !blindLess(&b, &list[i]) {
+	i, known := slices.BinarySearchFunc(list, b, compareBlinds)
+	if known {
 		return list, false
 	}
-	list = append(list, blind{})
-	copy(list[i+1:], list[i:])
-	list[i] = b
-	return list, true
+	return slices.Insert(list, i, b), true
 }
 
-// blindLess orders writes by when they were done at the latest.
-func blindLess(a, b *blind) bool {
-	if a.na != b.na {
-		return a.na < b.na
-	}
-	if a.nb != b.nb {
-		return a.nb < b.nb
-	}
-	if f, g := a.form(), b.form(); f != g {
-		return f < g
-	}
-	return a.digest < b.digest
+// compareBlinds orders writes by when they were done at the latest.
+func compareBlinds(a, b blind) int {
+	return cmp.Or(compareSpans(a.span, b.span), cmp.Compare(a.form(), b.form()), cmp.Compare(a.digest, b.digest))
 }
 
 // addPresence merges what a listing showed; false when known.
-func (o *object) addPresence(p presence) bool {
+func (o *object) addPresence(p span) bool {
 	if slices.Contains(o.present, p) {
 		return false
 	}
@@ -269,25 +255,23 @@ const maxMissing = 32
 const maxLookedFor = 1 << 16
 
 // addMissing merges that no object was found under the name; false when it is known, or let go.
-func (o *object) addMissing(p presence) bool {
+func (o *object) addMissing(p span) bool {
 	var ok bool
 	o.missing, ok = insertMissing(o.missing, p)
 	return ok
 }
 
 // addShown merges that an object was found under the name; as addMissing.
-func (o *object) addShown(p presence) bool {
+func (o *object) addShown(p span) bool {
 	var ok bool
 	o.shown, ok = insertMissing(o.shown, p)
 	return ok
 }
 
 // insertMissing inserts into a sorted list.
-func insertMissing(list []presence, p presence) ([]presence, bool) {
-	i, found := slices.BinarySearchFunc(list, p, func(a, b presence) int {
-		return cmp.Or(cmp.Compare(a.ended, b.ended), cmp.Compare(a.began, b.began))
-	})
-	if found {
+func insertMissing(list []span, p span) ([]span, bool) {
+	i, known := slices.BinarySearchFunc(list, p, compareSpans)
+	if known {
 		return list, false
 	}
 	if list = slices.Insert(list, i, p); len(list) > maxMissing {
@@ -298,4 +282,4 @@ func insertMissing(list []presence, p presence) ([]presence, bool) {
 }
 
 // presentIn tells whether a listing showed an object under this name.
-func (o *object) presentIn(l *listing) bool { return slices.Contains(o.present, l.presence) }
+func (o *object) presentIn(l *listing) bool { return slices.Contains(o.present, l.span) }

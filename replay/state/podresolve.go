@@ -1,8 +1,9 @@
 package state
 
 import (
+	"cmp"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/state/graph"
@@ -19,17 +20,7 @@ func (s *State) touchPod(n podName) {
 
 // touchPods does so for all names of a namespace, or everywhere.
 func (s *State) touchPods(namespace string) {
-	for n := range s.pods.names {
-		if namespace == "" || n.namespace == namespace {
-			s.touchPod(n)
-		}
-	}
-	for n := range s.pods.blinds {
-		if namespace == "" || n.namespace == namespace {
-			s.touchPod(n)
-		}
-	}
-	for n := range s.pods.loosened {
+	for _, n := range s.pods.all() {
 		if namespace == "" || n.namespace == namespace {
 			s.touchPod(n)
 		}
@@ -41,24 +32,18 @@ func (s *State) resolvePods() []Effect {
 	if len(s.pods.touched) == 0 {
 		return nil
 	}
-	names := make([]podName, 0, len(s.pods.touched))
-	for n := range s.pods.touched {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, func(a, b podName) int {
-		if c := strings.Compare(a.namespace, b.namespace); c != 0 {
-			return c
-		}
-		return strings.Compare(a.name, b.name)
+	names := slices.SortedFunc(maps.Keys(s.pods.touched), func(a, b podName) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
 	var effects []Effect
 	for _, n := range names {
 		was, is := s.pods.touched[n], s.podSteps(nil, n)
-		if slices.EqualFunc(was, is, func(a, b podStep) bool { return a.equal(&b) }) {
+		head, tail, ok := difference(was, is, (*podStep).equal)
+		if !ok {
 			continue
 		}
 		s.graph.Set(graph.Object{Kind: graph.Pod, Namespace: n.namespace, Name: n.name}, graphLife(is))
-		effects = append(effects, podEffect(n, was, is))
+		effects = append(effects, podEffect(n, was, is, head, tail))
 	}
 	// The touched names may be all there are: the table would stay as large.
 	if len(names) > 1024 {
@@ -104,31 +89,15 @@ func (s *podStep) graph() *graph.Content {
 	return c
 }
 
-// podEffect describes the difference between two lines of a name's steps. It concerns the
-// nodes and service accounts that are told in the stretch, nobody else.
-func podEffect(n podName, was, is []podStep) Effect {
-	head, tail := 0, 0
-	for head < min(len(was), len(is)) && was[head].equal(&is[head]) {
-		head++
-	}
-	for tail < min(len(was), len(is))-head && was[len(was)-1-tail].equal(&is[len(is)-1-tail]) {
-		tail++
-	}
+// podEffect describes the difference between two lines of a name's steps: all but the first head and the
+// last tail steps. It concerns the nodes and service accounts that are told in the stretch, nobody else.
+func podEffect(n podName, was, is []podStep, head, tail int) Effect {
 	// What the graph holds of a pod depends on what it held before: the whole rest of the life.
 	for tail > 0 && tail < len(is) && is[len(is)-tail].phase != phaseAbsent && is[len(is)-tail].pod == is[len(is)-tail-1].pod {
 		tail--
 	}
 	e := Effect{Resource: kept.Pods, Namespace: n.namespace, Name: n.name}
-	from := noSight
-	for _, line := range [][]podStep{was, is} {
-		for i := head; i < len(line); i++ {
-			from = min(from, line[i].nb)
-		}
-	}
-	e.From = instant.Time(from)
-	if tail > 0 {
-		e.To = instant.Time(is[len(is)-tail].na)
-	}
+	differ(&e, was, is, head, tail)
 	var g gather
 	g.s.AllNamespaces = true
 	lo := max(0, head-1)

@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -11,7 +12,6 @@ import (
 	"github.com/retrial-io/retrial/replay/state/graph"
 	"github.com/retrial-io/retrial/replay/state/instant"
 	"github.com/retrial-io/retrial/replay/state/kept"
-	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
 // Pods are many and come and go: a State keeps one record a pod instead of its versions. What
@@ -119,17 +119,35 @@ func (p *podSpec) key() string {
 		strconv.FormatUint(uint64(p.statuses), 10), strconv.FormatUint(uint64(p.ephemeral), 10)}, "\x00")
 }
 
+// podTold is what was told of a pod's name without its uid.
+type podTold struct {
+	blinds []podBlind
+	notes  *podNotes // nil for none
+}
+
+// podNotes are when a name was looked for in vain, and when finalizers may have been put on or taken
+// away, which was not recorded; see [insertMissing].
+type podNotes struct{ missing, loosened []span }
+
+// noted returns the notes.
+func (t podTold) noted() podNotes {
+	if t.notes == nil {
+		return podNotes{}
+	}
+	return *t.notes
+}
+
+// size is how much was told.
+func (t podTold) size() int { return len(t.blinds) + len(t.noted().missing) + len(t.noted().loosened) }
+
 // pods are the pods of a State.
 type pods struct {
-	names  map[podName]*pod // one of the name, which leads to the others
-	uids   map[string]*pod
-	count  int
-	blinds map[podName][]podBlind
-	// missing is when names were looked for in vain; see maxMissing and maxLookedFor.
-	missing map[podName][]presence
-	// loosened is when finalizers may have been put on or taken away, which was not recorded; see
-	// [insertMissing].
-	loosened map[podName][]presence
+	names map[podName]*pod // one of the name, which leads to the others
+	uids  map[string]*pod
+	count int
+	told  map[podName]podTold
+	// missing and loosened are how many names have such notes; see maxLookedFor.
+	missing, loosened int
 	// unnamed are the first and the last moment at which pods were made in a namespace whose
 	// names were not recorded. Until they are bound they count for nothing, and what binds
 	// them names them.
@@ -144,11 +162,20 @@ type pods struct {
 
 func newPods() pods {
 	return pods{
-		unnamed: map[string]span{},
-		names:   map[podName]*pod{}, uids: map[string]*pod{}, blinds: map[podName][]podBlind{},
-		missing: map[podName][]presence{}, loosened: map[podName][]presence{},
+		names: map[podName]*pod{}, uids: map[string]*pod{}, told: map[podName]podTold{}, unnamed: map[string]span{},
 		specs: map[podSpec]*podSpec{}, touched: map[podName][]podStep{},
 	}
+}
+
+// all returns every name of which anything is kept.
+func (ps *pods) all() []podName {
+	return slices.AppendSeq(slices.Collect(maps.Keys(ps.names)), func(yield func(podName) bool) {
+		for n := range ps.told {
+			if ps.names[n] == nil && !yield(n) {
+				return
+			}
+		}
+	})
 }
 
 // maxPodSpecs bounds the specs that are shared, and how many pods go before the tables are made anew.
@@ -168,26 +195,19 @@ func (ps *pods) intern(spec podSpec) *podSpec {
 	return p
 }
 
-// find returns the record of a name's uid, nil when there is none.
-func (ps *pods) find(n podName, uid string) *pod {
-	p := ps.names[n]
-	for p != nil && p.uid != uid {
-		p = p.older
-	}
-	return p
-}
-
 // record returns the record of a name's uid, which it makes.
 func (ps *pods) record(n podName, uid string) *pod {
-	if p := ps.find(n, uid); p != nil {
-		return p
+	for p := ps.names[n]; p != nil; p = p.older {
+		if p.uid == uid {
+			return p
+		}
 	}
 	// One piece of memory for both: there is one such piece for every pod.
 	text := n.name + uid
 	n.name, uid = text[:len(n.name)], text[len(n.name):]
 	p := &pod{
 		name: n, uid: uid, made: instant.None, born: instant.None, seen: noSight, alive: instant.None, unbound: instant.None, bound: noSight,
-		bind: span{instant.None, noSight}, gone: span{instant.None, noSight}, older: ps.names[n],
+		bind: anytime, gone: anytime, older: ps.names[n],
 	}
 	ps.names[n] = p
 	ps.count++
@@ -198,149 +218,12 @@ func (ps *pods) record(n podName, uid string) *pod {
 	return p
 }
 
-// takePod records an observation of one pod.
-func (s *State) takePod(o *observe.Observation, at span) {
-	n := podName{s.in.Str(o.Namespace), o.Name}
-	r := &kept.Object{Reduced: &kept.Facts{Bare: true}}
-	known := len(o.Object) > 0 && !o.Unknown
-	if known {
-		if got, err := kept.ReadObject(kept.ResPod, o.Object); err == nil {
-			r = got
-		} else {
-			known = false // the write happened, whatever it wrote
-		}
+// extra returns what few pods have, which it makes.
+func (p *pod) extra() *podMore {
+	if p.more == nil {
+		p.more = &podMore{}
 	}
-	s.touchPod(n)
-	if o.Deleted && o.Complete {
-		s.notePod(s.pods.missing, n, presence{at.nb, at.na})
-		return
-	}
-	if o.UID == "" && o.Unchanged {
-		s.notePod(s.pods.loosened, n, presence{at.nb, at.na})
-		return
-	}
-	if o.UID == "" || r.Kind == kept.KindEviction {
-		b := podBlind{span: at, grace: -1, uid: s.in.Str(o.UID), made: o.Created}
-		switch {
-		case r.Kind == kept.KindEviction:
-			b.kind = podEvicted
-			if r.Reduced.Grace != nil {
-				b.grace = *r.Reduced.Grace
-			}
-			b.told, b.holds = r.Reduced.Told, r.Reduced.Holds
-		case o.Deleted && o.Unknown:
-			b.kind = podWritten
-		case o.Deleted:
-			b.kind = podGone
-		case r.Kind == kept.KindBinding:
-			b.kind, b.node = podBound, s.in.Str(r.Reduced.Target)
-		case known && r.Reduced.Bare && r.Reduced.AnyRefs:
-			b.kind = podChanged
-		case known:
-			b.kind, b.node, b.spec = podThere, s.in.Str(r.Reduced.Node), s.podSpec(r.Reduced)
-		}
-		s.addPodBlind(n, b)
-		return
-	}
-	p := s.pods.record(n, o.UID)
-	switch {
-	case o.Deleted && r.Reduced != nil && r.Reduced.Sudden:
-		if p.more == nil {
-			p.more = &podMore{}
-		}
-		if p.more.away == nil {
-			p.more.away = &span{instant.None, noSight}
-		}
-		p.more.away.nb, p.more.away.na = max(p.more.away.nb, at.nb), min(p.more.away.na, at.na)
-	case o.Deleted:
-		if perhaps := o.Update && (p.gone.na == noSight || p.more != nil && p.more.perhaps); perhaps || p.more != nil {
-			if p.more == nil {
-				p.more = &podMore{}
-			}
-			p.more.over = r.Reduced.Over && (p.more.over || !p.more.perhaps)
-			p.more.perhaps = perhaps
-		}
-		p.gone = span{max(p.gone.nb, at.nb), min(p.gone.na, at.na)}
-	default:
-		p.alive, p.seen = max(p.alive, at.nb), min(p.seen, at.na)
-	}
-	if o.Created {
-		p.born = max(p.born, at.nb)
-	}
-	if r.Kind == kept.KindBinding {
-		p.bind = span{max(p.bind.nb, at.nb), min(p.bind.na, at.na)}
-		p.setNode(s.in.Str(r.Reduced.Target))
-		return
-	}
-	if !known {
-		return
-	}
-	if made := instant.Of(r.Metadata.Created()); made != instant.None && (p.made == instant.None || made < p.made) {
-		p.made = made
-	}
-	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
-	if err != nil {
-		rv = 0
-	}
-	switch some := len(r.Metadata.Finalizers) > 0; {
-	case o.Deleted:
-		if r.Reduced.Read > 0 { // with none, or none that its deletion did not take away
-			p.finals.add(finalizersSeen{rv: r.Reduced.Read, at: at.nb, over: r.Reduced.Over})
-		}
-	case rv > 0:
-		p.finals.add(finalizersSeen{rv: rv, at: at.nb, some: some, deleted: r.Metadata.DeletionTimestamp != "", over: r.Reduced.Over})
-	case some && r.Reduced.Read == 0: // the options of its deletion put them on
-		s.notePod(s.pods.loosened, n, presence{at.nb, at.na})
-	}
-	if d := instant.Of(r.Metadata.Deletion()); d != instant.None && !o.Deleted {
-		n := podDeletion{at: d, span: at, asked: instant.None, held: span{instant.None, instant.None}, estimated: r.Reduced.Estimated, sudden: span{instant.None, instant.None}}
-		if r.Reduced.Sudden {
-			n.sudden = at
-		}
-		m := &r.Metadata
-		if m.GracePeriod != nil && *m.GracePeriod > 1 && *m.GracePeriod < int64(maxGrace/time.Second) {
-			n.asked = d - *m.GracePeriod*int64(time.Second)
-		}
-		if len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) {
-			n.held, n.read, n.over = at, r.Reduced.Read, r.Reduced.Over
-			if o.Source == observe.SourceSnapshot {
-				n.held.na = at.nb // when it was seen
-			}
-		}
-		p.addDeletion(n)
-	}
-	if r.Reduced.Bare {
-		return
-	}
-	switch f := r.Reduced; {
-	case f.AnyNode:
-	case f.Node != "":
-		p.setNode(s.in.Str(f.Node))
-		p.bound = min(p.bound, at.na)
-	case !o.Deleted:
-		p.unbound = max(p.unbound, at.nb)
-	}
-	if f := r.Reduced; o.Source == observe.SourceAudit && (f.Ephemeral > 0 || f.Statuses > 0) {
-		if p.more == nil {
-			p.more = &podMore{}
-		}
-		if p.more.given == 0 || at.na < p.more.given {
-			p.more.given = at.na
-		}
-	}
-	p.addSpec(podSeen{s.podSpec(r.Reduced), rv, at.na})
-}
-
-// podSpec returns the shared spec of facts; nil for bare ones.
-func (s *State) podSpec(f *kept.Facts) *podSpec {
-	if f.Bare {
-		return nil
-	}
-	spec := podSpec{account: s.in.Str(f.Account), refs: graph.Refs(f.Refs), grace: -1, statuses: f.Statuses, ephemeral: f.Ephemeral, anyRefs: f.AnyRefs}
-	if f.Grace != nil {
-		spec.grace = *f.Grace
-	}
-	return s.pods.intern(spec)
+	return p.more
 }
 
 // setNode notes the node of a pod, which never changes. Should two be told, the choice must
@@ -370,90 +253,90 @@ func (p *pod) addSpec(n podSeen) {
 		p.specRV, p.specAt = w.rv, w.at
 		return
 	}
-	if p.more == nil {
-		p.more = &podMore{}
-	}
-	for i, w := range p.more.specs {
+	m := p.extra()
+	for i, w := range m.specs {
 		if *w.spec == *n.spec {
-			p.more.specs[i] = merge(w)
+			m.specs[i] = merge(w)
 			return
 		}
 	}
-	p.more.specs = append(p.more.specs, n)
+	m.specs = append(m.specs, n)
 }
 
 // addDeletion notes a value of deletionTimestamp.
 func (p *pod) addDeletion(d podDeletion) {
-	if p.more == nil {
-		p.more = &podMore{}
-	}
-	list := p.more.deletions
-	i := 0
-	for i < len(list) && list[i].at < d.at {
-		i++
-	}
-	if i == len(list) || list[i].at != d.at {
-		p.more.deletions = slices.Insert(list, i, d)
+	m := p.extra()
+	i, known := slices.BinarySearchFunc(m.deletions, d.at, func(d podDeletion, at int64) int { return cmp.Compare(d.at, at) })
+	if !known {
+		m.deletions = slices.Insert(m.deletions, i, d)
 		return
 	}
-	w := &list[i]
+	w := &m.deletions[i]
 	w.estimated = w.estimated && d.estimated
-	if w.asked == instant.None || d.asked != instant.None && d.asked < w.asked {
-		w.asked = d.asked
-	}
-	if c := cmp.Or(cmp.Compare(d.held.na, w.held.na), cmp.Compare(d.held.nb, w.held.nb)); c > 0 || c == 0 && d.read < w.read {
+	firstTime(&w.asked, d.asked)
+	if c := compareSpans(d.held, w.held); c > 0 || c == 0 && d.read < w.read {
 		w.held, w.read, w.over = d.held, d.read, d.over
 	}
-	if w.sudden.na == instant.None || d.sudden.na != instant.None && (d.sudden.na < w.sudden.na || d.sudden.na == w.sudden.na && d.sudden.nb > w.sudden.nb) {
+	if w.sudden.na == instant.None || d.sudden.na != instant.None && d.sudden.tighter(w.sudden) {
 		w.sudden = d.sudden
 	}
-	if d.na < w.na || d.na == w.na && d.nb > w.nb {
+	if d.tighter(w.span) {
 		w.span = d.span
 	}
 }
 
 // addPodBlind notes a write that names no uid.
 func (s *State) addPodBlind(n podName, b podBlind) {
-	list := s.pods.blinds[n]
 	s.pods.nameless = s.pods.nameless || b.kind == podThere || b.kind == podBound
-	i, found := slices.BinarySearchFunc(list, b, comparePodBlinds)
-	if found {
+	told := s.pods.told[n]
+	i, known := slices.BinarySearchFunc(told.blinds, b, comparePodBlinds)
+	if known {
 		return
 	}
+	told.blinds = slices.Insert(told.blinds, i, b)
 	n.name = strings.Clone(n.name)
-	s.pods.blinds[n] = slices.Insert(list, i, b)
+	s.pods.told[n] = told
 	s.versions++
 }
 
-// notePod notes in a table when something was found out about a name.
-func (s *State) notePod(table map[podName][]presence, n podName, p presence) {
-	had := table[n]
-	if had == nil && s.pods.names[n] == nil && len(table) >= maxLookedFor {
+// notePod notes that a name was looked for in vain, or that its finalizers may have been changed.
+func (s *State) notePod(n podName, loosened bool, at span) {
+	told := s.pods.told[n]
+	if told.notes == nil {
+		told.notes = &podNotes{}
+	}
+	list, names := &told.notes.missing, &s.pods.missing
+	if loosened {
+		list, names = &told.notes.loosened, &s.pods.loosened
+	}
+	had := len(*list)
+	if had == 0 && s.pods.names[n] == nil && *names >= maxLookedFor {
 		return
 	}
-	list, ok := insertMissing(had, p)
+	is, ok := insertMissing(*list, at)
 	if !ok {
 		return
 	}
+	if *list = is; had == 0 {
+		*names++
+	}
 	n.name = strings.Clone(n.name)
-	table[n] = list
-	s.versions += len(list) - len(had)
+	s.pods.told[n] = told
+	s.versions += len(is) - had
 }
 
-// blindsOf returns the writes of a name that name no uid, by time, and when it was looked for in
-// vain.
+// blindsOf returns the writes of a name that name no uid, by time, and what was noted of it.
 func (ps *pods) blindsOf(n podName) []podBlind {
-	blinds, missing, loosened := ps.blinds[n], ps.missing[n], ps.loosened[n]
-	if len(missing)+len(loosened) == 0 {
-		return blinds
+	told := ps.told[n]
+	if told.notes == nil {
+		return told.blinds
 	}
-	out := make([]podBlind, 0, len(blinds)+len(missing)+len(loosened))
-	out = append(out, blinds...)
-	for _, p := range missing {
-		out = append(out, podBlind{span: span{p.began, p.ended}, kind: podMissing, grace: -1})
+	out := slices.Grow(slices.Clone(told.blinds), told.size()-len(told.blinds))
+	for _, at := range told.notes.missing {
+		out = append(out, podBlind{span: at, kind: podMissing, grace: -1})
 	}
-	for _, p := range loosened {
-		out = append(out, podBlind{span: span{p.began, p.ended}, kind: podLoosened, grace: -1})
+	for _, at := range told.notes.loosened {
+		out = append(out, podBlind{span: at, kind: podLoosened, grace: -1})
 	}
 	slices.SortFunc(out, comparePodBlinds)
 	return out
@@ -479,7 +362,7 @@ func (s *State) maybePod(namespace string, at int64) bool {
 		return false
 	}
 	for _, l := range s.listings[kept.ResPod] {
-		if l.began >= made.na && l.ended <= at {
+		if l.nb >= made.na && l.na <= at {
 			return false
 		}
 	}

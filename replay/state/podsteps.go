@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/retrial-io/retrial/replay/state/kept"
+
 	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
@@ -34,6 +36,11 @@ func absent(at span) podStep {
 func (s *podStep) equal(t *podStep) bool {
 	return s.span == t.span && s.phase == t.phase && s.pod == t.pod && comparePodSpecs(s.spec, t.spec) == 0 &&
 		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion && s.open == t.open && s.loose == t.loose
+}
+
+// same tells whether two steps say the same, or both that there is no pod.
+func (s *podStep) same(t *podStep) bool {
+	return s.phase == phaseAbsent && t.phase == phaseAbsent || s.equal(t)
 }
 
 // podSteps appends the steps of a name. It is a function of the set of observations alone.
@@ -98,4 +105,47 @@ func tightenPods(steps []podStep) []podStep {
 		nb = max(nb, s.nb)
 	}
 	return steps
+}
+
+// version describes a step.
+func (s *podStep) version(k kept.Key) Version {
+	v := Version{
+		Resource: kept.Pods, Namespace: k.Namespace, Name: k.Name, Deleted: s.phase == phaseAbsent, Unknown: s.phase == phaseUnknown,
+		NotBefore: instant.Time(s.nb), NotAfter: instant.Time(s.na),
+	}
+	if s.pod != nil {
+		v.UID = s.pod.uid
+	}
+	return v
+}
+
+// podVersions returns the steps of a name as versions.
+func (s *State) podVersions(k kept.Key) []Version {
+	steps := s.podSteps(nil, podName{k.Namespace, k.Name})
+	out := make([]Version, len(steps))
+	for i := range steps {
+		out[i] = steps[i].version(k)
+	}
+	return out
+}
+
+// podVersion returns the step in force at a moment as a version.
+func (s *State) podVersion(k kept.Key, at int64) (Version, Known) {
+	st := absent(noSpan)
+	if at < s.horizon {
+		st.phase = phaseUnknown
+		return st.version(k), Unknown
+	}
+	steps := s.podSteps(nil, podName{k.Namespace, k.Name})
+	if i := stepAt(steps, at); i > 0 {
+		st = steps[i-1]
+	}
+	switch {
+	case st.phase == phasePresent:
+		return st.version(k), Present
+	case st.phase == phaseUnknown || s.unseen(k, at, at) || s.maybePod(k.Namespace, at):
+		st.phase = phaseUnknown
+		return st.version(k), Unknown
+	}
+	return st.version(k), Absent
 }

@@ -9,6 +9,14 @@ import (
 
 // strangers follows the writes of a name that concern none of the pods known by uid: pods of which
 // little more than the name was recorded.
+//
+//	known by uid    ├────── u1 ──────┤              ├─── u2 ───
+//	writes        ┼     ┼                ┼    ┼  ┼
+//	              made  of u1            made    deleted
+//	strangers     ├─────┤                ├───────┤
+//
+// A stranger ends where a pod known by uid takes the name, where a listing does not show it, or by a
+// write of its own.
 type strangers struct {
 	s       *State
 	lives   []podLife
@@ -30,40 +38,47 @@ func (s *State) podStrangers(n podName, lives []podLife, blinds []podBlind) []po
 	if len(blinds) > all {
 		slices.SortFunc(blinds, comparePodBlinds)
 	}
-	w := strangers{s: s, lives: lives, now: absent(span{instant.None, instant.None}), vacant: instant.None, perhaps: instant.None}
+	w := strangers{s: s, lives: lives, now: absent(noSpan), vacant: instant.None, perhaps: instant.None}
 	for i := range blinds {
-		b := &blinds[i]
-		w.closeBy(b.na)
-		certain := w.perhaps <= b.nb // all that may have ended one came before
-		if b.ends() {
-			w.perhaps = b.na
-		}
-		is, over := w.known(b)
-		switch {
-		case is:
-			continue
-		case !w.there && over != instant.None:
-			w.now = absent(span{b.nb, max(b.na, over)})
-			w.now.phase, w.now.open, w.there = phaseUnknown, true, true
-			w.steps = append(w.steps, w.now)
-			continue
-		case !w.there && b.kind != podThere && b.kind != podCollected && b.kind != podMissing:
-			w.wasThere(b)
-		}
-		if !w.write(b) {
-			continue
-		}
-		if w.now.phase == phasePresent && !certain {
-			w.now.phase, w.now.open = phaseUnknown, true // it may have been ended after
-		}
-		w.steps = append(w.steps, w.now)
-		if w.there = w.now.phase != phaseAbsent; !w.there {
-			w.vacant = w.now.na
-		}
+		w.take(&blinds[i])
 	}
 	w.closeBy(noSight)
 	return w.steps
 }
+
+// take follows one write.
+func (w *strangers) take(b *podBlind) {
+	w.closeBy(b.na)
+	certain := w.perhaps <= b.nb // all that may have ended one came before
+	if b.ends() {
+		w.perhaps = b.na
+	}
+	is, over := w.known(b)
+	switch {
+	case is:
+		return
+	case !w.there && over != instant.None:
+		w.now, w.there = absent(span{b.nb, max(b.na, over)}), true
+		w.now.doubt()
+		w.steps = append(w.steps, w.now)
+		return
+	case !w.there && b.kind != podThere && b.kind != podCollected && b.kind != podMissing:
+		w.wasThere(b)
+	}
+	if !w.write(b) {
+		return
+	}
+	if w.now.phase == phasePresent && !certain {
+		w.now.doubt() // it may have been ended after
+	}
+	w.steps = append(w.steps, w.now)
+	if w.there = w.now.phase != phaseAbsent; !w.there {
+		w.vacant = w.now.na
+	}
+}
+
+// doubt makes a step one at which there may be a pod, perhaps being deleted.
+func (s *podStep) doubt() { s.phase, s.open = phaseUnknown, true }
 
 // known tells whether a pod known by uid was there, or came to be, when b was written. over, if not
 // noTime, says that b may have made another after the end of such a pod, which was over then.
@@ -97,8 +112,8 @@ func (w *strangers) closeBy(at int64) {
 		}
 	}
 	for _, l := range w.s.listings[kept.ResPod] {
-		if l.began >= w.now.na {
-			list = min(list, l.ended)
+		if l.nb >= w.now.na {
+			list = min(list, l.na)
 		}
 	}
 	if !w.there || min(pod, list) > at || min(pod, list) == noSight {
@@ -151,19 +166,19 @@ func (w *strangers) write(b *podBlind) bool {
 		case !w.there, b.kind == podMissing && b.nb < now.na:
 			return false
 		case b.nb < now.na:
-			now.span, now.phase, now.open = b.span, phaseUnknown, true // it may have come after
+			now.span = b.span
+			now.doubt() // it may have come after
 		case b.kind == podMissing:
 			*now = absent(span{now.na, b.na}) // at any time before it
 		default:
 			*now = absent(b.span)
 		}
-	case podCollected:
-		if !w.there || now.phase == phaseAbsent {
+	default:
+		if b.kind == podCollected && (!w.there || now.phase == phaseAbsent) {
 			return false
 		}
-		fallthrough
-	default:
-		now.span, now.phase, now.open = b.span, phaseUnknown, true
+		now.span = b.span
+		now.doubt()
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -32,162 +33,118 @@ func (s *State) Prune(before time.Time) int {
 	s.pruneCredentials(horizon)
 	for _, objects := range s.objects {
 		for k, obj := range objects {
-			if k.Name == "" {
-				continue
-			}
 			cut := *obj
-			if cut.prune(horizon) && sameSince(obj.line, s.line(&cut), horizon) {
-				obj.versions, obj.ends, obj.blinds, obj.missing, obj.shown = cut.versions, cut.ends, cut.blinds, cut.missing, cut.shown
+			if k.Name != "" && cut.prune(horizon) && s.sameLine(&cut, horizon) {
+				*obj = cut
 			}
 		}
 	}
 	for res := kept.ResNone + 1; res < kept.ResCount; res++ {
 		s.pruneScopes(res, horizon)
 	}
-	var dirty []kept.Key
-	s.versions = 0
-	for _, objects := range s.objects {
-		for k, obj := range objects {
-			s.versions += obj.size()
-			dirty = append(dirty, k)
-		}
-	}
-	for _, list := range s.gone {
-		s.versions += len(list)
-	}
-	for _, list := range s.pods.blinds {
-		s.versions += len(list)
-	}
-	for _, table := range []map[podName][]presence{s.pods.missing, s.pods.loosened} {
-		for _, list := range table {
-			s.versions += len(list)
-		}
-	}
-	s.resolve(dirty)
-	for _, objects := range s.objects {
-		for k, obj := range objects {
-			if obj.size() == 0 && (k.Name != "" || k.Namespace != "") {
-				delete(objects, k)
-				s.dropStandIn(k)
-			}
-		}
-	}
-	s.lookedFor = 0
-	for _, objects := range s.objects {
-		for _, obj := range objects {
-			if n := len(obj.missing) + len(obj.shown); n > 0 && n == obj.size() {
-				s.lookedFor++
-			}
-		}
-	}
-	for role, bindings := range s.refs {
-		for b := range bindings {
-			if s.objects[b.Resource][b] == nil {
-				delete(bindings, b)
-			}
-		}
-		if len(bindings) == 0 {
-			delete(s.refs, role)
-		}
-	}
+	s.resolveAll()
+	s.pruneRefs()
 	s.recount()
 	s.graph.Prune(before)
 	s.in.Forget() // names of what is gone; those in use are interned anew as they come
 	return had - s.size()
 }
 
+// sameLine tells whether what is left of an object tells the same of a moment and all later ones.
+func (s *State) sameLine(obj *object, at int64) bool {
+	return sameSince(obj.line, s.line(obj), at, (*step).identical, (*step).equal)
+}
+
+// resolveAll resolves every object and scope anew, drops those of which nothing is left, and counts.
+func (s *State) resolveAll() {
+	var dirty []kept.Key
+	for _, objects := range s.objects {
+		dirty = slices.AppendSeq(dirty, maps.Keys(objects))
+	}
+	s.resolve(dirty)
+	s.versions, s.lookedFor = 0, 0
+	for _, objects := range s.objects {
+		for k, obj := range objects {
+			size := obj.size()
+			if size == 0 && (k.Name != "" || k.Namespace != "") {
+				delete(objects, k)
+				s.dropStandIn(k)
+			}
+			if s.versions += size; size > 0 && size == len(obj.missing)+len(obj.shown) {
+				s.lookedFor++
+			}
+		}
+	}
+	for _, list := range s.gone {
+		s.versions += len(list)
+	}
+	for _, told := range s.pods.told {
+		s.versions += told.size()
+	}
+}
+
+// pruneRefs forgets which roles bindings named that are gone.
+func (s *State) pruneRefs() {
+	for role, bindings := range s.refs {
+		maps.DeleteFunc(bindings, func(b kept.Key, _ struct{}) bool { return s.objects[b.Resource][b] == nil })
+		if len(bindings) == 0 {
+			delete(s.refs, role)
+		}
+	}
+}
+
 // pruneScopes drops the listings, gaps and unlisted deletions of a resource that no answer
 // since the horizon depends on: all but the last listing before it, and what that outdates.
 func (s *State) pruneScopes(res kept.Resource, horizon int64) {
 	listings := s.listings[res]
-	i := len(listings) - 1
-	for i >= 0 && listings[i].ended > horizon {
-		i--
+	last := len(listings) - 1
+	for last >= 0 && listings[last].na > horizon {
+		last--
 	}
-	if i < 0 {
+	if last < 0 {
 		return
 	}
-	outdated := func(b blind) bool { return b.na <= listings[i].began }
-	var pods map[podName][]podStep
+	outdated := func(b blind) bool { return b.na <= listings[last].nb }
+	listed := func(p span) bool {
+		return slices.ContainsFunc(listings[:last], func(l *listing) bool { return l.span == p })
+	}
+	pods := map[podName][]podStep{}
 	if res == kept.ResPod {
-		pods = s.podLines()
+		for _, n := range s.pods.all() {
+			pods[n] = s.podSteps(nil, n)
+		}
 	}
-	type saved struct {
-		obj     *object
-		blinds  []blind
-		present []presence
-	}
-	var undo []saved
-	gone := map[kept.Key][]blind{}
+	gone, had := map[kept.Key][]blind{}, map[*object]object{}
 	for k, list := range s.gone {
 		if k.Resource == res {
 			gone[k] = list
 			s.gone[k] = slices.DeleteFunc(slices.Clone(list), outdated)
 		}
 	}
-	s.listings[res] = slices.Clone(listings[i:])
+	s.listings[res] = slices.Clone(listings[last:])
 	for k, obj := range s.objects[res] {
-		undo = append(undo, saved{obj, obj.blinds, obj.present})
+		had[obj] = *obj
 		if k.Name == "" {
 			obj.blinds = slices.DeleteFunc(slices.Clone(obj.blinds), outdated)
 		}
-		obj.present = slices.DeleteFunc(slices.Clone(obj.present), func(p presence) bool {
-			return slices.ContainsFunc(listings[:i], func(l *listing) bool { return l.presence == p })
-		})
+		obj.present = slices.DeleteFunc(slices.Clone(obj.present), listed)
 	}
 	same := true
-	for _, u := range undo {
-		same = same && sameSince(u.obj.line, s.line(u.obj), horizon)
+	for obj := range had {
+		same = same && s.sameLine(obj, horizon)
 	}
 	for n, line := range pods {
-		same = same && samePodsSince(line, s.podSteps(nil, n), horizon)
+		same = same && sameSince(line, s.podSteps(nil, n), horizon, (*podStep).same, (*podStep).equal)
 	}
-	if !same {
-		s.listings[res] = listings
-		for k, list := range gone {
-			s.gone[k] = list
-		}
-		for _, u := range undo {
-			u.obj.blinds, u.obj.present = u.blinds, u.present
-		}
+	if same {
+		maps.DeleteFunc(s.gone, func(_ kept.Key, list []blind) bool { return len(list) == 0 })
 		return
 	}
-	for k := range gone {
-		if len(s.gone[k]) == 0 {
-			delete(s.gone, k)
-		}
+	s.listings[res] = listings
+	maps.Copy(s.gone, gone)
+	for obj, was := range had {
+		*obj = was
 	}
-}
-
-// sameSince tells whether two lines give the same answers about a moment and all later
-// ones.
-func sameSince(a, b []step, at int64) bool {
-	x, y := stepAt(a, at), stepAt(b, at)
-	if len(a)-x != len(b)-y {
-		return false
-	}
-	for i, j := x, y; i < len(a); i, j = i+1, j+1 {
-		if !a[i].equal(&b[j]) {
-			return false
-		}
-	}
-	var was, is step // absent
-	if x > 0 {
-		was = a[x-1]
-	}
-	if y > 0 {
-		is = b[y-1]
-	}
-	return was.same(&is) && was.rv == is.rv && was.uid == is.uid
-}
-
-// stepAt returns the index of the first step that was not certainly in force at a moment.
-func stepAt(line []step, at int64) int {
-	i := len(line)
-	for i > 0 && line[i-1].na > at {
-		i--
-	}
-	return i
 }
 
 // prune drops what stood before the step in force at the horizon; false when that is
@@ -199,11 +156,11 @@ func (o *object) prune(horizon int64) bool {
 	if i >= 0 {
 		base = o.line[i]
 	}
-	o.missing = slices.DeleteFunc(slices.Clone(o.missing), func(p presence) bool {
-		return p.ended <= horizon && (base.phase == phaseAbsent || p.ended < base.na)
+	o.missing = slices.DeleteFunc(slices.Clone(o.missing), func(p span) bool {
+		return p.na <= horizon && (base.phase == phaseAbsent || p.na < base.na)
 	})
-	o.shown = slices.DeleteFunc(slices.Clone(o.shown), func(p presence) bool {
-		return p.ended <= horizon && (base.phase != phaseUnknown || p.ended < base.na)
+	o.shown = slices.DeleteFunc(slices.Clone(o.shown), func(p span) bool {
+		return p.na <= horizon && (base.phase != phaseUnknown || p.na < base.na)
 	})
 	if i < 0 {
 		return o.size() < had

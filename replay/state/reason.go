@@ -23,7 +23,7 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 	if t < s.horizon {
 		return forgotten
 	}
-	key := kept.Key{Resource: kept.ResourceOfRBAC(k.Kind), Namespace: k.Namespace, Name: k.Name}
+	key := kept.KeyOf(k)
 	if key.Name != "" {
 		if obj := s.objects[key.Resource][key]; obj != nil {
 			if i := stepAt(obj.line, t); i > 0 {
@@ -111,3 +111,26 @@ func scopeReason(scope kept.Key, line []step, i int) string {
 }
 
 func when(t int64) string { return instant.Time(t).Format(time.RFC3339Nano) }
+
+// Doubt says in words why it is not certain what an object was between two moments: it was
+// unknown, or its deletion had been asked for and it was there still; "" where it is certain. It
+// asks more than Version: what is certain of an object by what was recorded may still rest on a
+// deletion nobody saw the end of.
+func (s *State) Doubt(resource, namespace, name string, from, to time.Time) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	obj := s.objects[kept.ResourceOf(resource)][kept.Key{Resource: kept.ResourceOf(resource), Namespace: namespace, Name: name}]
+	if obj == nil {
+		return ""
+	}
+	steps, _ := inForce(obj.line, instant.Of(from), instant.Of(to))
+	for i := range steps {
+		switch st := &steps[i]; {
+		case st.phase == phaseUnknown:
+			return obj.reason(st)
+		case st.phase == phasePresent && st.isEnding():
+			return "it was being deleted by " + when(st.na)
+		}
+	}
+	return ""
+}

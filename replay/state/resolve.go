@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/replay/state/instant"
@@ -41,10 +40,13 @@ func (s *step) same(t *step) bool {
 	return s.phase != phasePresent || s.uid == t.uid && s.content.SameMeaning(t.content)
 }
 
+// identical tells whether two steps say the same of the same version.
+func (s *step) identical(t *step) bool { return s.same(t) && s.rv == t.rv && s.uid == t.uid }
+
 // equal tells whether two steps are the same step: it must hold for every field, or a
 // correction of it would go unnoticed.
 func (s *step) equal(t *step) bool {
-	return s.span == t.span && s.assumed == t.assumed && s.rv == t.rv && s.same(t) && s.uid == t.uid
+	return s.span == t.span && s.assumed == t.assumed && s.identical(t)
 }
 
 // resolve derives the steps of an object from everything observed of it. It is a function
@@ -96,8 +98,8 @@ func (o *object) incarnations() []incarnation {
 		uid := o.versions[i].uid
 		if n := len(incs); n == 0 || incs[n-1].uid != uid {
 			incs = append(incs, incarnation{uid: uid, versions: o.versions[i:i], blinds: o.blinds})
-			if e := o.endOf(uid); e != nil {
-				incs[n].end, incs[n].ended, incs[n].perhaps = e.span(), true, e.perhaps
+			if i, known := o.endOf(uid); known {
+				incs[n].end, incs[n].ended, incs[n].perhaps = o.ends[i].span(), true, o.ends[i].perhaps
 			}
 		}
 		in := &incs[len(incs)-1]
@@ -115,13 +117,7 @@ func (o *object) incarnations() []incarnation {
 			}
 		}
 	}
-	sort.Slice(bare, func(i, j int) bool {
-		a, b := bare[i].end, bare[j].end
-		if a != b {
-			return a.na < b.na || a.na == b.na && a.nb < b.nb
-		}
-		return bare[i].uid < bare[j].uid
-	})
+	slices.SortFunc(bare, func(a, b incarnation) int { return cmp.Or(compareSpans(a.end, b.end), cmp.Compare(a.uid, b.uid)) })
 	for _, b := range bare {
 		at := len(incs)
 		for at > 0 && incs[at-1].follows(b.end) {
@@ -138,36 +134,34 @@ func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*li
 	if len(o.missing) > 0 {
 		all := make([]*listing, 0, len(o.missing)+len(listings))
 		for i := range o.missing {
-			all = append(all, &listing{presence: o.missing[i]})
+			all = append(all, &listing{span: o.missing[i]})
 		}
 		listings = append(all, listings...)
-		slices.SortStableFunc(listings, func(a, b *listing) int {
-			return cmp.Or(cmp.Compare(a.ended, b.ended), cmp.Compare(a.began, b.began))
-		})
+		slices.SortStableFunc(listings, func(a, b *listing) int { return compareSpans(a.span, b.span) })
 	}
 	for _, l := range listings {
 		i := len(steps) - 1
-		for i >= 0 && steps[i].na > l.began {
+		for i >= 0 && steps[i].na > l.nb {
 			i--
 		}
-		if i < 0 || steps[i].phase == phaseAbsent || o.presentIn(l) || !steps[i].settledBy(l.began) || outstanding(steps[:i+1], l.began) {
+		if i < 0 || steps[i].phase == phaseAbsent || o.presentIn(l) || !steps[i].settledBy(l.nb) || outstanding(steps[:i+1], l.nb) {
 			continue
 		}
 		if i+1 < len(steps) {
 			// Something is known to follow. An end nobody saw was over by the listing's
 			// end; anything else shows that the object lived on or how it ended.
 			if s := &steps[i+1]; s.phase == phaseAbsent && s.assumed {
-				s.na = max(s.nb, min(s.na, l.ended))
+				s.na = max(s.nb, min(s.na, l.na))
 			}
 			continue
 		}
 		uid := steps[i].uid
 		if slices.ContainsFunc(incs, func(in incarnation) bool { return in.uid == uid && in.ended }) ||
-			slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == uid && v.seen.last.nb >= l.ended }) ||
-			slices.ContainsFunc(o.blinds, func(b blind) bool { return b.created && b.na > l.began }) {
+			slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == uid && v.seen.last.nb >= l.na }) ||
+			slices.ContainsFunc(o.blinds, func(b blind) bool { return b.created && b.na > l.nb }) {
 			continue
 		}
-		steps = append(steps, step{span: span{steps[i].na, l.ended}, phase: phaseAbsent, assumed: true})
+		steps = append(steps, step{span: span{steps[i].na, l.na}, phase: phaseAbsent, assumed: true})
 	}
 	return steps
 }
@@ -203,7 +197,7 @@ func (o *object) insertBlinds(steps []step, contested, scope []blind) []step {
 		for i := range contested {
 			left = append(left, &contested[i])
 		}
-		slices.SortStableFunc(left, func(a, b *blind) int { return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.nb, b.nb)) })
+		slices.SortStableFunc(left, func(a, b *blind) int { return compareSpans(a.span, b.span) })
 	}
 	for _, b := range left {
 		steps = o.insertBlind(steps, b, true)
@@ -231,11 +225,11 @@ func (o *object) heldBefore(steps []step, listings []*listing) []step {
 		slices.ContainsFunc(o.versions, func(v version) bool { return v.seen.na <= found.na }) {
 		return steps
 	}
-	vacant := func(p presence) bool { return p.ended <= steps[0].nb }
-	if slices.ContainsFunc(o.missing, vacant) || slices.ContainsFunc(listings, func(l *listing) bool { return vacant(l.presence) && !o.presentIn(l) }) {
+	vacant := func(p span) bool { return p.na <= steps[0].nb }
+	if slices.ContainsFunc(o.missing, vacant) || slices.ContainsFunc(listings, func(l *listing) bool { return vacant(l.span) && !o.presentIn(l) }) {
 		return steps
 	}
-	return slices.Insert(steps, 0, step{span: span{instant.None, instant.None}, phase: phaseUnknown, assumed: true, ending: true})
+	return slices.Insert(steps, 0, before(noSpan, ""))
 }
 
 // watched tells whether a watch saw what the write did: the first version or end that only
@@ -259,118 +253,6 @@ func (o *object) watched(b *blind, used []bool) bool {
 		}
 	}
 	return false
-}
-
-// insertBlind places one write. creates tells whether it can bring an absent object into
-// being.
-func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
-	at, clash, gone := 0, false, false
-	for i := range steps {
-		if steps[i].na <= b.nb || steps[i].overlaps(b.span) {
-			at = i + 1
-			clash = clash || steps[i].overlaps(b.span)
-		}
-	}
-	if b.maybe && clash {
-		if first := seenAround(steps, at, b.span); first >= 0 {
-			at, clash = first, false
-		} else if gone = endsAround(steps, at, b.span); gone {
-			at, clash = at-1, false
-		}
-	}
-	if creates && at == 0 && !clash && b.follows() && !b.maybe {
-		// It was there before, with content nobody recorded, perhaps being deleted.
-		steps = slices.Insert(steps, 0, step{span: span{instant.None, instant.None}, phase: phaseUnknown, assumed: true, ending: true})
-		at = 1
-	}
-	// before is the step in force when the write was made.
-	absent := at == 0 || steps[at-1].phase == phaseAbsent
-	if absent && !clash && (!creates || b.absent || b.maybe && b.ending) {
-		return steps
-	}
-	if clash && steps[at-1].phase == phaseAbsent && !steps[at-1].assumed && b.unchanged && (o.key.Resource.RBACKind() == 0 || b.content != nil && b.content.Deleting) {
-		return steps // it had ended when both were done: none of the two can make an object
-	}
-	ending := b.unchanged && b.content != nil && b.content.Deleting // it, or what it overlaps or follows, may be its deletion
-	for i := range steps[:at] {
-		ending = ending || (i == at-1 || steps[i].overlaps(b.span)) && (steps[i].isEnding() || steps[i].phase == phaseAbsent)
-	}
-	if clash && b.unchanged && b.content == nil && !ending {
-		return steps // whichever came last
-	}
-	s := step{span: b.span, phase: phaseUnknown, ending: b.ending || clash && ending}
-	if !b.created {
-		s.as = carryDoubt
-	}
-	if creates && at > 0 && !clash && !b.created && !b.absent && !b.ending {
-		s.as |= carryRole
-	}
-	if !clash && b.absent {
-		s.phase, s.as = phaseAbsent, carryNothing
-	}
-	if b.created && (b.content == nil || b.maybe || clash) {
-		o.unnamed(steps[:at], b)
-	}
-	if o.key.Resource.RBACKind() != 0 && !clash && !b.absent && (b.ending || b.maybe) {
-		s.as |= carryLost
-		if s.content = b.content; b.created {
-			s.as |= carryMade
-		}
-		if b.maybe {
-			s.as |= carryLate
-		}
-		if gone {
-			s.as |= carryGone
-		}
-	} else if !clash && !b.maybe && (b.content != nil || b.unchanged) {
-		s.phase, s.content, s.as = phasePresent, b.content, carryNothing
-		switch {
-		case absent:
-		case b.created:
-			steps, at, s.uid = o.replaced(steps, at, b)
-		default:
-			s.uid = steps[at-1].uid
-		}
-		if b.unchanged {
-			s.as |= carryContent
-		}
-		if b.update {
-			s.as |= carryLife
-		}
-		if b.content.Patch() != nil {
-			s.as |= carryPatched
-		}
-	}
-	add := []step{s}
-	// Seen again later as it was before: from then on it is known once more.
-	for i := range o.versions {
-		v := &o.versions[i]
-		if at > 0 && steps[at-1].rv == v.rv && steps[at-1].uid == v.uid && v.rv != 0 && v.seen.last.nb >= b.na+b.lingers() {
-			again := steps[at-1]
-			again.span, again.assumed = v.seen.last, true
-			add = append(add, again)
-		}
-	}
-	steps = slices.Insert(steps, at, add...)
-	if b.maybe && s.as&carryLost != 0 {
-		steps = o.mayFollow(steps, at+len(add), &s)
-	}
-	return steps
-}
-
-// replaced makes place for an object that was made while another was taken to be there, which had
-// gone, unseen. It returns the uid of the new one, where only its end was seen.
-func (o *object) replaced(steps []step, at int, b *blind) ([]step, int, string) {
-	before := steps[at-1]
-	if before.bare() {
-		return slices.Delete(steps, at-1, at), at - 1, before.uid // this is how it came
-	}
-	uid := o.unnamed(steps[:at], b)
-	if before.phase == phasePresent {
-		steps = slices.Insert(steps, at, step{span: span{before.na, b.na}, phase: phaseAbsent, assumed: true})
-		at++
-	}
-	return steps, at, uid
 }
 
 // unnamed takes from the steps before a write that made an object, or may have made one, the uid

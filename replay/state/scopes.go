@@ -27,7 +27,7 @@ func (s *step) certainty() int {
 func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 	var steps []step
 	if whole {
-		steps = append(steps, step{span: span{instant.None, instant.None}, phase: phaseUnknown, assumed: true})
+		steps = append(steps, step{span: noSpan, phase: phaseUnknown, assumed: true})
 	}
 	for _, g := range gaps {
 		at := g.span
@@ -37,23 +37,23 @@ func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 		steps = append(steps, step{span: at, phase: phaseUnknown})
 	}
 	for _, l := range listings {
-		at := l.ended
+		at := l.na
 		if l.since != instant.None && l.since < at {
 			back := l.since
 			for _, g := range gone {
-				if g.na > back && g.nb <= l.ended {
-					back = min(g.na, l.ended)
+				if g.na > back && g.nb <= l.na {
+					back = min(g.na, l.na)
 				}
 			}
 			if !whole && back > l.since {
-				steps = append(steps, step{span: span{instant.None, instant.None}, phase: phaseUnknown, assumed: true})
+				steps = append(steps, step{span: noSpan, phase: phaseUnknown, assumed: true})
 			}
-			if !slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
+			if !slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.na }) {
 				at = back
 			}
 		}
 		// A listing that began before a gap was over does not end it.
-		if slices.ContainsFunc(gaps, func(g blind) bool { return g.nb < l.ended && g.na > l.began }) {
+		if slices.ContainsFunc(gaps, func(g blind) bool { return g.nb < l.na && g.na > l.nb }) {
 			continue
 		}
 		steps = append(steps, step{span: span{at, at}, phase: phaseAbsent})

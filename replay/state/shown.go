@@ -33,11 +33,11 @@ func (o *object) insertShown(steps []step) []step {
 	}
 	for _, p := range o.shown {
 		at := 0
-		for at < len(steps) && steps[at].na <= p.began {
+		for at < len(steps) && steps[at].na <= p.nb {
 			at++
 		}
-		if at > 0 && (at == len(steps) || steps[at].nb >= p.ended) {
-			steps = slices.Insert(steps, at, step{span: span{p.began, p.ended}, phase: phaseUnknown, as: carryShown})
+		if at > 0 && (at == len(steps) || steps[at].nb >= p.na) {
+			steps = slices.Insert(steps, at, step{span: span{p.nb, p.na}, phase: phaseUnknown, as: carryShown})
 		}
 	}
 	return steps
@@ -139,14 +139,14 @@ func (o *object) madeUnheard(steps []step, listings []*listing) []step {
 			continue
 		}
 		vacant, from := i > 0, s.na // another had ended
-		absent := func(p presence) {
-			if p.ended <= end.nb && p.began >= s.na {
-				vacant, from = true, max(from, p.began)
+		absent := func(p span) {
+			if p.na <= end.nb && p.nb >= s.na {
+				vacant, from = true, max(from, p.nb)
 			}
 		}
 		for _, l := range listings {
 			if !o.presentIn(l) {
-				absent(l.presence)
+				absent(l.span)
 			}
 		}
 		for _, p := range o.missing {

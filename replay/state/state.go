@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -154,105 +153,126 @@ func (s *State) take(o *observe.Observation, dirty []kept.Key, effects *[]Effect
 		said := s.late(o, res)
 		o, at.na = &said, instant.Of(said.NotAfter)
 	}
-	if res == kept.ResPod && o.AllOf && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" && len(o.Object) > 0 {
+	switch {
+	case o.AllOf && res == kept.ResPod && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" && len(o.Object) > 0:
 		if s.takeUnnamed(o.Namespace, at) {
 			*effects = append(*effects, Effect{Resource: kept.Pods, Namespace: o.Namespace, From: instant.Time(at.nb)})
 		}
-		return dirty
-	}
-	if o.AllOf {
+	case o.AllOf:
 		n := len(dirty)
 		dirty = s.takeScope(o, kept.Key{Resource: res, Namespace: o.Namespace}, at, dirty)
 		if res == kept.ResPod && len(dirty) > n && len(s.pods.unnamed) > 0 {
 			*effects = append(*effects, Effect{Resource: kept.Pods, From: instant.Time(at.nb)}) // names are told again
 		}
-		return dirty
-	}
-	if res == kept.ResCredential {
+	case res == kept.ResCredential:
 		if s.takeIssue(o) {
 			*effects = append(*effects, credentialEffect(o.Name))
 		}
-		return dirty
-	}
-	if o.Name == "" || res.Namespaced() != (o.Namespace != "") {
-		return dirty
-	}
-	if res == kept.ResPod {
+	case o.Name == "" || res.Namespaced() != (o.Namespace != ""):
+	case res == kept.ResPod:
 		s.takePod(o, at)
-		return dirty
-	}
-	k := kept.Key{Resource: res, Namespace: s.in.Str(o.Namespace), Name: s.in.Str(o.Name)}
-	obj := s.objects[k.Resource][k]
-	if obj == nil {
-		if o.Deleted && o.Complete || o.Source == observe.SourceRead && o.UID == "" {
-			if s.lookedFor >= maxLookedFor {
-				return dirty
-			}
-			s.lookedFor++
+	default:
+		obj := s.named(kept.Key{Resource: res, Namespace: s.in.Str(o.Namespace), Name: s.in.Str(o.Name)}, o)
+		if obj == nil {
+			break
 		}
-		obj = &object{key: k}
-		s.objects[k.Resource][k] = obj
-		s.noteStandIn(k)
-	}
-	size := obj.size()
-	changed := s.takeObject(o, obj, at, effects)
-	s.versions += obj.size() - size
-	if changed {
-		dirty = append(dirty, k)
+		size := obj.size()
+		if s.takeObject(o, obj, at, effects) {
+			dirty = append(dirty, obj.key)
+		}
+		s.versions += obj.size() - size
 	}
 	return dirty
 }
 
+// named returns what is known of a name, which it makes; nil where nothing is known of it, and there are
+// too many names that were but looked for.
+func (s *State) named(k kept.Key, o *observe.Observation) *object {
+	if obj := s.objects[k.Resource][k]; obj != nil {
+		return obj
+	}
+	if isLooked(o) {
+		if s.lookedFor >= maxLookedFor {
+			return nil
+		}
+		s.lookedFor++
+	}
+	obj := &object{key: k}
+	s.objects[k.Resource][k] = obj
+	s.noteStandIn(k)
+	return obj
+}
+
+// isLooked tells whether an observation says no more than that an object was looked for.
+func isLooked(o *observe.Observation) bool {
+	return o.Deleted && o.Complete || o.Source == observe.SourceRead && o.UID == ""
+}
+
 // takeObject records an observation of one object; false when it says nothing new.
 func (s *State) takeObject(o *observe.Observation, obj *object, at span, effects *[]Effect) bool {
+	rbac := obj.key.Resource.RBACKind() != 0
 	switch {
 	case o.Deleted && o.Complete:
-		return obj.addMissing(presence{at.nb, at.na})
-	case o.Source == observe.SourceRead && o.UID == "":
-		return obj.addShown(presence{at.nb, at.na})
+		return obj.addMissing(at)
+	case isLooked(o):
+		return obj.addShown(at)
 	case o.Deleted && o.Unknown:
-		return obj.addBlind(blind{span: at, ending: true, maybe: o.Unchanged && obj.key.Resource.RBACKind() != 0})
+		return obj.addBlind(blind{span: at, ending: true, maybe: o.Unchanged && rbac})
 	case o.Deleted && o.UID == "":
 		return obj.addBlind(blind{span: at, absent: true})
 	case o.Deleted:
 		return obj.addEnd(s.in.Str(o.UID), o.Source, at, o.Update)
 	}
-	listed := o.Source == observe.SourceSnapshot && obj.addPresence(presence{at.nb, at.na})
-	var c *content.Content
-	patched := o.Patch && obj.key.Resource.RBACKind() != 0
-	maybe := o.Unknown && obj.key.Resource.RBACKind() != 0 && (len(o.Object) > 0 || patched)
-	switch {
-	case patched:
-		c = s.in.Patch(obj.key.Resource, obj.key, o.Object)
-		s.refer(obj.key, c.Patch().Made)
-	case len(o.Object) > 0 && (!o.Unknown || maybe):
-		// Content that cannot be read is unknown content: the write happened.
-		c, _ = s.in.Parse(obj.key.Resource, obj.key, o.Object)
-	}
-	s.refer(obj.key, c)
-	if f := c.Signing(); f != nil && f.Certificate != nil && s.takeCredential(f.Certificate.ID, "", &kept.Facts{
-		Signer: f.Signer, By: f.By, Certificate: f.Certificate, Issued: &kept.Issue{CSR: obj.key.Name},
-	}) {
-		*effects = append(*effects, credentialEffect(f.Certificate.ID))
-	}
-	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
-	if err != nil || rv == 0 || o.UID == "" || maybe {
+	listed := o.Source == observe.SourceSnapshot && obj.addPresence(at)
+	c := s.content(o, obj.key, effects)
+	rv := versionOf(o)
+	var isNew bool
+	if maybe := o.Unknown && rbac && (len(o.Object) > 0 || o.Patch); rv == 0 || o.UID == "" || maybe {
 		b := blind{span: at, content: c, unchanged: o.Unchanged, created: o.Created, update: o.Update, maybe: maybe && c != nil}
 		if c != nil {
 			b.digest = c.Digest
 		}
-		if !obj.addBlind(b) {
-			return listed
-		}
+		isNew = obj.addBlind(b)
+	} else {
+		isNew = obj.addVersion(version{
+			rv: rv, uid: s.in.Str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created,
+			updated: o.Source == observe.SourceAudit && !o.Created, perhaps: o.Update,
+		}, o.Source, at)
+	}
+	if isNew {
 		s.history.bytes += c.Bytes()
-		return true
 	}
-	v := version{rv: rv, uid: s.in.Str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created, updated: o.Source == observe.SourceAudit && !o.Created, perhaps: o.Update}
-	if !obj.addVersion(v, o.Source, at) {
-		return listed
+	return isNew || listed
+}
+
+// versionOf returns an observation's resourceVersion, 0 for none.
+func versionOf(o *observe.Observation) uint64 {
+	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
 	}
-	s.history.bytes += c.Bytes()
-	return true
+	return rv
+}
+
+// content returns what an observation says an object holds, nil where it does not tell, and notes what
+// that names: roles, and a certificate.
+func (s *State) content(o *observe.Observation, k kept.Key, effects *[]Effect) (c *content.Content) {
+	rbac := k.Resource.RBACKind() != 0
+	switch {
+	case o.Patch && rbac:
+		c = s.in.Patch(k.Resource, k, o.Object)
+		s.refer(k, c.Patch().Made)
+	case len(o.Object) > 0 && (!o.Unknown || rbac):
+		// Content that cannot be read is unknown content: the write happened.
+		c, _ = s.in.Parse(k.Resource, k, o.Object)
+	}
+	s.refer(k, c)
+	if f := c.Signing(); f != nil && f.Certificate != nil && s.takeCredential(f.Certificate.ID, "", &kept.Facts{
+		Signer: f.Signer, By: f.By, Certificate: f.Certificate, Issued: &kept.Issue{CSR: k.Name},
+	}) {
+		*effects = append(*effects, credentialEffect(f.Certificate.ID))
+	}
+	return c
 }
 
 // takeScope records an observation of all objects of a scope.
@@ -262,15 +282,13 @@ func (s *State) takeScope(o *observe.Observation, k kept.Key, at span, dirty []k
 	}
 	switch {
 	case o.Complete:
-		l := &listing{presence: presence{at.nb, at.na}, since: instant.Of(o.Since)}
-		if l.began == instant.None {
-			l.began = l.ended
+		l := &listing{span: at, since: instant.Of(o.Since)}
+		if l.nb == instant.None {
+			l.nb = l.na
 		}
 		list := s.listings[k.Resource]
-		i := sort.Search(len(list), func(i int) bool {
-			return list[i].ended > l.ended || list[i].ended == l.ended && list[i].began >= l.began
-		})
-		if i < len(list) && list[i].presence == l.presence {
+		i, known := slices.BinarySearchFunc(list, l, func(a, b *listing) int { return compareSpans(a.span, b.span) })
+		if known {
 			// The same listing; what reaches back further says more.
 			if l.since == instant.None || list[i].since != instant.None && list[i].since <= l.since {
 				return dirty
@@ -287,23 +305,26 @@ func (s *State) takeScope(o *observe.Observation, k kept.Key, at span, dirty []k
 		}
 		s.gone[k] = list
 		s.versions++
-		if s.objects[k.Resource][k] == nil {
-			s.objects[k.Resource][k] = &object{key: k}
-		}
+		s.scope(k)
 		return append(s.all(k, false, dirty), k)
 	case o.Unknown:
-		obj := s.objects[k.Resource][k]
-		if obj == nil {
-			obj = &object{key: k}
-			s.objects[k.Resource][k] = obj
-		}
-		if !obj.addBlind(blind{span: at}) {
+		if !s.scope(k).addBlind(blind{span: at}) {
 			return dirty
 		}
 		s.versions++
 		return append(dirty, k)
 	}
 	return dirty
+}
+
+// scope returns what is known of a scope, which it makes.
+func (s *State) scope(k kept.Key) *object {
+	obj := s.objects[k.Resource][k]
+	if obj == nil {
+		obj = &object{key: k}
+		s.objects[k.Resource][k] = obj
+	}
+	return obj
 }
 
 // all appends the keys of a scope's objects, with the scopes themselves when asked.
@@ -337,15 +358,7 @@ func (s *State) refer(binding kept.Key, c *content.Content) {
 // resolve works out the lines of the keys anew, brings the timeline up to date, and
 // returns what changed.
 func (s *State) resolve(dirty []kept.Key) []Effect {
-	slices.SortFunc(dirty, func(a, b kept.Key) int {
-		switch {
-		case a == b:
-			return 0
-		case a.Less(b):
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(dirty, kept.CompareKeys)
 	dirty = slices.Compact(dirty)
 	var removed, added []entry
 	var effects []Effect
@@ -353,7 +366,7 @@ func (s *State) resolve(dirty []kept.Key) []Effect {
 		obj := s.objects[k.Resource][k]
 		old := obj.line
 		obj.line = s.line(obj)
-		i, j, ok := difference(old, obj.line)
+		i, j, ok := difference(old, obj.line, (*step).equal)
 		if !ok {
 			continue
 		}
@@ -389,34 +402,10 @@ func (s *State) line(obj *object) []step {
 	if k.Namespace != "" {
 		if more := s.gone[kept.Key{Resource: k.Resource, Namespace: k.Namespace}]; len(more) > 0 {
 			scope = slices.Concat(scope, more)
-			slices.SortFunc(scope, func(a, b blind) int {
-				switch {
-				case blindLess(&a, &b):
-					return -1
-				case blindLess(&b, &a):
-					return 1
-				}
-				return 0
-			})
+			slices.SortFunc(scope, compareBlinds)
 		}
 	}
 	return obj.resolve(scope, listings)
-}
-
-// difference returns the length of the common beginning and of the common end of two
-// lines; ok is false when the lines are equal.
-func difference(a, b []step) (head, tail int, ok bool) {
-	n := min(len(a), len(b))
-	for head < n && a[head].equal(&b[head]) {
-		head++
-	}
-	if head == len(a) && head == len(b) {
-		return 0, 0, false
-	}
-	for tail < n-head && a[len(a)-1-tail].equal(&b[len(b)-1-tail]) {
-		tail++
-	}
-	return head, tail, true
 }
 
 // appendEntries appends a line's entries from a step on: the steps that some view shows.
@@ -437,23 +426,15 @@ func appendEntries(list []entry, k kept.Key, line []step, from int) []entry {
 // cancel sorts both lists and drops what they share: entries that stay as they are.
 func cancel(removed, added []entry) (r, a []entry) {
 	for _, list := range [][]entry{removed, added} {
-		slices.SortFunc(list, func(x, y entry) int {
-			switch {
-			case entryLess(&x, &y):
-				return -1
-			case entryLess(&y, &x):
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(list, func(x, y entry) int { return x.compare(&y) })
 	}
 	i, j := 0, 0
 	for i < len(removed) || j < len(added) {
 		switch {
-		case j == len(added) || i < len(removed) && entryLess(&removed[i], &added[j]):
+		case j == len(added) || i < len(removed) && removed[i].before(&added[j]):
 			r = append(r, removed[i])
 			i++
-		case i == len(removed) || entryLess(&added[j], &removed[i]):
+		case i == len(removed) || added[j].before(&removed[i]):
 			a = append(a, added[j])
 			j++
 		default:

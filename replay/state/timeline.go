@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"sync/atomic"
@@ -15,16 +16,12 @@ type entry struct {
 	key  kept.Key
 }
 
-// entryLess is the order in which changes are taken to have become effective at the
-// latest. It is total, and keeps the steps of one object in order.
-func entryLess(a, b *entry) bool {
-	if a.na != b.na {
-		return a.na < b.na
-	}
-	if a.key != b.key {
-		return a.key.Less(b.key)
-	}
-	return a.seq < b.seq
+// before is the order in which changes are taken to have become effective at the latest. It is total,
+// and keeps the steps of one object in order.
+func (e *entry) before(f *entry) bool { return e.compare(f) < 0 }
+
+func (e *entry) compare(f *entry) int {
+	return cmp.Or(cmp.Compare(e.na, f.na), kept.CompareKeys(e.key, f.key), cmp.Compare(e.seq, f.seq))
 }
 
 // blockSize is the number of entries in a block: an append copies one block and the table
@@ -183,29 +180,12 @@ type position struct{ block, entry int }
 
 // at returns the place after the last entry that was certainly effective at t.
 func (tl *timeline) at(t int64) position {
-	lo, hi := 0, tl.len()
-	for lo < hi { // the last block whose first entry is not after t
-		mid := (lo + hi) / 2
-		if tl.block(mid).entries[0].na <= t {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == 0 {
+	after := sort.Search(tl.len(), func(i int) bool { return tl.block(i).entries[0].na > t })
+	if after == 0 {
 		return position{}
 	}
-	b := tl.block(lo - 1)
-	i, j := 0, len(b.entries)
-	for i < j {
-		mid := (i + j) / 2
-		if b.entries[mid].na <= t {
-			i = mid + 1
-		} else {
-			j = mid
-		}
-	}
-	return position{lo - 1, i}
+	entries := tl.block(after - 1).entries
+	return position{after - 1, sort.Search(len(entries), func(i int) bool { return entries[i].na > t })}
 }
 
 // quiet tells whether no entry from p on can have been effective by t.
@@ -217,18 +197,18 @@ func (tl *timeline) quiet(p position, t int64) bool {
 	return (p.entry >= len(b.entries) || b.pending[p.entry] > t) && tl.pendingFrom(p.block+1) > t
 }
 
-// edit returns a timeline without the removed and with the added entries, both sorted by
-// entryLess. Views of blocks before the first change are kept; in its block carry is called to
+// edit returns a timeline without the removed and with the added entries, both in their
+// order. Views of blocks before the first change are kept; in its block carry is called to
 // store the last one before it.
 func (tl *timeline) edit(removed, added []entry, carry func(*slot, *cell)) *timeline {
 	first := added
-	if len(first) == 0 || len(removed) > 0 && entryLess(&removed[0], &added[0]) {
+	if len(first) == 0 || len(removed) > 0 && removed[0].before(&added[0]) {
 		first = removed
 	}
 	if len(first) == 0 {
 		return tl
 	}
-	if len(removed) == 0 && (tl.last == nil || entryLess(&tl.last.entries[len(tl.last.entries)-1], &added[0])) {
+	if len(removed) == 0 && (tl.last == nil || tl.last.entries[len(tl.last.entries)-1].before(&added[0])) {
 		for _, e := range added {
 			tl = tl.push(e)
 		}
@@ -236,9 +216,7 @@ func (tl *timeline) edit(removed, added []entry, carry func(*slot, *cell)) *time
 	}
 	blocks := tl.blocks()
 	// The first block that can hold or must take the first change.
-	k := sort.Search(len(blocks), func(i int) bool {
-		return entryLess(&first[0], &blocks[i].entries[0])
-	})
+	k := sort.Search(len(blocks), func(i int) bool { return first[0].before(&blocks[i].entries[0]) })
 	k = max(0, k-1)
 	next := slices.Clone(blocks[:k])
 	clean := true // no change yet: views may be carried over
@@ -293,7 +271,7 @@ func countBefore(list []entry, upper *entry) int {
 	if upper == nil {
 		return len(list)
 	}
-	return sort.Search(len(list), func(i int) bool { return !entryLess(&list[i], upper) })
+	return sort.Search(len(list), func(i int) bool { return !list[i].before(upper) })
 }
 
 // mergeEntries returns old without removed and with added, all sorted, and how many of the
@@ -302,11 +280,11 @@ func mergeEntries(old, removed, added []entry) (merged []entry, kept int) {
 	merged = make([]entry, 0, len(old)-len(removed)+len(added))
 	touched := false
 	for len(old) > 0 || len(added) > 0 {
-		if len(old) > 0 && len(removed) > 0 && !entryLess(&old[0], &removed[0]) && !entryLess(&removed[0], &old[0]) {
+		if len(old) > 0 && len(removed) > 0 && old[0].compare(&removed[0]) == 0 {
 			old, removed, touched = old[1:], removed[1:], true
 			continue
 		}
-		if len(old) == 0 || len(added) > 0 && entryLess(&added[0], &old[0]) {
+		if len(old) == 0 || len(added) > 0 && added[0].before(&old[0]) {
 			merged, added, touched = append(merged, added[0]), added[1:], true
 			continue
 		}

@@ -1,6 +1,10 @@
 package kept
 
-import "github.com/retrial-io/retrial/rbacindex"
+import (
+	"cmp"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
 
 // Key names an object, or with an empty name all objects of a scope.
 type Key struct {
@@ -21,24 +25,12 @@ func (k Key) RBAC() rbacindex.Key {
 	return rbacindex.Key{Kind: k.Resource.RBACKind(), Namespace: k.Namespace, Name: k.Name}
 }
 
-// Less is the fixed order of keys, used to break ties in time.
-func (k Key) Less(l Key) bool {
-	if k.Resource != l.Resource {
-		return k.Resource < l.Resource
-	}
-	if k.Namespace != l.Namespace {
-		return k.Namespace < l.Namespace
-	}
-	return k.Name < l.Name
+// KeyOf returns the key of an object of the index.
+func KeyOf(k rbacindex.Key) Key {
+	return Key{Resource: ResourceOfRBAC(k.Kind), Namespace: k.Namespace, Name: k.Name}
 }
 
-// CompareKeys compares two keys in the order of Less.
+// CompareKeys is the fixed order of keys, used to break ties in time.
 func CompareKeys(a, b Key) int {
-	switch {
-	case a == b:
-		return 0
-	case a.Less(b):
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
