@@ -1,23 +1,12 @@
 package replay
 
 import (
-	"fmt"
-	"os"
-	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/test/golden"
 )
 
 // TestContradictionsAreDocumented keeps docs/verdicts.md complete.
 func TestContradictionsAreDocumented(t *testing.T) {
-	raw, err := os.ReadFile("../docs/verdicts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range authz.Contradictions() {
-		if row := fmt.Sprintf("| `%s` | %s |", f.Name, f.Text); !strings.Contains(string(raw), row) {
-			t.Errorf("docs/verdicts.md lacks the row %s", row)
-		}
-	}
+	golden.Documented(t, "docs/verdicts.md", golden.Constants(t, "replay/authz/reason.go", "Contradiction"))
 }

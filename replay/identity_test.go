@@ -13,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/observe"
+	"github.com/retrial-io/retrial/test/golden"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -311,13 +312,10 @@ func TestIdentityConformance(t *testing.T) {
 				tc.state(c)
 			}
 			v := engine(always(tc.cfg)).Replay(tc.event, c.s)
-			known := map[string]bool{}
-			for _, f := range authn.All() {
-				known[f.Name] = true
-			}
+			known := golden.Constants(t, "replay/authn/contradictions.go", "Contradiction")
 			var identity []string
 			for _, f := range v.Identity {
-				if known[f] {
+				if slices.Contains(known, f) {
 					identity = append(identity, f)
 				}
 			}

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,10 +21,9 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/replay/state/observe"
+	"github.com/retrial-io/retrial/test/golden"
 	"github.com/retrial-io/retrial/verdict"
 )
-
-var update = flag.Bool("update", false, "write the verdicts of testdata/*.txtar anew")
 
 // step is one event of a scenario, in the few words that matter.
 type step struct {
@@ -71,7 +69,7 @@ func TestScenarios(t *testing.T) {
 			}
 			got := play(t, parts)
 			want := parts["verdicts"]
-			if *update {
+			if golden.Updating() {
 				want.Data = []byte(got)
 				if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
 					t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/dashboards/grafana"
+	"github.com/retrial-io/retrial/test/grafana"
 	"github.com/retrial-io/retrial/internal/sample"
 )
 
@@ -84,10 +84,7 @@ func TestGrafana(t *testing.T) {
 	if err := db.QueryRow("SELECT toInt64(toUnixTimestamp(min(minute))), toInt64(toUnixTimestamp(max(minute))) FROM volume").Scan(&first, &last); err != nil {
 		t.Fatal(err)
 	}
-	all, err := grafana.Dashboards()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := grafana.Dashboards(t)
 	// Panels about what the recording has none of. Findings and questions come in their own
 	// time and may be there.
 	mayBeEmpty := map[string]bool{

@@ -2,21 +2,19 @@ package grafana_test
 
 import (
 	"encoding/json"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/retrial-io/retrial/dashboards/grafana"
+	"github.com/retrial-io/retrial/test/grafana"
 )
 
 func dashboards(t *testing.T) map[string]grafana.Dashboard {
 	t.Helper()
-	all, err := grafana.Dashboards()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := grafana.Dashboards(t)
 	if len(all) != 3 {
 		t.Fatalf("%d dashboards", len(all))
 	}
@@ -123,7 +121,7 @@ func TestNoLinks(t *testing.T) {
 	address := regexp.MustCompile(`(?i)https?://[^"\s]*`)
 	for _, name := range []string{"dashboards/overview.json", "dashboards/security.json", "dashboards/pipeline.json",
 		"provisioning/datasources.yaml", "provisioning/dashboards.yaml", "alerts.yaml"} {
-		text, err := grafana.File(name)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +176,7 @@ func TestProvisioning(t *testing.T) {
 // read decodes a YAML file; members the type does not have are errors.
 func read(t *testing.T, name string, into any) {
 	t.Helper()
-	text, err := grafana.File(name)
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}

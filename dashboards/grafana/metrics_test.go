@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/retrial-io/retrial/dashboards/grafana"
+	"github.com/retrial-io/retrial/test/grafana"
 )
 
 // constLabels are labels that docs/metrics.md, which lists what varies within a process,

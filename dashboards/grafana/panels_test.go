@@ -13,13 +13,13 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/goleak"
 
-	"github.com/retrial-io/retrial/dashboards/grafana"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/sqlgate"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/test/grafana"
 	"github.com/retrial-io/retrial/test/testfile"
 	"github.com/retrial-io/retrial/verdict"
 )

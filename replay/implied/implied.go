@@ -35,19 +35,6 @@ const (
 	ContradictionAccountUnknown = "impersonated-sa-unknown"
 )
 
-// Contradiction is one of them with its one-line explanation.
-type Contradiction struct{ Name, Text string }
-
-// Contradictions returns every contradiction of this package, in the order in which they are documented.
-func Contradictions() []Contradiction {
-	return []Contradiction{
-		{ContradictionMismatch, "the response contradicts the replica's answer to a check behind the authorization filter, or to " +
-			"one of impersonation"},
-		{ContradictionUnauthorized, "the requestor acted as another user and is not granted that by the policy as it stood"},
-		{ContradictionAccountUnknown, "the impersonated service account did not exist"},
-	}
-}
-
 // Check is one question to the authorizers. It passes when they allow Attributes, or one of Or,
 // or when the subject covers the rules.
 type Check struct {

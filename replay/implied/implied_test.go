@@ -2,7 +2,6 @@ package implied
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/test/golden"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -494,20 +494,8 @@ func TestPerhapsPassesNothing(t *testing.T) {
 
 // TestDocs keeps docs/implied.md complete.
 func TestDocs(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/implied.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range verdict.Checks() {
-		if row := "| `" + k.Name + "` | " + k.Text + " |"; !strings.Contains(string(raw), row) {
-			t.Errorf("docs/implied.md lacks the row %s", row)
-		}
-	}
-	for _, f := range Contradictions() {
-		if row := "| `" + f.Name + "` | " + f.Text + " |"; !strings.Contains(string(raw), row) {
-			t.Errorf("docs/implied.md lacks the row %s", row)
-		}
-	}
+	golden.Documented(t, "docs/implied.md", golden.Constants(t, "verdict/check.go", "Check"))
+	golden.Documented(t, "docs/implied.md", golden.Constants(t, "replay/implied/implied.go", "Contradiction"))
 }
 
 func BenchmarkOf(b *testing.B) {

@@ -56,10 +56,10 @@ func shown() string {
 		rule += " --- |"
 	}
 	b.WriteString(rule + "\n")
-	for _, f := range Deciding() {
-		fmt.Fprintf(&b, "| `%s` | %s |", f.Gate, f.Changes)
+	for _, f := range deciding {
+		fmt.Fprintf(&b, "| `%s` | %s |", f.gate, f.changes)
 		for _, r := range All() {
-			fmt.Fprintf(&b, " %s |", worded(r, f.Gate))
+			fmt.Fprintf(&b, " %s |", worded(r, f.gate))
 		}
 		b.WriteString("\n")
 	}
@@ -76,7 +76,7 @@ func shown() string {
 		}
 	}
 	b.WriteString("\n### What no table of the sources holds\n\n| since | an apiserver | says |\n| --- | --- | --- |\n")
-	for _, f := range Facts() {
+	for _, f := range facts {
 		since := fmt.Sprintf("1.%d", f.Since)
 		if f.Always > f.Since {
 			since += fmt.Sprintf(" (late patch releases), 1.%d", f.Always)
@@ -105,9 +105,33 @@ func worded(r *Release, gate string) string {
 
 // TestDecidingGatesExist: a gate that is misspelt, or that no release has, decides nothing.
 func TestDecidingGatesExist(t *testing.T) {
-	for _, f := range Deciding() {
-		if _, _, ok := GateSpan(f.Gate); !ok {
-			t.Errorf("no release has the gate %s", f.Gate)
+	for _, f := range deciding {
+		if _, _, ok := GateSpan(f.gate); !ok {
+			t.Errorf("no release has the gate %s", f.gate)
 		}
 	}
 }
+
+// feature is a feature gate that changes a decision, an identity or what is recorded, with what it changes.
+type feature struct{ gate, changes string }
+
+// deciding are the feature gates the replica looks at, by the room of replay that does.
+var deciding = []feature{
+	{"AnonymousAuthConfigurableEndpoints", "whether the authentication file may say who is anonymous, and for which paths"},
+	{"StructuredAuthenticationConfiguration", "whether `--authentication-config` is read"},
+	{"StructuredAuthorizationConfiguration", "whether `--authorization-config` is read"},
+	{"AllowParsingUserUIDFromCertAuth", "a client certificate may carry a uid"},
+	{"AuthorizeWithSelectors", "authorizers see field and label selectors"},
+	{"AuthorizeNodeWithSelectors", "nodes read their own node, pods and resource slices alone"},
+	{"KubeletServiceAccountTokenForCredentialProviders", "nodes read the service accounts of their pods"},
+	{"PodCertificateRequest", "nodes make and read certificate requests of their pods"},
+	{"ClusterTrustBundle", "nodes read trust bundles"},
+	{"ConstrainedImpersonation", "impersonation is checked by `impersonate:<mode>` and `impersonate-on:<mode>:<verb>` first"},
+	{"AuthorizePodWebsocketUpgradeCreatePermission", "exec, attach and port-forward by websocket need create"},
+	{"ServiceAccountNodeAudienceRestriction", "a node's token request for an audience its pod does not mount is checked"},
+	{"DRAResourceClaimGranularStatusAuthorization", "writing a resource claim's status is checked by what changes"},
+	{"AllowUnsafeMalformedObjectDeletion", "a delete that ignores read errors is checked"},
+}
+
+// facts are all facts, in the order in which docs/versions.md lists them.
+var facts = []Fact{LoopbackAuthenticated, NodeSlices, NodeSliceCollections, CertificateID, NodeEphemeral, NodeAccounts, NodeEvents, NamedReasons, NodeVolumeHealth}

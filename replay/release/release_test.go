@@ -111,7 +111,7 @@ func TestFacts(t *testing.T) {
 			t.Errorf("1.%d: %v %v, want %v", minor, r.Has(LoopbackAuthenticated), r.MayLack(LoopbackAuthenticated), want)
 		}
 	}
-	for _, f := range Facts() {
+	for _, f := range facts {
 		if f.Since <= 28 || f.Since > All()[len(All())-1].Minor || f.Text == "" || f.Source == "" {
 			t.Errorf("%+v", f)
 		}

@@ -1,25 +1,17 @@
-// Package grafana holds what Grafana and Prometheus need to show and watch an installation:
-// dashboards over the store (the official ClickHouse data source) and over Retrial's own
-// metrics, provisioning files for both, and alert rules. docs/grafana.md says how to set
-// them up.
+// Package grafana reads, for tests, what Grafana and Prometheus need to show and watch an installation: the files below
+// dashboards/grafana. docs/grafana.md says how to set them up.
 //
-// The files are the source: edit a dashboard in Grafana, export it and put it back. The code
-// reads them strictly and expands the macros their SQL uses, so that tests can run every
-// panel and check every metric's name.
+// The files are the source: edit a dashboard in Grafana, export it and put it back. They are read strictly, and the macros their SQL
+// uses are expanded, so that tests can run every panel and check every metric's name.
 package grafana
 
 import (
 	"bytes"
-	"embed"
 	"encoding/json"
-	"fmt"
-	"path"
-)
+	"testing"
 
-// files are the dashboards, provisioning files and alert rules.
-//
-//go:embed dashboards/*.json provisioning/*.yaml alerts.yaml
-var files embed.FS
+	"github.com/retrial-io/retrial/test/golden"
+)
 
 // Dashboard is what a dashboard's file may hold; members not listed are an error.
 type Dashboard struct {
@@ -151,34 +143,17 @@ type Target struct {
 
 // Dashboards reads every dashboard, by the name of its file. Members that the types above do not
 // have are an error: a member that is not read is not tested.
-func Dashboards() (map[string]Dashboard, error) {
-	entries, err := files.ReadDir("dashboards")
-	if err != nil {
-		return nil, fmt.Errorf("list dashboards: %w", err)
-	}
+func Dashboards(t *testing.T) map[string]Dashboard {
+	t.Helper()
 	out := map[string]Dashboard{}
-	for _, e := range entries {
-		text, err := files.ReadFile(path.Join("dashboards", e.Name()))
-		if err != nil {
-			return nil, fmt.Errorf("read dashboard: %w", err)
-		}
+	for name, text := range golden.Folder(t, "dashboards/grafana/dashboards") {
 		var d Dashboard
 		dec := json.NewDecoder(bytes.NewReader(text))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&d); err != nil {
-			return nil, fmt.Errorf("dashboard %s: %w", e.Name(), err)
+			t.Fatalf("dashboard %s: %v", name, err)
 		}
-		out[e.Name()] = d
+		out[name] = d
 	}
-	return out, nil
-}
-
-// File returns one of the files: alerts.yaml, provisioning/datasources.yaml,
-// provisioning/dashboards.yaml, dashboards/NAME.json.
-func File(name string) ([]byte, error) {
-	b, err := files.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("grafana: %w", err)
-	}
-	return b, nil
+	return out
 }
