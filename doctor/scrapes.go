@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,9 +49,7 @@ type scrapeEntry struct {
 
 // folder is that of one apiserver.
 func (r ScrapeRegistry) folder(cluster, apiserver string) string {
-	if apiserver == "" {
-		apiserver = onlyAPIServer
-	}
+	apiserver = cmp.Or(apiserver, onlyAPIServer)
 	return filepath.Join(string(r), cluster, apiserver)
 }
 

@@ -263,10 +263,5 @@ func (is *Issue) About() string {
 
 // IsCredential tells a credential from a user name: no name begins so.
 func IsCredential(arg string) bool {
-	for _, prefix := range []string{authn.PrefixJTI, authn.PrefixX509, authn.PrefixSecret} {
-		if strings.HasPrefix(arg, prefix) {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(arg, authn.PrefixJTI) || strings.HasPrefix(arg, authn.PrefixX509) || strings.HasPrefix(arg, authn.PrefixSecret)
 }

@@ -220,12 +220,9 @@ func (n *names) names(r *ResourceWord) bool {
 	if r.Sub != "" {
 		list = append(list, "*/"+r.Sub)
 	}
-	for _, word := range list {
-		if groups := n.resources[word]; slices.Contains(groups, r.Group) || slices.Contains(groups, rbacv1.APIGroupAll) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(word string) bool {
+		return slices.Contains(n.resources[word], r.Group) || slices.Contains(n.resources[word], rbacv1.APIGroupAll)
+	})
 }
 
 // near returns what may have been meant, as it would have to be written.

@@ -1,12 +1,12 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -164,9 +164,8 @@ func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *le
 		}
 		out.Suggestions = append(out.Suggestions, one)
 	}
-	sort.SliceStable(out.Suggestions, func(i, j int) bool {
-		a, b := out.Suggestions[i].Excess, out.Suggestions[j].Excess
-		return a.Before-a.After > b.Before-b.After
+	slices.SortStableFunc(out.Suggestions, func(a, b *leastpriv.Suggestion) int {
+		return cmp.Compare(b.Excess.Before-b.Excess.After, a.Excess.Before-a.Excess.After)
 	})
 	var err error
 	out.Plan, err = advisor.Together(out.Suggestions)

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -197,9 +198,7 @@ func (a *Service) twins(w *WhyAnswer) {
 				continue
 			}
 			front.Twin, back.Twin = back.APIServer, front.APIServer
-			if back.Twin == "" {
-				back.Twin = KubeAPIServer
-			}
+			back.Twin = cmp.Or(back.Twin, KubeAPIServer)
 			break
 		}
 	}

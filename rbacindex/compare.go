@@ -3,6 +3,7 @@ package rbacindex
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -223,13 +224,7 @@ func (c *comparison) beyond(a, b *holding, paths bool) beyond {
 // compare compares what a subject holds by all names of who together.
 func (c *comparison) compare(who []holder) []Difference {
 	was, is := c.side(c.old, who), c.side(c.new, who)
-	spaces := []string{}
-	for ns := range was.refs {
-		spaces = append(spaces, ns)
-	}
-	for ns := range is.refs {
-		spaces = append(spaces, ns)
-	}
+	spaces := slices.AppendSeq(slices.Collect(maps.Keys(was.refs)), maps.Keys(is.refs))
 	slices.Sort(spaces)
 	spaces = slices.DeleteFunc(slices.Compact(spaces), func(ns string) bool { return ns == "" })
 	before, after := was.in(""), is.in("")

@@ -8,6 +8,7 @@
 package replay
 
 import (
+	"cmp"
 	"strconv"
 	"sync"
 	"time"
@@ -73,9 +74,7 @@ func New(cfg Config) *Engine {
 	case cfg.Lag < 0:
 		cfg.Lag = 0
 	}
-	if cfg.Version == "" {
-		cfg.Version = "dev"
-	}
+	cfg.Version = cmp.Or(cfg.Version, "dev")
 	options := ";lag=" + cfg.Lag.String()
 	if cfg.KubernetesMinor > 0 {
 		options += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -132,9 +133,7 @@ func registeredRow(c identity.Cluster, used map[string]time.Time, now time.Time)
 func (c Clusters) write(k WebhookFile, a *identity.Authority, cluster string, issue func(string) (identity.Credentials, error)) (err error) {
 	s, cfg := c.Streams, c.Config
 	receiver := k.URL
-	if receiver == "" {
-		receiver = ReceiverURL(cfg)
-	}
+	receiver = cmp.Or(receiver, ReceiverURL(cfg))
 	if _, err := identity.Endpoint(receiver, cluster, k.APIServer); err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -98,12 +99,7 @@ func (l Log) detectHints(rows *memory.Store) {
 	if !ok {
 		return
 	}
-	ids := make([]string, 0, len(st.Errors))
-	for id := range st.Errors {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(st.Errors)) {
 		fmt.Fprintf(l.Streams.Err, "rule %s failed on %d requests, for example: %s\n", id, st.Errors[id], safe.Text(st.FirstError[id]))
 	}
 	if st.Dropped > 0 {

@@ -22,6 +22,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"sync"
@@ -99,9 +100,7 @@ var clusterName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`) //nolint:g
 
 // Open connects, creates the database and applies the migrations that are missing.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.Database == "" {
-		cfg.Database = "retrial"
-	}
+	cfg.Database = cmp.Or(cfg.Database, "retrial")
 	if cfg.ClusterName != "" && !clusterName.MatchString(cfg.ClusterName) {
 		return nil, fmt.Errorf("open store: cluster %q: use letters, digits, -, _ and dots", cfg.ClusterName)
 	}
@@ -215,9 +214,7 @@ func merge(into, from clickhouse.Settings) clickhouse.Settings {
 	if into == nil {
 		into = clickhouse.Settings{}
 	}
-	for k, v := range from {
-		into[k] = v
-	}
+	maps.Copy(into, from)
 	return into
 }
 

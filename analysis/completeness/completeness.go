@@ -14,6 +14,7 @@
 package completeness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -62,9 +63,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Settle, Settle)
 	set(&c.Retry, 93*time.Second)
 	set(&c.Silent, 5*time.Minute)
-	if c.Batch <= 0 {
-		c.Batch = 400
-	}
+	c.Batch = cmp.Or(c.Batch, 400)
 	return c
 }
 

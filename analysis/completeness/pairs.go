@@ -3,6 +3,7 @@ package completeness
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,22 +90,12 @@ func (r *Report) pairs(ctx context.Context, store Store, cfg Config, q Question,
 
 // begun reports whether any beginning is recorded among the halves: an audit policy may omit it.
 func begun(list []queries.Unpaired) bool {
-	for _, u := range list {
-		if u.Missing == "ResponseComplete" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(u queries.Unpaired) bool { return u.Missing == "ResponseComplete" })
 }
 
 // ended reports whether an apiserver was started again between a request and the end of the range.
 func ended(runs []run, received, to time.Time) bool {
-	for _, run := range runs {
-		if run.started.After(received) && run.started.Before(to) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(runs, func(r run) bool { return r.started.After(received) && r.started.Before(to) })
 }
 
 // limit returns how long a request may last at most.

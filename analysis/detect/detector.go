@@ -23,6 +23,7 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,9 +77,7 @@ type Detector struct {
 
 // New returns a detector.
 func New(set *Set, cfg Config) *Detector {
-	if cfg.MaxPanes <= 0 {
-		cfg.MaxPanes = 1_000_000
-	}
+	cfg.MaxPanes = cmp.Or(cfg.MaxPanes, 1_000_000)
 	if cfg.First == (verdict.FirstLimits{}) {
 		cfg.First = verdict.FirstLimits{User: 64, Cluster: 4096}
 	}

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,9 +95,7 @@ func patchText(object ref.Val, role, resource, ns, name string) string {
 }
 
 func grantText(role string, subjects []ref.Val, resource, ns, name string) string {
-	if role == "" {
-		role = "a role that is not recorded"
-	}
+	role = cmp.Or(role, "a role that is not recorded")
 	by := "ClusterRoleBinding " + brief(name)
 	if resource == "rolebindings" {
 		by = "RoleBinding " + brief(ns) + "/" + brief(name)

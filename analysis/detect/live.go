@@ -172,9 +172,7 @@ func NewLive(set *Set, store Store, cfg LiveConfig) (*Live, error) {
 	if cfg.Now == nil {
 		return nil, errors.New("detections: Now is required")
 	}
-	if cfg.Longest <= 0 {
-		cfg.Longest = 30 * time.Second
-	}
+	cfg.Longest = cmp.Or(cfg.Longest, 30*time.Second)
 	if cfg.Failed == nil {
 		cfg.Failed = func(string, string, int64) {}
 	}

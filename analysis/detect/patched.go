@@ -2,6 +2,7 @@ package detect
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -127,9 +128,7 @@ func (p *place) whole() any {
 	}
 	out := map[string]any{}
 	if had, ok := p.value.(map[string]any); ok {
-		for name, v := range had {
-			out[name] = v
-		}
+		maps.Copy(out, had)
 	}
 	for _, name := range p.order {
 		out[name] = p.below[name].whole()

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -216,9 +217,7 @@ func (r *Rule) check() error {
 		if r.Window.Length != 0 || r.Window.Every != 0 || len(r.Counts) > 0 || r.Baseline != 0 {
 			return errors.New("an event rule takes no window except fold, no counts and no baseline")
 		}
-		if r.Window.Fold == 0 {
-			r.Window.Fold = Duration(time.Hour)
-		}
+		r.Window.Fold = cmp.Or(r.Window.Fold, Duration(time.Hour))
 		r.Window.Length = r.Window.Fold
 	case KindWindow:
 		if r.Window.Length == 0 || len(r.Counts) == 0 {
@@ -238,12 +237,8 @@ func (r *Rule) check() error {
 	default:
 		return fmt.Errorf("unknown kind %q: want %s, %s or %s", r.Kind, KindEvent, KindWindow, KindFirstSeen)
 	}
-	if r.Window.Every == 0 {
-		r.Window.Every = r.Window.Length
-	}
-	if r.Window.Fold == 0 {
-		r.Window.Fold = max(Duration(time.Hour), r.Window.Length)
-	}
+	r.Window.Every = cmp.Or(r.Window.Every, r.Window.Length)
+	r.Window.Fold = cmp.Or(r.Window.Fold, max(Duration(time.Hour), r.Window.Length))
 	l, e := r.Window.Length, r.Window.Every
 	if l < Duration(time.Second) || e < Duration(time.Second) || l%e != 0 || l/e > 120 {
 		return errors.New("window: every must be at least a second and divide length into at most 120 parts")

@@ -219,10 +219,8 @@ func (a *ask) ways(ns string, own, here mask) {
 
 func (w *way) touches(m mask) bool {
 	for i := range w.wants {
-		for _, what := range w.wants[i].any {
-			if m.has(what) {
-				return true
-			}
+		if slices.ContainsFunc(w.wants[i].any, m.has) {
+			return true
 		}
 	}
 	return false

@@ -1,11 +1,11 @@
 package leastpriv
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -113,13 +113,7 @@ func bindingOf(o any) (subjects []rbacv1.Subject, ref rbacv1.RoleRef, ok bool) {
 }
 
 func compareObjects(a, b rbacindex.Key) int {
-	if c := int(a.Kind) - int(b.Kind); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // Recording returns what suggestions say of the whole recording.
@@ -417,7 +411,7 @@ func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacind
 		un, lo, n := ix.unusedOf(k.String(), roleText(&ref, k.Namespace), rules, k.Namespace, e)
 		unused, loose, total = append(unused, un...), append(loose, lo...), total+n
 	}
-	sort.SliceStable(unused, func(i, j int) bool { return unused[i].Excess > unused[j].Excess })
+	slices.SortStableFunc(unused, func(a, b Unused) int { return cmp.Compare(b.Excess, a.Excess) })
 	return unused, loose, total
 }
 

@@ -3,6 +3,7 @@ package leastpriv
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,15 +91,9 @@ func (g *generator) build(wanted []rbacindex.Attributes) ([]Object, *rbacindex.S
 		scope := scopeOf(&wanted[i])
 		scopes[scope] = append(scopes[scope], wanted[i])
 	}
-	order := make([]string, 0, len(scopes))
-	for scope := range scopes {
-		order = append(order, scope)
-	}
-	slices.Sort(order) // "" comes first
-
 	var objects []Object
 	policy, cluster := g.base, g.base
-	for _, scope := range order {
+	for _, scope := range slices.Sorted(maps.Keys(scopes)) { // "" comes first
 		asked := scopes[scope]
 		rules := g.rules(slices.DeleteFunc(asked, func(a rbacindex.Attributes) bool {
 			return cluster.Authorize(&a, nil).Allowed

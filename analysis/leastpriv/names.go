@@ -1,6 +1,7 @@
 package leastpriv
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -93,9 +94,7 @@ func objectName(user string, salt int) string {
 	}
 	short := b.String()
 	short = strings.Trim(short[:min(len(short), 40)], "-")
-	if short == "" {
-		short = "subject"
-	}
+	short = cmp.Or(short, "subject")
 	sum := sha256.Sum256([]byte(user + strings.Repeat("\x00", salt)))
 	return "retrial-" + short + "-" + hex.EncodeToString(sum[:4])
 }

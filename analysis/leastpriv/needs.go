@@ -1,7 +1,8 @@
 package leastpriv
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -94,12 +95,7 @@ func historyOf(u *usage, st *state.State) *history {
 	for _, k := range sortedKeys(u.refused) {
 		h.refusals = append(h.refusals, need{key: k, attrs: k.attributes(u), count: u.refused[k].count})
 	}
-	ids := make([]string, 0, len(u.hidden))
-	for id := range u.hidden {
-		ids = append(ids, id)
-	}
-	sort.Strings(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(u.hidden)) {
 		cand := u.hidden[id]
 		n := need{key: cand.key, attrs: cand.key.attributes(u), count: cand.count, why: cand.why}
 		switch n.attrs.Verb {

@@ -1,10 +1,10 @@
 package leastpriv
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -44,7 +44,7 @@ func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAt
 			}
 		}
 	}
-	sort.SliceStable(s.Keeps, func(i, j int) bool { return s.Keeps[i].Excess > s.Keeps[j].Excess })
+	slices.SortStableFunc(s.Keeps, func(a, b Keep) int { return cmp.Compare(b.Excess, a.Excess) })
 }
 
 // undoes lists what of loose the binding grants; false if that takes too many steps.

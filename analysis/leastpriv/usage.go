@@ -2,7 +2,6 @@ package leastpriv
 
 import (
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -220,7 +219,7 @@ func (c *Collector) Subjects() []string {
 			out = append(out, name)
 		}
 	}
-	sort.Strings(out)
+	slices.Sort(out)
 	return out
 }
 

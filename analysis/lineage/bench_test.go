@@ -6,6 +6,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/test/golden"
 )
 
 // BenchmarkTrail observes events of credentials that are known already: tokens of pods, kubelets' certificates and users without any.
@@ -39,8 +40,8 @@ func FuzzTrail(f *testing.F) {
 		f.Add(event.AppendJSON(nil, by(u)))
 	}
 	known := map[string]bool{}
-	for _, x := range authn.All() {
-		known[x.Name] = true
+	for _, name := range golden.Constants(f, "replay/authn/contradictions.go", "Contradiction") {
+		known[name] = true
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e, err := event.Decode(raw)

@@ -1,6 +1,7 @@
 package lineage
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,15 +63,9 @@ type Found struct {
 
 // NewTrail returns an empty trail.
 func NewTrail(cfg TrailConfig) *Trail {
-	if cfg.Credentials <= 0 {
-		cfg.Credentials = defaultCredentials
-	}
-	if cfg.Requests <= 0 {
-		cfg.Requests = defaultRequests
-	}
-	if cfg.Burst <= 0 {
-		cfg.Burst = defaultBurst
-	}
+	cfg.Credentials = cmp.Or(cfg.Credentials, defaultCredentials)
+	cfg.Requests = cmp.Or(cfg.Requests, defaultRequests)
+	cfg.Burst = cmp.Or(cfg.Burst, defaultBurst)
 	return &Trail{
 		cfg: cfg, credentials: remember[*trace](cfg.Credentials), requests: remember[*sighting](cfg.Requests),
 		peers: map[string]*peerUse{}, bursts: map[burst]int{}, byID: map[string][]authn.Contradiction{},
@@ -334,10 +329,7 @@ func (t *Trail) Settle(s State) {
 // sortFound orders contradictions by time.
 func sortFound(found []Found) {
 	slices.SortFunc(found, func(a, b Found) int {
-		if c := a.First.Compare(b.First); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name+a.Subject+a.Evidence, b.Name+b.Subject+b.Evidence)
+		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Name+a.Subject+a.Evidence, b.Name+b.Subject+b.Evidence))
 	})
 }
 

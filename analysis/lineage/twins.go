@@ -1,6 +1,7 @@
 package lineage
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -69,9 +70,7 @@ type back struct {
 // NewTwins returns empty twins. aggregated reports whether an event's Server is an aggregated API
 // server; limit bounds the requests that are remembered, 0 means a million.
 func NewTwins(aggregated func(server string) bool, limit int) *Twins {
-	if limit <= 0 {
-		limit = defaultRequests
-	}
+	limit = cmp.Or(limit, defaultRequests)
 	return &Twins{aggregated: aggregated, limit: limit, fronts: remember[*front](limit), backs: map[backKey]*back{},
 		byID: map[string][]authn.Contradiction{}}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -99,9 +100,7 @@ func printReading(w io.Writer, v *doctor.ConfigReading) error {
 	if !v.From.IsZero() {
 		since = "from " + v.From.Format(time.RFC3339)
 	}
-	if version == "" {
-		version = "of no stated version, taken as a current one"
-	}
+	version = cmp.Or(version, "of no stated version, taken as a current one")
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(t, "%s %s, %s (folder %s, digest %s)\n", safe.Text(what), safe.Text(version), since, safe.Text(v.Folder), v.Digest)
 	block := func(title string, notes []doctor.ConfigNote) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,9 +102,7 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan
 		return usage(err)
 	}
 	out := o.out
-	if out == "" {
-		out = "retrial-" + cluster
-	}
+	out = cmp.Or(out, "retrial-"+cluster)
 	if p.Dir, err = filepath.Abs(out); err != nil {
 		return p, fmt.Errorf("--output: %w", err)
 	}

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-	"sort"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -131,13 +133,8 @@ func summaryTable(out io.Writer, sum *server.Summary) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	classes := make([]string, 0, len(sum.Classes))
-	for c := range sum.Classes {
-		classes = append(classes, c)
-	}
-	sort.Slice(classes, func(i, j int) bool {
-		a, b := classes[i], classes[j]
-		return sum.Classes[a] > sum.Classes[b] || sum.Classes[a] == sum.Classes[b] && a < b
+	classes := slices.SortedFunc(maps.Keys(sum.Classes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sum.Classes[b], sum.Classes[a]), strings.Compare(a, b))
 	})
 	if len(classes) > 0 {
 		fmt.Fprintln(w)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -77,9 +78,7 @@ func printLineage(out io.Writer, answer *query.LineageAnswer) error {
 			fmt.Fprintln(out)
 		}
 		name := c.Credential
-		if name == "" {
-			name = "(not told by the events)"
-		}
+		name = cmp.Or(name, "(not told by the events)")
 		fmt.Fprintln(out, safe.Text(name))
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 		line := func(name, text string) {

@@ -28,6 +28,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,15 +119,11 @@ func Start(cfg Config) (*Broker, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("start embedded broker: no directory configured")
 	}
-	if cfg.MaxBytes == 0 {
-		cfg.MaxBytes = DefaultMaxBytes
-	}
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
 	if cfg.MaxBytes < MinMaxBytes {
 		return nil, fmt.Errorf("start embedded broker: the cap of %d bytes is too small: want at least %d", cfg.MaxBytes, MinMaxBytes)
 	}
-	if cfg.TrimInterval <= 0 {
-		cfg.TrimInterval = defaultTrimInterval
-	}
+	cfg.TrimInterval = cmp.Or(cfg.TrimInterval, defaultTrimInterval)
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}

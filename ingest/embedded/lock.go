@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -21,9 +22,7 @@ type LockedError struct {
 
 func (e *LockedError) Error() string {
 	owner := e.Owner
-	if owner == "" {
-		owner = "another process"
-	}
+	owner = cmp.Or(owner, "another process")
 	return fmt.Sprintf("data directory %s is in use by %s: stop it, or choose another directory", e.Dir, owner)
 }
 

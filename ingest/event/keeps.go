@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -399,9 +400,7 @@ func shapeOfBody(spec *jsontext.Shape, more ...string) *jsontext.Shape {
 	}
 	item := jsontext.ShapeOf(object)
 	list := map[string]*jsontext.Shape{"items": item}
-	for name, shape := range object {
-		list[name] = shape
-	}
+	maps.Copy(list, object)
 	list["rows"] = jsontext.ShapeOf(map[string]*jsontext.Shape{"object": item})
 	return jsontext.ShapeOf(list)
 }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -42,9 +43,7 @@ type Lines struct {
 // NewLines returns a Lines that skips lines longer than maxLine bytes; 64 MiB if maxLine is not
 // positive.
 func NewLines(r io.Reader, maxLine int) *Lines {
-	if maxLine <= 0 {
-		maxLine = defaultMaxLine
-	}
+	maxLine = cmp.Or(maxLine, defaultMaxLine)
 	return &Lines{r: r, max: maxLine}
 }
 

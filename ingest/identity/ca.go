@@ -247,12 +247,7 @@ func serverNames(configured []string) []string {
 }
 
 func coversNames(cert *x509.Certificate, names []string) bool {
-	for _, name := range names {
-		if cert.VerifyHostname(name) != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(name string) bool { return cert.VerifyHostname(name) != nil })
 }
 
 // ServerCovers reports whether the server certificate names host.

@@ -21,6 +21,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,12 +86,8 @@ func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, e
 	if cfg.Dir == "" {
 		return nil, errors.New("open identity: no directory configured")
 	}
-	if cfg.CALife <= 0 {
-		cfg.CALife = defaultCALife
-	}
-	if cfg.LeafLife <= 0 {
-		cfg.LeafLife = defaultLeafLife
-	}
+	cfg.CALife = cmp.Or(cfg.CALife, defaultCALife)
+	cfg.LeafLife = cmp.Or(cfg.LeafLife, defaultLeafLife)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -182,7 +182,7 @@ func (r *Registry) List() ([]Cluster, error) {
 		}
 		clusters = append(clusters, c)
 	}
-	sort.Slice(clusters, func(i, j int) bool { return clusters[i].Name < clusters[j].Name })
+	slices.SortFunc(clusters, func(a, b Cluster) int { return strings.Compare(a.Name, b.Name) })
 	return clusters, nil
 }
 

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,9 +122,7 @@ func newFollower(cfg FollowConfig) (*follower, error) {
 	if cfg.Position == "" {
 		return nil, errors.New("follow: no position file configured")
 	}
-	if cfg.Every <= 0 {
-		cfg.Every = 250 * time.Millisecond
-	}
+	cfg.Every = cmp.Or(cfg.Every, 250*time.Millisecond)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

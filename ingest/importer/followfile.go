@@ -3,6 +3,7 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,7 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -162,11 +163,8 @@ func (f *follower) siblings() ([]sibling, error) {
 			kept = append(kept, s)
 		}
 	}
-	sort.SliceStable(kept, func(i, j int) bool {
-		if a, b := kept[i].info.ModTime(), kept[j].info.ModTime(); !a.Equal(b) {
-			return a.Before(b)
-		}
-		return kept[i].path < kept[j].path
+	slices.SortStableFunc(kept, func(a, b sibling) int {
+		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), strings.Compare(a.path, b.path))
 	})
 	return kept, nil
 }
@@ -334,7 +332,7 @@ func (f *follower) item(line []byte, n int) (item []byte, ok bool) {
 	}
 	if n > f.post.MaxLine {
 		f.done.Malformed++
-		return quote([]byte(fmt.Sprintf("%d bytes are over the limit of %d: %s", n, f.post.MaxLine, line))), false
+		return quote(fmt.Appendf(nil, "%d bytes are over the limit of %d: %s", n, f.post.MaxLine, line)), false
 	}
 	if _, err := event.DecodeValid(line); err == nil {
 		return line, true

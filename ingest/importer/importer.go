@@ -18,6 +18,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -194,12 +195,8 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.InFlight, 4)
 	set(&c.MaxLine, 64<<20)
 	set(&c.Attempts, 300)
-	if c.MaxInflated <= 0 {
-		c.MaxInflated = 256 << 30
-	}
-	if c.MaxRatio <= 0 {
-		c.MaxRatio = 500
-	}
+	c.MaxInflated = cmp.Or(c.MaxInflated, 256<<30)
+	c.MaxRatio = cmp.Or(c.MaxRatio, 500)
 	if report := c.Progress; report == nil {
 		c.Progress = func(Progress) {}
 	} else {

@@ -262,7 +262,7 @@ func (p *pass) item(e entry) (item []byte, done bool) {
 	}
 	switch {
 	case e.tooLong != nil:
-		return quote([]byte(fmt.Sprintf("line %d: %v: %s", e.n, bad, e.tooLong.Prefix))), true
+		return quote(fmt.Appendf(nil, "line %d: %v: %s", e.n, bad, e.tooLong.Prefix)), true
 	case json.Valid(e.raw):
 		return e.raw, true // JSON, but not an event: the receiver says why
 	}

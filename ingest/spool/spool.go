@@ -28,6 +28,7 @@
 package spool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,21 +90,13 @@ func (c *Config) setDefaults() error {
 	if c.FS == nil {
 		return errors.New("open spool: no folder configured")
 	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = DefaultMaxBytes
-	}
+	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxBytes)
 	if c.MaxBytes < MinMaxBytes {
 		return fmt.Errorf("open spool: the bound of %d bytes is too small: want at least %d", c.MaxBytes, MinMaxBytes)
 	}
-	if c.MinFree == 0 {
-		c.MinFree = DefaultMinFree
-	}
-	if c.SegmentBytes <= 0 {
-		c.SegmentBytes = min(defaultSegmentBytes, c.MaxBytes/8)
-	}
-	if c.Direct <= 0 {
-		c.Direct = defaultDirect
-	}
+	c.MinFree = cmp.Or(c.MinFree, DefaultMinFree)
+	c.SegmentBytes = cmp.Or(c.SegmentBytes, min(defaultSegmentBytes, c.MaxBytes/8))
+	c.Direct = cmp.Or(c.Direct, defaultDirect)
 	if c.MaxRecordBytes <= 0 {
 		c.MaxRecordBytes = stream.DefaultMaxRecordBytes
 	}

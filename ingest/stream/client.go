@@ -34,6 +34,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -122,30 +123,18 @@ func (c *Config) setDefaults() {
 			*p = d
 		}
 	}
-	if c.ClientID == "" {
-		c.ClientID = "retrial"
-	}
+	c.ClientID = cmp.Or(c.ClientID, "retrial")
 	if c.Partitions <= 0 {
 		c.Partitions = DefaultPartitions
 	}
-	if c.Replication <= 0 {
-		c.Replication = -1
-	}
-	if c.Compression == "" {
-		c.Compression = DefaultCompression
-	}
+	c.Replication = cmp.Or(c.Replication, -1)
+	c.Compression = cmp.Or(c.Compression, DefaultCompression)
 	if c.MaxRecordBytes <= 0 {
 		c.MaxRecordBytes = DefaultMaxRecordBytes
 	}
-	if c.BatchBytes <= 0 {
-		c.BatchBytes = 1 << 20
-	}
-	if c.InFlightBytes <= 0 {
-		c.InFlightBytes = 64 << 20
-	}
-	if c.FetchBytes <= 0 {
-		c.FetchBytes = 1 << 20
-	}
+	c.BatchBytes = cmp.Or(c.BatchBytes, 1<<20)
+	c.InFlightBytes = cmp.Or(c.InFlightBytes, 64<<20)
+	c.FetchBytes = cmp.Or(c.FetchBytes, 1<<20)
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -191,12 +192,7 @@ func (p *Producer) split(ctx context.Context, recs []Record) (map[partition][]in
 }
 
 func knownTopic(t string) bool {
-	for _, name := range topicNames {
-		if t == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(topicNames[:], t)
 }
 
 // enqueue appends a call's records for one partition to its queue and makes sure that

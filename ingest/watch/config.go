@@ -35,6 +35,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -238,9 +239,7 @@ func New(cfg Config, producer Producer, redactor *redact.Redactor, encoder Encod
 }
 
 func (c Config) withDefaults() Config {
-	if c.PageSize <= 0 {
-		c.PageSize = 500
-	}
+	c.PageSize = cmp.Or(c.PageSize, 500)
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration

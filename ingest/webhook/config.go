@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -103,24 +104,12 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	if c.MaxBody == 0 {
-		c.MaxBody = defaultMaxBody
-	}
-	if c.MaxEvent == 0 {
-		c.MaxEvent = defaultMaxEvent
-	}
-	if c.MaxInFlight == 0 {
-		c.MaxInFlight = max(defaultMaxInFlight, c.MaxBody)
-	}
-	if c.MaxClusterInFlight == 0 {
-		c.MaxClusterInFlight = max(c.MaxInFlight/2, c.MaxBody)
-	}
-	if c.MaxState == 0 {
-		c.MaxState = defaultMaxState
-	}
-	if c.Deadline == 0 {
-		c.Deadline = defaultDeadline
-	}
+	c.MaxBody = cmp.Or(c.MaxBody, defaultMaxBody)
+	c.MaxEvent = cmp.Or(c.MaxEvent, defaultMaxEvent)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, max(defaultMaxInFlight, c.MaxBody))
+	c.MaxClusterInFlight = cmp.Or(c.MaxClusterInFlight, max(c.MaxInFlight/2, c.MaxBody))
+	c.MaxState = cmp.Or(c.MaxState, defaultMaxState)
+	c.Deadline = cmp.Or(c.Deadline, defaultDeadline)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log"
 	"net/http"
@@ -41,9 +42,7 @@ func (c ServerConfig) withDefaults() ServerConfig {
 	set(&c.ReadTimeout, 30*time.Second)
 	set(&c.WriteTimeout, 60*time.Second)
 	set(&c.IdleTimeout, 3*time.Minute)
-	if c.MaxHeaderBytes == 0 {
-		c.MaxHeaderBytes = 64 << 10
-	}
+	c.MaxHeaderBytes = cmp.Or(c.MaxHeaderBytes, 64<<10)
 	return c
 }
 

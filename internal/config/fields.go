@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -33,9 +34,7 @@ func fields(v reflect.Value, path, flag string) []Field {
 		}
 		p := join(path, ".", name)
 		f := own
-		if f == "" {
-			f = join(flag, "-", kebab(name))
-		}
+		f = cmp.Or(f, join(flag, "-", kebab(name)))
 		if v.Field(i).Kind() == reflect.Struct {
 			out = append(out, fields(v.Field(i), p, f)...)
 			continue
@@ -88,7 +87,7 @@ func (f Field) Set(s string) error {
 		*x = s
 	case *[]string:
 		*x = nil
-		for _, part := range strings.Split(s, ",") {
+		for part := range strings.SplitSeq(s, ",") {
 			if part = strings.TrimSpace(part); part != "" {
 				*x = append(*x, part)
 			}
@@ -152,8 +151,8 @@ func (f Field) Type() string {
 func (f Field) IsBoolFlag() bool { return f.Type() == "bool" }
 
 func firstSentence(s string) string {
-	if i := strings.Index(s, ". "); i >= 0 {
-		return s[:i]
+	if before, _, ok := strings.Cut(s, ". "); ok {
+		return before
 	}
 	return strings.TrimSuffix(s, ".")
 }

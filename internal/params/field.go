@@ -15,6 +15,7 @@
 package params
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -94,12 +95,8 @@ func fieldOf(t reflect.Type, sf reflect.StructField, index []int) Field {
 	if f.Name == "" || f.Help == "" {
 		bad("a parameter needs the tags json and help")
 	}
-	if f.Flag == "" {
-		f.Flag = kebab(f.Name)
-	}
-	if f.FlagHelp == "" {
-		f.FlagHelp = f.Help
-	}
+	f.Flag = cmp.Or(f.Flag, kebab(f.Name))
+	f.FlagHelp = cmp.Or(f.FlagHelp, f.Help)
 	switch kind := sf.Type.Kind(); {
 	case sf.Type == timeType, kind == reflect.String, kind == reflect.Bool:
 	case sf.Type == durationType, kind == reflect.Int:

@@ -70,12 +70,7 @@ func YAML(text []byte) []byte {
 
 // Printable reports whether all of s is plainly printable, on one line.
 func Printable(s string) bool {
-	for _, r := range s {
-		if !printable(r) {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return !printable(r) })
 }
 
 // escape returns text with the unprintable characters from DEL on replaced by what as appends.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -168,16 +169,12 @@ type counted struct {
 }
 
 func (c *counted) WriteHeader(code int) {
-	if c.code == 0 {
-		c.code = code
-	}
+	c.code = cmp.Or(c.code, code)
 	c.ResponseWriter.WriteHeader(code)
 }
 
 func (c *counted) Write(p []byte) (int, error) {
-	if c.code == 0 {
-		c.code = http.StatusOK
-	}
+	c.code = cmp.Or(c.code, http.StatusOK)
 	n, err := c.ResponseWriter.Write(p)
 	c.bytes += int64(n)
 	return n, err

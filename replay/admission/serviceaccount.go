@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -113,15 +114,11 @@ func (p serviceAccount) ask(q *Request, op Operation, body []byte, from, to time
 		return said{answer: unknown, missing: missingBody}
 	}
 	account := pod.Spec.ServiceAccountName
-	if account == "" {
-		account = pod.Spec.DeprecatedServiceAccount
-	}
+	account = cmp.Or(account, pod.Spec.DeprecatedServiceAccount)
 	if pod.Metadata.Annotations.Mirror {
 		return askMirror(&pod, account, body)
 	}
-	if account == "" {
-		account = defaultAccount
-	}
+	account = cmp.Or(account, defaultAccount)
 	return p.find(q, &pod, account, from, to)
 }
 

@@ -29,7 +29,7 @@ func Refusal(e *event.Event) (reason string, attempted []string, ok bool) {
 	}
 	message := strings.TrimSpace(e.ResponseStatus.Message)
 	if rest, cut := strings.CutPrefix(message, textAttempted); cut {
-		for _, kind := range strings.Split(rest, ",") {
+		for kind := range strings.SplitSeq(rest, ",") {
 			switch kind = strings.TrimSpace(kind); kind {
 			case "basic", "bearer", "access_token", "x509":
 				attempted = append(attempted, kind)

@@ -3,6 +3,7 @@ package authn
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,12 +196,7 @@ func (x *subject) adderPassed() bool {
 }
 
 func special(groups []string) bool {
-	for _, g := range groups {
-		if g == GroupAuthenticated || g == GroupUnauthenticated {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(groups, GroupAuthenticated) || slices.Contains(groups, GroupUnauthenticated)
 }
 
 func equal(a, b []string) bool {

@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -274,10 +275,5 @@ func (s abacSubject) is(u *event.User) bool {
 	if s.group == "" {
 		return true
 	}
-	for _, g := range u.Groups {
-		if g == s.group {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(u.Groups, s.group)
 }

@@ -18,6 +18,7 @@
 package authz
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,9 +216,7 @@ func (ans *Answer) run(u *event.User, a *verdict.Attributes, m *Moment) {
 // newLink makes a link of an authorizer that is configured.
 func newLink(z *config.Authorizer, cfg *config.APIServer) link {
 	named := *z
-	if named.Name == "" {
-		named.Name = strings.ToLower(string(z.Type))
-	}
+	named.Name = cmp.Or(named.Name, strings.ToLower(string(z.Type)))
 	if newOf := registry[z.Type]; newOf != nil {
 		return link{named.Name, newOf(&named, cfg)}
 	}

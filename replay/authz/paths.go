@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -54,10 +55,5 @@ func (p *pathList) contains(path string) bool {
 	if _, ok := p.exact[path]; ok {
 		return true
 	}
-	for _, prefix := range p.prefixes {
-		if strings.HasPrefix(path, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.prefixes, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }

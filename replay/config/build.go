@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -259,12 +260,7 @@ func (b *builder) ofRelease(minor int) error {
 	if minor != b.a.Minor || r.Minor != minor {
 		return nil
 	}
-	names := make([]string, 0, len(b.a.Gates))
-	for name := range b.a.Gates {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(b.a.Gates)) {
 		gate, has := r.Gate(name)
 		first, last, known := release.GateSpan(name)
 		switch {

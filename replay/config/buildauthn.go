@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -271,9 +272,7 @@ func (b *builder) oidc(where string) error {
 		return fmt.Errorf("%s: --oidc-issuer-url and --oidc-client-id must both be set if any --oidc-* flag is", where)
 	}
 	claim, prefix := b.f.text("oidc-username-claim"), b.f.text("oidc-username-prefix")
-	if claim == "" {
-		claim = "sub"
-	}
+	claim = cmp.Or(claim, "sub")
 	switch {
 	case prefix == "" && claim != "email":
 		prefix = issuer + "#"

@@ -126,7 +126,7 @@ func (p *podSpec) server(aggregated bool) []*manifest {
 			more, err := shellWords(a)
 			if err != nil {
 				more = nil
-				for _, f := range strings.Fields(a) {
+				for f := range strings.FieldsSeq(a) {
 					more = append(more, word{text: f})
 				}
 			}

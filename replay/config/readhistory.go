@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -374,9 +375,7 @@ func planFile(data []byte) ([]planned, error) {
 // files makes a version from the one before it, with other files in place of two of its own.
 func (p *planned) files(before planned, e versionEntry) error {
 	p.folder, p.reload, p.override = before.folder, true, map[string]string{}
-	for name, file := range before.override {
-		p.override[name] = file
-	}
+	maps.Copy(p.override, before.override)
 	for name, file := range map[string]string{"authorization-config": e.AuthorizationConfig,
 		"authentication-config": e.AuthenticationConfig} {
 		if file == "" {

@@ -20,7 +20,7 @@ func wordsOf(data []byte) ([]word, error) {
 	text := string(data)
 	if strings.ContainsRune(text, 0) {
 		var words []word
-		for _, arg := range strings.Split(strings.TrimRight(text, "\x00\n"), "\x00") {
+		for arg := range strings.SplitSeq(strings.TrimRight(text, "\x00\n"), "\x00") {
 			words = append(words, word{text: arg})
 		}
 		return words, nil

@@ -15,6 +15,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,15 +103,11 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	if o.Engine == nil {
 		return nil, errors.New("evaluate: no engine")
 	}
-	if o.Cluster == "" {
-		o.Cluster = "evaluate"
-	}
+	o.Cluster = cmp.Or(o.Cluster, "evaluate")
 	if o.Workers <= 0 {
 		o.Workers = runtime.NumCPU()
 	}
-	if o.Remember <= 0 {
-		o.Remember = 8 << 20
-	}
+	o.Remember = cmp.Or(o.Remember, 8<<20)
 	if o.Progress == nil {
 		o.Progress = func(int) {}
 	}

@@ -3,6 +3,7 @@ package implied
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -159,10 +160,5 @@ func (p *patchDocument) touches(member string) bool {
 	if _, ok := p.members[member]; ok {
 		return true
 	}
-	for _, path := range p.paths {
-		if path == "" || below(path, member) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.paths, func(path string) bool { return path == "" || below(path, member) })
 }

@@ -1,6 +1,7 @@
 package implied
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -26,9 +27,7 @@ func (d *derivation) claim() {
 	if !on || d.a.Verb == request.VerbCreate {
 		return
 	}
-	if perhaps == "" {
-		perhaps = onlyChanged
-	}
+	perhaps = cmp.Or(perhaps, onlyChanged)
 	var o struct {
 		Status claimStatus `json:"status"`
 	}

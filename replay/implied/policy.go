@@ -1,6 +1,7 @@
 package implied
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -171,9 +172,7 @@ func (d *derivation) binding(kind string) {
 		d.add(c)
 		return
 	}
-	if o.RoleRef.APIGroup == "" {
-		o.RoleRef.APIGroup = rbacv1.GroupName
-	}
+	o.RoleRef.APIGroup = cmp.Or(o.RoleRef.APIGroup, rbacv1.GroupName)
 	c.Attributes = verdict.Attributes{Verb: "bind", ResourceRequest: true, APIGroup: o.RoleRef.APIGroup, APIVersion: "*",
 		Namespace: d.a.Namespace, Name: o.RoleRef.Name}
 	switch o.RoleRef.Kind {

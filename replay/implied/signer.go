@@ -1,6 +1,7 @@
 package implied
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/retrial-io/retrial/replay/request"
@@ -35,9 +36,7 @@ func (d *derivation) signer() {
 		return // a bundle without a signer needs nothing
 	}
 	if name == "" {
-		if open == "" {
-			open = "the signer's name"
-		}
+		open = cmp.Or(open, "the signer's name")
 		c.Open = []string{open}
 		d.add(c)
 		return

@@ -15,6 +15,7 @@ package release
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -175,9 +176,7 @@ func span(has func(*Release) bool) (first, last *Release, ok bool) {
 // inherit takes over what became of features whose gates the release before had or had seen
 // off.
 func (r *Release) inherit(before *Release) {
-	for name, on := range before.gone {
-		r.gone[name] = on
-	}
+	maps.Copy(r.gone, before.gone)
 	for name, g := range before.gates {
 		r.gone[name] = g.Default
 	}

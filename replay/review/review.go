@@ -10,6 +10,7 @@
 package review
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -141,9 +142,7 @@ func Asked(e *event.Event, a *verdict.Attributes) (q Question, ok bool) {
 			Resource: r.Resource, Subresource: r.Subresource, Name: r.Name,
 			FieldSelector: r.FieldSelector.text(), LabelSelector: r.LabelSelector.text(),
 		}
-		if q.Attributes.APIVersion == "" {
-			q.Attributes.APIVersion = "*"
-		}
+		q.Attributes.APIVersion = cmp.Or(q.Attributes.APIVersion, "*")
 	case s.NoResource != nil:
 		q.Attributes = verdict.Attributes{Verb: s.NoResource.Verb, Path: s.NoResource.Path}
 	default:

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -102,9 +103,7 @@ func (c Config) withDefaults() (Config, error) {
 	number(&c.Parallel, runtime.GOMAXPROCS(0))
 	number(&c.CorrectionRows, 10_000)
 	number(&c.CorrectionLog, 65_536)
-	if c.InFlightBytes == 0 {
-		c.InFlightBytes = 2 * int64(c.BatchBytes)
-	}
+	c.InFlightBytes = cmp.Or(c.InFlightBytes, 2*int64(c.BatchBytes))
 	if c.OwnsPolicy == nil {
 		c.OwnsPolicy = func(int32) bool { return true }
 	}

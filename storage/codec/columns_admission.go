@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -71,9 +72,7 @@ func saidBefore(adm *verdict.Admission, code int32) bool {
 	lifecycle := verdict.AdmissionAnswer{Plugin: verdict.PluginNamespaceLifecycle, Outcome: adm.NamespaceLifecycle()}
 	if refused == lifecycle.Plugin {
 		lifecycle.Code = code
-		if lifecycle.Outcome == "" {
-			lifecycle.Outcome = verdict.PluginRejected
-		}
+		lifecycle.Outcome = cmp.Or(lifecycle.Outcome, verdict.PluginRejected)
 	}
 	if lifecycle.Outcome != "" {
 		if len(list) == 0 || list[0] != lifecycle {

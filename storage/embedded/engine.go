@@ -13,6 +13,7 @@
 package embedded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -46,21 +47,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxMemory <= 0 {
-		c.MaxMemory = 3 << 29
-	}
-	if c.MaxQueryMemory <= 0 {
-		c.MaxQueryMemory = c.MaxMemory / 2
-	}
-	if c.MaxThreads <= 0 {
-		c.MaxThreads = 2
-	}
-	if c.BackgroundThreads <= 0 {
-		c.BackgroundThreads = 2
-	}
-	if c.IdleConnections <= 0 {
-		c.IdleConnections = 8
-	}
+	c.MaxMemory = cmp.Or(c.MaxMemory, 3<<29)
+	c.MaxQueryMemory = cmp.Or(c.MaxQueryMemory, c.MaxMemory/2)
+	c.MaxThreads = cmp.Or(c.MaxThreads, 2)
+	c.BackgroundThreads = cmp.Or(c.BackgroundThreads, 2)
+	c.IdleConnections = cmp.Or(c.IdleConnections, 8)
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}

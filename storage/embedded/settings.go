@@ -3,7 +3,7 @@ package embedded
 import (
 	"fmt"
 	"net/url"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -74,7 +74,7 @@ func (e *Engine) adjust(c *conn, db string, settings map[string]string) error {
 	if len(set) == 0 {
 		return nil
 	}
-	sort.Strings(set)
+	slices.Sort(set)
 	if err := e.exec(c, "SET "+strings.Join(set, ", ")); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ var forbidden = words("INTO OUTFILE APPLY SETTINGS STREAM EXPLAIN") //nolint:goc
 
 func words(s string) map[string]bool {
 	out := map[string]bool{}
-	for _, w := range strings.Fields(s) {
+	for w := range strings.FieldsSeq(s) {
 		out[w] = true
 	}
 	return out
@@ -347,7 +347,7 @@ func parseFunctions(text string) functionList {
 		case line == "aggregate":
 			into = l.aggregate
 		default:
-			for _, name := range strings.Fields(line) {
+			for name := range strings.FieldsSeq(line) {
 				into[strings.ToLower(name)] = true
 			}
 		}

@@ -112,7 +112,7 @@ func acceptsGzip(r *http.Request, enabled string) bool {
 	if enabled != "1" && enabled != "true" {
 		return false
 	}
-	for _, part := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
+	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(part), ";")
 		if name == "gzip" && strings.TrimSpace(weight) != "q=0" {
 			return true

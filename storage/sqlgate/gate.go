@@ -16,11 +16,13 @@
 package sqlgate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,15 +101,9 @@ func (c Config) withDefaults() (Config, error) {
 			*d.field = d.value
 		}
 	}
-	if c.Time <= 0 {
-		c.Time = 30 * time.Second
-	}
-	if c.Concurrent <= 0 {
-		c.Concurrent = 4
-	}
-	if c.Waiting <= 0 {
-		c.Waiting = 64
-	}
+	c.Time = cmp.Or(c.Time, 30*time.Second)
+	c.Concurrent = cmp.Or(c.Concurrent, 4)
+	c.Waiting = cmp.Or(c.Waiting, 64)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -197,12 +193,7 @@ func (g *Gate) fixed() [][2]string {
 // set any more.
 func (g *Gate) open(settings map[string]string) (Session, error) {
 	all := g.fixed()
-	names := make([]string, 0, len(settings))
-	for name := range settings {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		all = slices.DeleteFunc(all, func(kv [2]string) bool { return kv[0] == name })
 		all = append(all, [2]string{name, settings[name]})
 	}
@@ -268,9 +259,7 @@ func (g *Gate) admit(ctx context.Context, s Session, q request) (sql, format str
 	if written != meant {
 		return "", "", denied("a SELECT that the syntax tree does not show")
 	}
-	if format == "" {
-		format = q.format
-	}
+	format = cmp.Or(format, q.format)
 	return canonical, format, nil
 }
 

@@ -1,6 +1,7 @@
 package sqlgate
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -269,9 +270,7 @@ func (g *Gate) read(r *http.Request) (request, error) {
 	case len(text) > 0:
 		q.sql += "\n" + string(text)
 	}
-	if q.format == "" {
-		q.format = "TabSeparated"
-	}
+	q.format = cmp.Or(q.format, "TabSeparated")
 	if q.settings, err = settingsOf(args, g.limits); err != nil {
 		return q, err
 	}

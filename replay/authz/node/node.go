@@ -11,6 +11,7 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -47,12 +48,7 @@ func Is(username string, groups []string) bool {
 	if !strings.HasPrefix(username, authn.PrefixNode) {
 		return false
 	}
-	for _, g := range groups {
-		if g == authn.GroupNodes {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(groups, authn.GroupNodes)
 }
 
 // Rules are what differs between versions and configurations. They are immutable.
