@@ -24,8 +24,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/test/grafana"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/test/grafana"
 )
 
 const sqlPassword = "correct-horse-battery"
