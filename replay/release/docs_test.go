@@ -134,5 +134,7 @@ var deciding = []feature{
 }
 
 // facts are all facts, in the order in which docs/versions.md lists them.
-var facts = []Fact{LoopbackAuthenticated, NodeSlices, NodeSliceCollections, CertificateID, NodeEphemeral, NodeAccounts, NodeEvents, NamedReasons,
-	NodeVolumeHealth}
+var facts = []Fact{
+	LoopbackAuthenticated, NodeSlices, NodeSliceCollections, CertificateID, NodeEphemeral, NodeAccounts, NodeEvents, NamedReasons,
+	NodeVolumeHealth,
+}
