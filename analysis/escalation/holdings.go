@@ -33,15 +33,6 @@ type role struct {
 	open   bool // it allows more than the budget of steps could find
 }
 
-// mask is a set of abilities.
-type mask [2]uint64
-
-func (m *mask) set(a ability)     { m[a/64] |= 1 << (a % 64) }
-func (m mask) has(a ability) bool { return m[a/64]&(1<<(a%64)) != 0 }
-func (m *mask) add(n mask)        { m[0] |= n[0]; m[1] |= n[1] }
-func (m mask) and(n mask) mask    { return mask{m[0] & n[0], m[1] & n[1]} }
-func (m mask) empty() bool        { return m[0]|m[1] == 0 }
-
 // holding is a role as held: everywhere, or in a namespace.
 type holding struct {
 	namespace string

@@ -15,7 +15,7 @@ func (anonymousRequests) answer(x *subject, c *compiled, _ *facts) (says, string
 		return yes, "" // nobody else gives this name
 	case !c.cfg.Authentication.Anonymous.Enabled:
 		return no, "anonymous requests are switched off"
-	case c.paths != nil && !c.paths[decodedPath(x.e.RequestURI)]:
+	case !c.takesAnonymous(x.e.RequestURI):
 		return no, "the path is none that anonymous requests are let in for"
 	}
 	return yes, ""

@@ -1,7 +1,5 @@
 package authn
 
-import "sync/atomic"
-
 // Authenticators by name, in the order in which an apiserver asks them. No version has all of
 // them; those it has are asked in this order.
 const (
@@ -21,6 +19,38 @@ const (
 	// ByInsecure is no authenticator: the port without authentication of versions up to 1.19.
 	ByInsecure = "insecure-port"
 )
+
+// says is what an authenticator says of an identity.
+type says uint8
+
+const (
+	no   says = iota // it cannot have produced it
+	open             // it can, as far as an event tells: what would tell is not recorded
+	yes              // it produces just this
+)
+
+// Reasons that more than one authenticator gives.
+const (
+	whyNotConfigured = "not configured"
+	whyMaybe         = "not-evaluable: the configuration of authentication is not known"
+	whyRows          = "not-evaluable: the file's rows are not known"
+	whyLegacy        = "the annotation of a legacy service account token is recorded"
+	whyCredential    = "a credential id is recorded, which it does not give"
+	whyExtra         = "extra is recorded, which it does not give"
+	whyName          = "gives another kind of user name"
+	whyGroups        = "gives other groups"
+)
+
+// on reports whether an authenticator is there: yes, no, or open when that is not known.
+func (c *compiled) on(configured bool) says {
+	switch {
+	case configured:
+		return yes
+	case c.known():
+		return no
+	}
+	return open
+}
 
 // authenticator is one of those that an apiserver may ask who made a request.
 type authenticator interface {
@@ -51,57 +81,7 @@ const (
 	ranks // how many
 )
 
-// union is the table of all authenticators.
-var union = [ranks]struct { //nolint:gochecknoglobals // constant table
-	name string
-	authenticator
-}{
-	loopback:      {ByLoopback, loopbackToken{}},
-	requestHeader: {ByRequestHeader, headerProxy{}},
-	basicAuth:     {ByBasicAuth, basicAuthFile{}},
-	keystone:      {ByKeystone, keystonePassword{}},
-	x509:          {ByX509, clientCertificate{}},
-	tokenFile:     {ByTokenFile, staticTokenFile{}},
-	legacyToken:   {ByLegacyToken, legacyAccountToken{}},
-	boundToken:    {ByBoundToken, boundAccountToken{}},
-	bootstrap:     {ByBootstrap, bootstrapTokens{}},
-	jwt:           {ByJWT, jwtIssuers{}},
-	webhook:       {ByWebhook, tokenWebhook{}},
-	anyToken:      {ByAnyToken, anyTokens{}},
-	anonymous:     {ByAnonymous, anonymousRequests{}},
-	insecure:      {ByInsecure, insecurePort{}},
-}
-
-// Authenticators returns the names of all authenticators in the order of the union.
-func Authenticators() []string {
-	out := make([]string, ranks)
-	for a := range union {
-		out[a] = union[a].name
-	}
-	return out
-}
-
 // set is a set of authenticators.
 type set uint16
 
 func (s set) has(a rank) bool { return s&(1<<a) != 0 }
-
-// sets keeps the names of every set met, so that results share them.
-type sets [1 << ranks]atomic.Pointer[[]string]
-
-func (t *sets) names(s set) []string {
-	if s == 0 {
-		return nil
-	}
-	if p := t[s].Load(); p != nil {
-		return *p
-	}
-	var out []string
-	for a := range ranks {
-		if s.has(a) {
-			out = append(out, union[a].name)
-		}
-	}
-	t[s].Store(&out) // whoever comes first: they are equal
-	return out
-}

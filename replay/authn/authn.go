@@ -2,7 +2,6 @@ package authn
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -207,7 +206,7 @@ func (x *subject) configured(out []Contradiction, c *compiled, certain, possible
 		switch {
 		case !a.Anonymous.Enabled:
 			return append(out, Contradiction{ContradictionAnonymousDisabled, "anonymous requests are switched off"})
-		case c.paths != nil && !c.paths[decodedPath(x.e.RequestURI)]:
+		case !c.takesAnonymous(x.e.RequestURI):
 			return append(out, Contradiction{ContradictionAnonymousPath,
 				fmt.Sprintf("anonymous requests are let in for %q alone; the path is %q", a.Anonymous.Paths, decodedPath(x.e.RequestURI))})
 		}
@@ -274,17 +273,4 @@ func ClipEvidence(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxEvidence], "") + "…"
-}
-
-// decodedPath returns the path the apiserver compares: decoded, without the query.
-func decodedPath(uri string) string {
-	if !strings.Contains(uri, "%") {
-		path, _, _ := strings.Cut(uri, "?")
-		return path
-	}
-	u, err := url.ParseRequestURI(uri)
-	if err != nil {
-		return uri
-	}
-	return u.Path
 }

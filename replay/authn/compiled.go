@@ -1,6 +1,8 @@
 package authn
 
 import (
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/replay/config"
@@ -60,6 +62,24 @@ func compile(cfg *config.APIServer) *compiled {
 
 // known reports whether a part of the configuration that is not there is certainly not there.
 func (c *compiled) known() bool { return c.cfg != nil && c.cfg.Authentication.Unknown == "" }
+
+// takesAnonymous reports whether anonymous requests are let in for the path of a request, where they are at all.
+func (c *compiled) takesAnonymous(uri string) bool {
+	return c.paths == nil || c.paths[decodedPath(uri)]
+}
+
+// decodedPath returns the path the apiserver compares: decoded, without the query.
+func decodedPath(uri string) string {
+	if !strings.Contains(uri, "%") {
+		path, _, _ := strings.Cut(uri, "?")
+		return path
+	}
+	u, err := url.ParseRequestURI(uri)
+	if err != nil {
+		return uri
+	}
+	return u.Path
+}
 
 // lagOf returns the slack given to every moment learnt from the state.
 func lagOf(lag time.Duration) time.Duration {

@@ -1,6 +1,8 @@
 package authn
 
-import "github.com/retrial-io/retrial/ingest/event"
+import (
+	"github.com/retrial-io/retrial/ingest/event"
+)
 
 // Presented is what an event says of the credential that its user came with.
 type Presented struct {

@@ -54,7 +54,7 @@ func (x *subject) refused(out []Contradiction, c *compiled) []Contradiction {
 	if a.Unknown != "" || a.Anonymous.Unknown != "" || !a.Anonymous.Enabled {
 		return out
 	}
-	if c.paths != nil && !c.paths[decodedPath(x.e.RequestURI)] {
+	if !c.takesAnonymous(x.e.RequestURI) {
 		return out
 	}
 	return append(out, Contradiction{ContradictionAnonymousNotTaken, "no credentials were sent, and anonymous requests are let in"})

@@ -1,35 +1,35 @@
 package authn
 
-// says is what an authenticator says of an identity.
-type says uint8
+import "sync/atomic"
 
-const (
-	no   says = iota // it cannot have produced it
-	open             // it can, as far as an event tells: what would tell is not recorded
-	yes              // it produces just this
-)
+// union is the table of all authenticators.
+var union = [ranks]struct { //nolint:gochecknoglobals // constant table
+	name string
+	authenticator
+}{
+	loopback:      {ByLoopback, loopbackToken{}},
+	requestHeader: {ByRequestHeader, headerProxy{}},
+	basicAuth:     {ByBasicAuth, basicAuthFile{}},
+	keystone:      {ByKeystone, keystonePassword{}},
+	x509:          {ByX509, clientCertificate{}},
+	tokenFile:     {ByTokenFile, staticTokenFile{}},
+	legacyToken:   {ByLegacyToken, legacyAccountToken{}},
+	boundToken:    {ByBoundToken, boundAccountToken{}},
+	bootstrap:     {ByBootstrap, bootstrapTokens{}},
+	jwt:           {ByJWT, jwtIssuers{}},
+	webhook:       {ByWebhook, tokenWebhook{}},
+	anyToken:      {ByAnyToken, anyTokens{}},
+	anonymous:     {ByAnonymous, anonymousRequests{}},
+	insecure:      {ByInsecure, insecurePort{}},
+}
 
-// Reasons that more than one authenticator gives.
-const (
-	whyNotConfigured = "not configured"
-	whyMaybe         = "not-evaluable: the configuration of authentication is not known"
-	whyRows          = "not-evaluable: the file's rows are not known"
-	whyLegacy        = "the annotation of a legacy service account token is recorded"
-	whyCredential    = "a credential id is recorded, which it does not give"
-	whyExtra         = "extra is recorded, which it does not give"
-	whyName          = "gives another kind of user name"
-	whyGroups        = "gives other groups"
-)
-
-// on reports whether an authenticator is there: yes, no, or open when that is not known.
-func (c *compiled) on(configured bool) says {
-	switch {
-	case configured:
-		return yes
-	case c.known():
-		return no
+// Authenticators returns the names of all authenticators in the order of the union.
+func Authenticators() []string {
+	out := make([]string, ranks)
+	for a := range union {
+		out[a] = union[a].name
 	}
-	return open
+	return out
 }
 
 // ask asks one authenticator. why is a constant: the details are in contradictions.
@@ -43,4 +43,24 @@ func (x *subject) ask(a rank, c *compiled, f *facts) (answer says, why string) {
 		why = whyMaybe
 	}
 	return answer, why
+}
+
+// sets keeps the names of every set met, so that results share them.
+type sets [1 << ranks]atomic.Pointer[[]string]
+
+func (t *sets) names(s set) []string {
+	if s == 0 {
+		return nil
+	}
+	if p := t[s].Load(); p != nil {
+		return *p
+	}
+	var out []string
+	for a := range ranks {
+		if s.has(a) {
+			out = append(out, union[a].name)
+		}
+	}
+	t[s].Store(&out) // whoever comes first: they are equal
+	return out
 }

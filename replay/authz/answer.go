@@ -1,64 +1,9 @@
 package authz
 
 import (
-	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/verdict"
 )
-
-// Lack says what kind of thing is not known that could change an answer. Where several are
-// not, the greatest is named.
-type Lack uint8
-
-// Lacks.
-const (
-	LackNothing   Lack = iota
-	LackNodeGraph      // which objects belong to a node
-	LackConfig         // part of the configuration
-	LackObject         // a role or binding
-	LackState          // all of a kind of object, or everything
-	LackTime           // the answer takes more work than an event is given
-)
-
-// Answer is what a chain says about one request at one moment.
-type Answer struct {
-	// Decision is None when what is not known could change it, see Lack. A free authorizer
-	// does not make it None: it is then what all others decide, see Free.
-	Decision verdict.Decision
-	// Authorizer decided, by its name in the configuration; "" if none did by itself.
-	Authorizer string
-	// RBAC is RBAC's answer, zero if it was not asked. Its Grants use the caller's buffer.
-	RBAC rbacindex.Result
-	// Lack is why Decision is None.
-	Lack Lack
-	// Line of the ABAC policy file that allows it, from 1; 0 for none.
-	Line int
-
-	chain  *Chain
-	by     int    // index of the link that decided, -1 for none
-	free   int    // index of the first link that can have answered anything, -1 for none
-	code   uint64 // three bits a link, stepState
-	failed bool   // one that has no opinion failed
-	node   node.Answer
-	unseen []string // what is not known of RBAC's objects; empty with RBAC unknown: everything
-}
-
-// stepState is what became of one link.
-type stepState uint64
-
-const (
-	notAsked stepState = iota
-	noOpinion
-	allowed
-	denied  // refused because it failed
-	unknown // asked; the answer is not known
-	skipped // a match condition keeps it out
-	broken  // no opinion because it failed
-)
-
-func (ans *Answer) state(i int) stepState { return stepState(ans.code>>(3*i)) & 7 }
-
-func (ans *Answer) lack(l Lack) { ans.Lack = max(ans.Lack, l) }
 
 // settle makes the decision three-valued: authorizers that only add leave an allow alone.
 func (ans *Answer) settle() {
@@ -190,11 +135,4 @@ func (ans *Answer) Gives(reason string, scratch []byte) bool {
 		return true
 	}
 	return false
-}
-
-// rbac reports whether the link is RBAC, whose grants are listed and whose errors are worded in
-// any order.
-func (l *link) rbac() bool {
-	_, ok := l.authorizer.(*rbac)
-	return ok
 }

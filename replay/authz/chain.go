@@ -18,18 +18,14 @@
 package authz
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/release"
-	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -40,26 +36,6 @@ const DelegationCache = 10 * time.Second
 // maxAuthorizers bounds a chain that is followed one by one, masters and paths not counted.
 const maxAuthorizers = 18
 
-// Chain is the authorizers of one configuration, compiled. It is immutable but for a memory
-// of answers already worded, and safe for concurrent use.
-type Chain struct {
-	links     []link // masters first
-	delegated bool
-	assumed   bool   // nothing was said about the configuration
-	naming    naming // of reasons, by the kube-apiserver
-	outer     naming // and by the aggregated server in front of it
-	steps     stepMemory
-}
-
-// naming reports whether the reasons of a refusal have the names of their authorizers before them.
-type naming uint8
-
-const (
-	unnamed naming = iota
-	named
-	eitherNaming // the release is not known
-)
-
 // namingOf returns the naming of an apiserver.
 func namingOf(cfg *config.APIServer) naming {
 	switch {
@@ -69,12 +45,6 @@ func namingOf(cfg *config.APIServer) naming {
 		return named
 	}
 	return unnamed
-}
-
-// link is one authorizer of a chain.
-type link struct {
-	name string
-	registered
 }
 
 // New compiles the chain of a configuration. nil is an apiserver about which nobody has said
@@ -153,23 +123,6 @@ func (c *Chain) Names() []string {
 	return out
 }
 
-// Moment is what authorizers decide by besides their configuration: the policy as of one
-// time. It is used by one goroutine at a time.
-type Moment struct {
-	At    time.Time
-	View  *state.View // nil: no state at all
-	Graph node.Graph  // nil: nothing is known of pods
-
-	// Steps bounds the work of all that is asked of RBAC; nil: unbounded.
-	Steps *rbacindex.Steps
-
-	// What RBAC is asked, where its grants go, and the answer: here, so that asking allocates
-	// nothing.
-	query  rbacindex.Attributes
-	grants []rbacindex.Grant
-	answer Answer
-}
-
 // Authorize asks the chain at a moment. The grants of the answer use buf. Neither u nor a is
 // kept.
 func (c *Chain) Authorize(u *event.User, a *verdict.Attributes, m *Moment, buf []rbacindex.Grant) Answer {
@@ -211,14 +164,4 @@ func (ans *Answer) run(u *event.User, a *verdict.Attributes, m *Moment) {
 	if ans.failed {
 		ans.Decision = verdict.DecisionError
 	}
-}
-
-// newLink makes a link of an authorizer that is configured.
-func newLink(z *config.Authorizer, cfg *config.APIServer) link {
-	named := *z
-	named.Name = cmp.Or(named.Name, strings.ToLower(string(z.Type)))
-	if newOf := registry[z.Type]; newOf != nil {
-		return link{named.Name, newOf(&named, cfg)}
-	}
-	return link{named.Name, unmodelledType(z)}
 }

@@ -144,3 +144,10 @@ func sameErrors(text string, errs []string) bool {
 	}
 	return text == ""
 }
+
+// rbac reports whether the link is RBAC, whose grants are listed and whose errors are worded in
+// any order.
+func (l *link) rbac() bool {
+	_, ok := l.authorizer.(*rbac)
+	return ok
+}

@@ -1,24 +1,11 @@
 package authz
 
 import (
-	"sync/atomic"
-
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // maxRemembered bounds the answers a chain remembers the wording of.
 const maxRemembered = 64
-
-// stepMemory keeps the steps of answers that say nothing particular, which nearly all are:
-// they are shared by all verdicts.
-type stepMemory struct {
-	known atomic.Pointer[[]wordedSteps]
-}
-
-type wordedSteps struct {
-	code  uint64
-	steps []verdict.ChainStep
-}
 
 // Steps returns every authorizer in the order in which they are asked with its answer. The
 // slice is shared and must not be modified.

@@ -25,15 +25,6 @@ type webhook struct {
 	answered  hookMemory
 }
 
-// hookState reports whether a webhook is asked about a request.
-type hookState uint8
-
-const (
-	hookAsked   hookState = iota
-	hookSkipped           // a match condition is false
-	hookFailed            // a match condition failed, none is false
-)
-
 // newWebhook compiles the match conditions. unknown says what of them is not known; such a
 // webhook counts as asked.
 func newWebhook(o *config.WebhookOptions, cfg *config.APIServer) (w *webhook, unknown string) {
@@ -166,28 +157,4 @@ func labelSelector(text string) *authorizationv1.LabelSelectorAttributes {
 		return nil
 	}
 	return &authorizationv1.LabelSelectorAttributes{Requirements: out}
-}
-
-// shortfall names the match condition that keeps a webhook out, or what became of it.
-func (h *webhookAuthorizer) shortfall(answer string, u *event.User, a *verdict.Attributes) string {
-	if answer == verdict.AnswerUnknown {
-		return "is asked; its answer is in no log (" + h.missing(Answer{}) + ")"
-	}
-	for _, r := range h.asks.matcher.CompilationResults {
-		one := &webhook{selectors: h.asks.selectors, matcher: &authorizationcel.CELMatcher{
-			CompilationResults: []authorizationcel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector,
-			UsesLabelSelector: r.UsesLabelSelector,
-		}}
-		state := one.evaluate(u, a)
-		expression := r.ExpressionAccessor.GetExpression()
-		switch {
-		case answer == verdict.AnswerSkipped && state == hookSkipped:
-			return "is not asked: the match condition " + expression + " is false"
-		case answer != verdict.AnswerSkipped && state == hookFailed && h.asks.deny:
-			return "refuses it, because the match condition " + expression + " failed"
-		case answer != verdict.AnswerSkipped && state == hookFailed:
-			return "is passed over, because the match condition " + expression + " failed"
-		}
-	}
-	return "is not asked"
 }

@@ -1,6 +1,8 @@
 package authz
 
 import (
+	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/verdict"
@@ -45,4 +47,28 @@ func (h *webhookAuthorizer) missing(Answer) string {
 
 func (h *webhookAuthorizer) explain(s *Shortfall, _ Answer, u *event.User, a *verdict.Attributes, _ *Moment, _ int) {
 	s.Text = h.shortfall(s.Answer, u, a)
+}
+
+// shortfall names the match condition that keeps a webhook out, or what became of it.
+func (h *webhookAuthorizer) shortfall(answer string, u *event.User, a *verdict.Attributes) string {
+	if answer == verdict.AnswerUnknown {
+		return "is asked; its answer is in no log (" + h.missing(Answer{}) + ")"
+	}
+	for _, r := range h.asks.matcher.CompilationResults {
+		one := &webhook{selectors: h.asks.selectors, matcher: &authorizationcel.CELMatcher{
+			CompilationResults: []authorizationcel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector,
+			UsesLabelSelector: r.UsesLabelSelector,
+		}}
+		state := one.evaluate(u, a)
+		expression := r.ExpressionAccessor.GetExpression()
+		switch {
+		case answer == verdict.AnswerSkipped && state == hookSkipped:
+			return "is not asked: the match condition " + expression + " is false"
+		case answer != verdict.AnswerSkipped && state == hookFailed && h.asks.deny:
+			return "refuses it, because the match condition " + expression + " failed"
+		case answer != verdict.AnswerSkipped && state == hookFailed:
+			return "is passed over, because the match condition " + expression + " failed"
+		}
+	}
+	return "is not asked"
 }

@@ -10,6 +10,15 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
+// hookState reports whether a webhook is asked about a request.
+type hookState uint8
+
+const (
+	hookAsked   hookState = iota
+	hookSkipped           // a match condition is false
+	hookFailed            // a match condition failed, none is false
+)
+
 // hookMemory remembers what match conditions came to. Conditions read a few fields of a review
 // (groups, a namespace), so that nearly all requests of a log are one of few to them, and
 // running them costs fifty times what looking it up does.
