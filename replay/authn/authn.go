@@ -22,34 +22,34 @@ type Config struct {
 
 // Evaluator judges recorded identities. It is safe for concurrent use.
 type Evaluator struct {
-	cfg      Config
-	sets     sets
-	compiled sync.Map // *config.APIServer → *compiled
-	unknown  *compiled
-	asking   sync.Pool // *asked
+	cfg       Config
+	sets      sets
+	compiled  sync.Map // *config.APIServer → *compiled
+	unknown   *compiled
+	inquiries sync.Pool // *inquiry
 }
 
-// asked is what authenticators are asked with. It is used again: they are called through an
+// inquiry is what authenticators are asked with. It is used again: they are called through an
 // interface, which it would otherwise be allocated for.
-type asked struct {
+type inquiry struct {
 	x subject
 	f facts
 }
 
-// ask begins to ask about an event.
-func (ev *Evaluator) ask(e *event.Event, cfg *config.APIServer) *asked {
-	q, ok := ev.asking.Get().(*asked)
+// inquire begins to ask about an event.
+func (ev *Evaluator) inquire(e *event.Event, cfg *config.APIServer) *inquiry {
+	q, ok := ev.inquiries.Get().(*inquiry)
 	if !ok {
-		q = new(asked)
+		q = new(inquiry)
 	}
 	q.x, q.f = subjectOf(e, cfg, ev.cfg.Minor, ev.cfg.Lag), facts{}
 	return q
 }
 
-// asked lets go of what was asked about.
-func (ev *Evaluator) asked(q *asked) {
-	*q = asked{}
-	ev.asking.Put(q)
+// release lets go of what was asked about.
+func (ev *Evaluator) release(q *inquiry) {
+	*q = inquiry{}
+	ev.inquiries.Put(q)
 }
 
 // New returns an evaluator.
@@ -90,15 +90,15 @@ type Answer struct {
 // apiserver's configuration of that time, nil if it is not known: then only what no
 // configuration could explain is found. s may be nil. The event is only read.
 func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Result {
-	q := ev.ask(e, cfg)
-	defer ev.asked(q)
+	q := ev.inquire(e, cfg)
+	defer ev.release(q)
 	x, f, c := &q.x, &q.f, ev.of(cfg)
 	f.contradictions = x.shape(nil)
 	if x.kind == kindNobody {
 		return Result{Contradictions: x.refused(f.contradictions, c)}
 	}
 	if s != nil {
-		f.ask(x, s)
+		f.gather(x, s)
 	}
 	certain, possible := x.union(c, f)
 	f.contradictions = x.configured(f.contradictions, c, certain, possible)
@@ -117,14 +117,14 @@ func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Re
 
 // Answers asks every authenticator on its own, in order, for a person who wants to know.
 func (ev *Evaluator) Answers(e *event.Event, cfg *config.APIServer, s State) []Answer {
-	q := ev.ask(e, cfg)
-	defer ev.asked(q)
+	q := ev.inquire(e, cfg)
+	defer ev.release(q)
 	x, f, c := &q.x, &q.f, ev.of(cfg)
 	if x.kind == kindNobody {
 		return nil
 	}
 	if s != nil {
-		f.ask(x, s)
+		f.gather(x, s)
 	}
 	out := make([]Answer, 0, ranks)
 	for a := range ranks {

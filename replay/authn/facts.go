@@ -49,8 +49,8 @@ func (f *facts) add(against fact, name, format string, args ...any) {
 	f.contradictions = append(f.contradictions, Contradiction{name, fmt.Sprintf(format, args...)})
 }
 
-// ask compares the identity with the state of the cluster.
-func (f *facts) ask(x *subject, s State) {
+// gather compares the identity with the state of the cluster.
+func (f *facts) gather(x *subject, s State) {
 	switch x.kind {
 	case kindAccount:
 		if x.name == "" {
