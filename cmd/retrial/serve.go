@@ -10,7 +10,6 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/internal/obs"
 	"github.com/retrial-io/retrial/server"
 )
 
@@ -61,7 +60,7 @@ func newServer(s cli.Streams, runs server.Halves, withSample *bool, c *cobra.Com
 			return cli.ExitWith(cli.ExitUsage, err)
 		}
 		defer stop()
-		if sv.Log, err = obs.Logger(s.Err, cfg.Log.Level, cfg.Log.Format); err != nil {
+		if sv.Log, err = server.NewLog(s.Err, cfg.Log); err != nil {
 			return cli.ExitWith(cli.ExitUsage, err)
 		}
 		return sv.Run(c.Context())

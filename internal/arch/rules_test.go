@@ -30,7 +30,7 @@ func TestRulesAreUsed(t *testing.T) {
 			imported[imp] = true
 			if ours, ok := strings.CutPrefix(imp, module); ok {
 				there, _ := roomOf(ours)
-				uses[here.path][there.path] = true
+				uses[here.path][there.path], uses[here.path][ours] = true, true
 			}
 		}
 	}

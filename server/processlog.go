@@ -1,5 +1,4 @@
-// Package obs sets up the log that every process of Retrial has.
-package obs
+package server
 
 import (
 	"fmt"
@@ -7,12 +6,13 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/retrial-io/retrial/internal/config"
 )
 
-// Logger builds the process log. Level is debug, info, warn or error; format is console or
-// json. Lines go to w, times are UTC, keys are snake_case.
-func Logger(w io.Writer, level, format string) (*zap.Logger, error) {
-	lvl, err := zapcore.ParseLevel(level)
+// NewLog returns the log of a process. Lines go to w, times are UTC, keys are snake_case.
+func NewLog(w io.Writer, settings config.Log) (*zap.Logger, error) {
+	lvl, err := zapcore.ParseLevel(settings.Level)
 	if err != nil {
 		return nil, fmt.Errorf("log level: %w", err)
 	}
@@ -24,7 +24,7 @@ func Logger(w io.Writer, level, format string) (*zap.Logger, error) {
 		EncodeLevel:    zapcore.LowercaseLevelEncoder,
 	}
 	var encoder zapcore.Encoder
-	switch format {
+	switch settings.Format {
 	case "json":
 		encoder = zapcore.NewJSONEncoder(enc)
 	case "console":
@@ -32,7 +32,7 @@ func Logger(w io.Writer, level, format string) (*zap.Logger, error) {
 		enc.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(enc)
 	default:
-		return nil, fmt.Errorf("invalid log format %q: want console or json", format)
+		return nil, fmt.Errorf("invalid log format %q: want console or json", settings.Format)
 	}
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), lvl)), nil
 }
