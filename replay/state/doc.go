@@ -17,6 +17,30 @@
 // What a State answers is a function of the set of its observations: any order and any
 // repetition of the same observations gives the same answers.
 //
+// # Words
+//
+//	write      ├───────┤          a request, between its receipt and its answer
+//	span          nb   na         not before, not after: where in it the change became effective is not told
+//	step          ┼────┼────────  a change in what is said of a name, from somewhere in its span on
+//	line       ────┼──┼────┼┼──▶  the steps of one name, in order: what every answer is read from
+//	listing    ├─────────┤        everything of a kind, read within a span
+//	window        [      ]        the time an apiserver may have decided at; it may see several views
+//
+// A sighting is that one version, or one end, was observed; all of a version are merged, so that repeating
+// them takes no room. A blind is a write whose version was not told: it has its place by time alone. An
+// incarnation is one uid under a name, from its making to its end; of a pod it is a life. A stranger is a
+// pod of which no more than its name was recorded. A step is assumed where no write was seen that made
+// it, as when a listing shows an object for the first time. It carries over what it does not say itself
+// from the step before: a patch, a write of the metadata alone, a write that may not have been done.
+//
+// An object is ending once its deletion was asked for. It is in doubt where a write of it may not have
+// been done or a part of it was cut out: what it holds lies between two contents, the least and the most.
+// A lost answer is that of a write of which nobody knows whether it was done; something may still come of
+// it until it has settled. A stand-in is an object whose name the apiserver made and nobody recorded.
+//
+// A scope is all objects of a kind, or those of a namespace: unknown, or known to hold what is known.
+// The horizon is the moment before which everything is forgotten.
+//
 // # Unknowns
 //
 // Nothing is guessed. A write whose content was not recorded makes its object unknown

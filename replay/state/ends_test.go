@@ -14,6 +14,11 @@ import (
 
 // Pods end at once, after a grace period that can only become shorter, or when the last finalizer
 // is taken away; and what was not recorded of it is not known.
+//
+//	at once      |-|                                          absent
+//	with grace   |-| deletion ........|-| grace 0             absent
+//	held         |-| deletion ........ grace over ...|-| last finalizer taken away, absent
+//	not told     |-| deletion ........? unknown from the write that may have ended it
 func TestHowPodsEnd(t *testing.T) {
 	const (
 		pod     = podsURI + "/p"

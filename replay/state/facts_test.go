@@ -97,6 +97,13 @@ func (s *told) expectPod(name string, want ...string) {
 	}
 }
 
+// A pod from its making to its end, and the next of its name:
+//
+//	made     |-|                                               |-| u2
+//	bound         |-| n1
+//	deleted               |-| grace 30        |-| grace 0
+//	p        present, on no node, on n1, deletion=1:30, absent, present u2
+//	         0    2       1:00                1:10             2:00
 func TestPodLife(t *testing.T) {
 	s := tell(t, true)
 	s.event("12:00:00.2", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))

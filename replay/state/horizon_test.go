@@ -90,6 +90,10 @@ func TestBeforeTheHorizon(t *testing.T) {
 
 // What comes after the horizon has moved past it makes no answer wrong: each is as it would be
 // had all been known before, or not known.
+//
+//	forgotten  .................| horizon
+//	comes late      |-| write of an object that is not kept: unknown since the horizon
+//	comes late      |-| end of one that is there: its end
 func TestLateBehindTheHorizon(t *testing.T) {
 	withheld, same, unknown := 0, 0, 0
 	for seed := range uint64(300) {

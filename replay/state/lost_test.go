@@ -306,6 +306,12 @@ func (m *lossyMoment) holds(t *testing.T, v state.View) (open int) {
 
 // TestLostAnswers: whatever answers are lost, nothing certain is wrong, then and later, in whatever
 // order it came, and whatever contents were forgotten; and a listing settles it.
+//
+//	written           |-| rv 7
+//	lost                    |---| update, no answer
+//	b                 rv 7  | in doubt: between rv 7 and what was asked for
+//	listing                                   |-| shows rv 7 or rv 9: known again
+//	settled                       10 s after it nothing comes of it any more
 func TestLostAnswers(t *testing.T) {
 	asked, open, unknown := lossyHistories(t, false)
 	if open*10 > asked || unknown*150 > asked {

@@ -14,6 +14,11 @@ import (
 
 // TestReadsSettleLostAnswers: a request that finds a binding there, or missing, settles what a lost
 // answer left open, what finds it as it was only once nothing can come of the write any more.
+//
+//	create       |-| no answer
+//	b            | there or not                    there
+//	create again       |-| "already exists" ......|
+//	get          too early: |-| not found          after 10 s: |-| not found, absent
 func TestReadsSettleLostAnswers(t *testing.T) {
 	const (
 		uri     = rbacURI + "clusterrolebindings"
