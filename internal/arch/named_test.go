@@ -35,7 +35,7 @@ func TestNamedTestsExist(t *testing.T) {
 		there["make "+m[1]] = true
 	}
 	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+|make [a-z][a-z0-9-]*)")
-	for _, page := range []string{"docs/threat-model.md", "docs/reliability.md", "docs/state.md"} {
+	for _, page := range []string{"docs/threat-model.md", "docs/reliability.md", "docs/state.md", "ARCHITECTURE.md"} {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
@@ -48,6 +48,30 @@ func TestNamedTestsExist(t *testing.T) {
 			if !there[m[1]] {
 				t.Errorf("%s names %s, which does not exist", page, m[1])
 			}
+		}
+	}
+}
+
+// TestArchitectureNamesWhatIsThere: a path that ARCHITECTURE.md names is one of the repository. Parts in capitals
+// stand for a name of one's own.
+func TestArchitectureNamesWhatIsThere(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := regexp.MustCompile("`([a-z][a-z-]*)(/[A-Za-z0-9_.-]+)+`").FindAllStringSubmatch(string(text), -1)
+	if len(paths) < 50 {
+		t.Fatalf("it names %d paths", len(paths))
+	}
+	placeholder := regexp.MustCompile(`(NNNN|NAME|\bID\b)`)
+	for _, m := range paths {
+		path := strings.Trim(m[0], "`")
+		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil || placeholder.MatchString(path) {
+			continue // no folder of ours, such as audit.k8s.io/v1
+		}
+		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			t.Errorf("ARCHITECTURE.md names %s, which is not there", path)
 		}
 	}
 }
