@@ -53,10 +53,16 @@ func sourceOf(g rbacindex.Grant) Grant {
 	return Grant{Binding: content.ObjectOf(g.BindingKey()).String(), Role: content.ObjectOf(g.RoleKey()).String(), Subject: subject, Rule: g.Rule()}
 }
 
+// errEmptyLog is said of a log whose policy is asked for and that tells nothing at all.
+var errEmptyLog = none("the log has no event, and without one it does not tell the policy")
+
 // policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.
 func (a *Service) policy(cluster string, at time.Time) (state.View, Policy, error) {
 	st, ok := a.Replay.State(cluster)
 	if !ok || noPolicy(st) {
+		if a.Empty {
+			return state.View{}, Policy{}, errEmptyLog
+		}
 		if a.Offline {
 			return state.View{}, Policy{}, none("the log alone does not tell the policy: name the state it began with by --state, or say --from-empty when it begins with the cluster's first start")
 		}

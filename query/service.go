@@ -35,6 +35,7 @@ type Service struct {
 	Now       func() time.Time              // nil: no moment is known
 	Version   string                        // of the replica that answers
 	Offline   bool                          // answers from a log: nothing is changed
+	Empty     bool                          // the log has no event
 	// Followed returns the life of a credential as a log in which it was followed tells it, false
 	// for one that is not in it; nil: nobody follows credentials.
 	Followed func(credential string) (lineage.Lineage, bool)

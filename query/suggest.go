@@ -69,6 +69,9 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	cluster, from, to := q.Cluster, q.From, q.To
 	want := wanted{subjects: q.Subjects, system: q.System, unseen: q.Unseen}
 	st, ok := a.stateOf(ctx, cluster)
+	if (!ok || noPolicy(st)) && a.Empty {
+		return out, errEmptyLog
+	}
 	if (!ok || noPolicy(st)) && a.Offline {
 		return out, Bad("--state is missing: what a subject holds is not in the log; get it with\n  %s\nor say --from-empty when the log begins with the cluster's first start", strings.TrimSuffix(StateListing, " > state.json"))
 	}

@@ -44,24 +44,24 @@ const DefaultLag = replay.DefaultLag
 
 // Evaluate judges the log. The verdicts go to lines, one a line as JSON, unless it is nil.
 func (l Log) Evaluate(ctx context.Context, lag time.Duration, lines io.Writer) (*Summary, error) {
-	var o evaluate.Options
-	if lines != nil {
-		o.Sink = evaluate.JSONLines(cli.SafeJSON(lines))
-	}
 	r, err := l.open(lag)
 	if err != nil {
 		return nil, err
 	}
-	return r.run(ctx, o)
+	return r.run(ctx, func(o *evaluate.Options) {
+		if lines != nil {
+			o.Sink = evaluate.JSONLines(cli.SafeJSON(lines))
+		}
+	})
 }
 
-// Replay judges the log; o says what is wanted of it beside. A log without any event is an error.
-func (l Log) Replay(ctx context.Context, lag time.Duration, o evaluate.Options) (*Summary, error) {
+// Replay judges the log; want sets what is wanted of it beside. A log of which no line is an event is an error.
+func (l Log) Replay(ctx context.Context, lag time.Duration, want func(*evaluate.Options)) (*Summary, error) {
 	r, err := l.open(lag)
 	if err != nil {
 		return nil, err
 	}
-	sum, err := r.run(ctx, o)
+	sum, err := r.run(ctx, want)
 	if err == nil {
 		err = l.readable(sum)
 	}
@@ -96,10 +96,10 @@ func (l Log) open(lag time.Duration) (*openLog, error) {
 	return out, nil
 }
 
-// run replays the log; o says what is wanted of it.
-func (l *openLog) run(ctx context.Context, o evaluate.Options) (*Summary, error) {
-	o.Cluster, o.FromEmpty, o.Now, o.Received = l.base.Cluster, l.base.FromEmpty, l.base.Now, l.base.Received
-	o.States, o.Events, o.Engine, o.Redact = l.base.States, l.base.Events, l.base.Engine, l.base.Redact
+// run replays the log; want sets what is wanted of it.
+func (l *openLog) run(ctx context.Context, want func(*evaluate.Options)) (*Summary, error) {
+	o := l.base
+	want(&o)
 	bar := cli.StartProgress(l.Streams.Err, "replaying", 2*cli.TotalSize(l.Events))
 	o.Progress = func(n int) { bar.Add(int64(n)) }
 	defer bar.Finish()

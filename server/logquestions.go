@@ -69,10 +69,12 @@ func (l Log) service(ctx context.Context) (*query.Service, func() error, error) 
 	log.base.Redact = redact.New(l.Key).Redact
 	st, trail := state.New(l.name()), lineage.NewTrail(lineage.TrailConfig{})
 	rows := memory.New(l.name(), l.Rules, memory.MostBytes, func(ctx context.Context, visit memory.Visit) error {
-		_, err := log.run(ctx, evaluate.Options{Rows: visit})
+		_, err := log.run(ctx, func(o *evaluate.Options) { o.Rows = visit })
 		return err
 	})
-	sum, err := log.run(ctx, evaluate.Options{State: st, Trail: trail, Policy: rows.Policy, Rows: rows.Add})
+	sum, err := log.run(ctx, func(o *evaluate.Options) {
+		o.State, o.Trail, o.Policy, o.Rows = st, trail, rows.Policy, rows.Add
+	})
 	if err == nil {
 		err = l.readable(sum)
 	}
@@ -89,7 +91,7 @@ func (l Log) service(ctx context.Context) (*query.Service, func() error, error) 
 	}
 	return &query.Service{
 		Store: rows, Tables: tables.open, Replay: storedStates{l.name(): st}, Apiserver: log.history, Now: func() time.Time { return last.Add(time.Minute + completeness.Settle) }, Version: version.Version,
-		Offline: true, Followed: trail.Lineage,
+		Offline: true, Empty: sum.Events == 0, Followed: trail.Lineage,
 	}, done, nil
 }
 

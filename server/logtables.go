@@ -39,7 +39,7 @@ func (t *logTables) fill(ctx context.Context) (*storage.Store, error) {
 	}
 	t.closers = append(t.closers, store.Close)
 	f := filling{ctx: ctx, store: store, log: t.log}
-	if _, err := t.log.run(ctx, evaluate.Options{Policy: f.policy, Rows: f.row}); err != nil {
+	if _, err := t.log.run(ctx, func(o *evaluate.Options) { o.Policy, o.Rows = f.policy, f.row }); err != nil {
 		return nil, err
 	}
 	if err := f.flush(); err != nil {

@@ -128,7 +128,7 @@ func (b *rbacBench) run(ctx context.Context, s cli.Streams) (*rbacResult, error)
 	b.minutes, b.random = map[int64]int64{}, rand.New(rand.NewPCG(1, 2))
 	st := state.New(server.OfflineCluster)
 	log := server.Log{States: b.states, Events: b.events, FromEmpty: b.fromEmpty, Apiservers: b.apiservers, Streams: s}
-	_, err := log.Replay(ctx, 0, evaluate.Options{State: st, Sink: b.observe})
+	_, err := log.Replay(ctx, 0, func(o *evaluate.Options) { o.State, o.Sink = st, b.observe })
 	if err != nil {
 		return nil, err
 	}

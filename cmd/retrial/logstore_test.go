@@ -99,6 +99,16 @@ func TestFromEmptyEverywhere(t *testing.T) {
 			t.Errorf("%s: code %d, said %q, want %q", name, code, err, tc.want)
 		}
 	}
+	empty := filepath.Join(t.TempDir(), "empty.log")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"who-can", "list", "secrets"}, {"suggest", "--subject", "alice"}, {"hygiene", "--from-empty"}} {
+		code, _, err := commandLine(t, "", append(args, "--events", empty)...)
+		if code != cli.ExitNoMatch || !strings.Contains(err, "the log has no event") || strings.Contains(err, "--from-empty") {
+			t.Errorf("%s of a log without events: code %d, said %q", args[0], code, err)
+		}
+	}
 	if code, _, err := commandLine(t, "", "who-can", "list", "secrets", "--events", log); code != cli.ExitNoMatch || !strings.Contains(err, "or say --from-empty") {
 		t.Errorf("without --from-empty: code %d, said %q", code, err)
 	}
