@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
@@ -21,7 +22,7 @@ const doubted = 8
 func (*Store) SameVerdict(a, b *verdict.Verdict) bool { return codec.SameVerdict(a, b) }
 
 // assure makes sure that the rows of a block that was inserted without an error are there.
-func (s *Store) assure(ctx context.Context, token string, rows []verdict.Row, p *pendingBlock) error {
+func (s *Store) assure(ctx context.Context, token string, rows []verdict.Row) error {
 	doubtful := rows
 	if f, others, ok := freshOf(rows); ok {
 		there, err := s.counted(ctx, rows[0].Position.Partition, f)
@@ -32,33 +33,27 @@ func (s *Store) assure(ctx context.Context, token string, rows []verdict.Row, p 
 			doubtful = others
 		}
 	}
-	if len(doubtful) == 0 {
-		return nil
-	}
-	have, err := s.stored(ctx, doubtful)
-	if err != nil {
+	missing, err := s.missing(ctx, doubtful)
+	if err != nil || len(missing) == 0 {
 		return err
-	}
-	p.reset()
-	for i := range doubtful {
-		if have[doubtful[i].EventKey] {
-			continue
-		}
-		if err := p.block.Append(&doubtful[i]); err != nil {
-			return err
-		}
-	}
-	if p.block.Rows == 0 {
-		return nil
 	}
 	// All of the block, or what one of its ingest days brought: each is a part of its own.
 	s.metrics.reinserts.Inc()
 	s.cfg.Log.Warn("store remembers a block it does not have, sending it again",
-		zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", p.block.Rows))
-	if err := p.encode(); err != nil {
-		return err
+		zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", len(missing)))
+	return s.insertAll([]insertMember{{ctx, fmt.Sprintf("%s+%d", token, len(missing)), missing}})
+}
+
+// missing returns the rows of a block (all of one Kafka partition) that the store does not have.
+func (s *Store) missing(ctx context.Context, rows []verdict.Row) ([]verdict.Row, error) {
+	if len(rows) == 0 {
+		return nil, nil
 	}
-	return s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.Rows), rows, p)
+	have, err := s.stored(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r verdict.Row) bool { return have[r.EventKey] }), nil
 }
 
 // fresh are rows of events that are stored for the first time, of one epoch and without a hole

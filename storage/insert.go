@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/native"
@@ -74,11 +77,14 @@ var insertSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant 
 // row has come from it.
 func (s *Store) Inserted() uint64 { return s.inserted.Load() }
 
-// Insert adds one block of rows to events under a deduplication token; every rollup is
-// fed by the same block under the same token. All rows belong to one Kafka partition's
-// owner. Sending the same rows under the same token again adds nothing while the store
-// remembers the token (1,000 inserts); after that Known finds them, and they must not be
-// sent. After an error the outcome is unknown until Recover and Known have been asked.
+// Insert adds rows of one Kafka partition's owner to events under a deduplication token; every
+// rollup is fed by the same block. Sending the same rows under the same token again adds nothing
+// while the store remembers the token (1,000 inserts); after that Known finds them, and they must
+// not be sent. After an error the outcome is unknown until Recover and Known have been asked.
+//
+// An insert costs as much for a hundred rows as for some thousand, so the rows of partitions that
+// are sent at the same time share one where nobody but this process can write (docs/adr/0086). Its
+// token is of no partition alone: what is sent again, after an error or without, is looked up first.
 //
 // The store remembers a token before it has the data: after a crash between the two it
 // would take the block sent again for a repetition and drop it. The first inserts into a
@@ -91,36 +97,146 @@ func (s *Store) Insert(ctx context.Context, token string, rows []verdict.Row) er
 	if token == "" {
 		return fmt.Errorf("insert %d rows: no deduplication token", len(rows))
 	}
-	part := s.partition(rows[0].Position.Partition)
+	number := rows[0].Position.Partition
+	part := s.partition(number)
 	part.Lock()
 	defer part.Unlock()
 	defer s.inserted.Add(1)
-	began := time.Now()
-	if err := s.begin(ctx, rows); err != nil {
-		return fmt.Errorf("insert: %w", err)
+	if err := s.insert(ctx, part, token, rows); err != nil {
+		part.checked = 0
+		return fmt.Errorf("insert %d rows of partition %d: %w", len(rows), number, err)
 	}
-	p := s.takeBlock()
-	for i := range rows {
-		if err := p.block.Append(&rows[i]); err != nil {
-			return fmt.Errorf("insert: %w", err)
+	return nil
+}
+
+// insert is Insert with the partition locked.
+func (s *Store) insert(ctx context.Context, part *partition, token string, rows []verdict.Row) error {
+	if err := s.begin(ctx, rows); err != nil {
+		return err
+	}
+	missing, again := rows, part.sent.has(token)
+	if again {
+		var err error
+		if missing, err = s.missing(ctx, rows); err != nil {
+			return err
 		}
 	}
-	if err := p.encode(); err != nil {
-		return fmt.Errorf("insert: encode %d rows: %w", len(rows), err)
+	m := insertMember{ctx, token, missing}
+	switch {
+	case len(missing) == 0:
+	case again || s.cfg.Transport == nil || s.cfg.ClusterName != "":
+		if err := s.insertAll([]insertMember{m}); err != nil {
+			return err
+		}
+	default:
+		part.sent.add(token)
+		if err := s.inserts.do(m, roomFor(len(rows)), s.missed, s.insertAll); err != nil {
+			return err
+		}
 	}
-	err := s.send(ctx, token, rows, p)
-	if err == nil && part.checked < doubted {
-		err = s.assure(ctx, token, rows, p)
+	if part.checked < doubted {
 		part.checked++
+		return s.assure(ctx, token, rows)
 	}
+	return nil
+}
+
+// tokens remembers the last of them.
+type tokens struct {
+	last [64]string
+	n    int
+}
+
+func (t *tokens) add(token string)      { t.last[t.n%len(t.last)], t.n = token, t.n+1 }
+func (t *tokens) has(token string) bool { return slices.Contains(t.last[:], token) }
+
+// insertMember is what one partition has to insert.
+type insertMember struct {
+	ctx   context.Context
+	token string
+	rows  []verdict.Row
+}
+
+// partition returns whose rows they are.
+func (m *insertMember) partition() int32 { return m.rows[0].Position.Partition }
+
+// roomFor returns a condition on an insert that others have joined before.
+func roomFor(rows int) func([]insertMember) bool {
+	return func(before []insertMember) bool {
+		for i := range before {
+			rows += len(before[i].rows)
+		}
+		return rows <= mostJoined
+	}
+}
+
+const (
+	mostJoined = 50_000                 // rows of an insert that several partitions share
+	patience   = 150 * time.Millisecond // how long an insert waits for the other partitions
+	regular    = 10 * time.Second       // since its last insert, a partition is waited for
+)
+
+// missed returns how long an insert waits for partitions that are not in it: those that have
+// inserted lately. One that has many rows is not held up.
+func (s *Store) missed(now []insertMember) time.Duration {
+	in, rows := make(map[int32]bool, len(now)), 0
+	for i := range now {
+		in[now[i].partition()] = true
+		rows += len(now[i].rows)
+	}
+	if rows > mostJoined/2 {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, at := range s.regulars {
+		if !in[n] && time.Since(at) < regular {
+			return patience
+		}
+	}
+	return 0
+}
+
+// insertAll sends the rows of all members in one INSERT. It ends when all their contexts have.
+func (s *Store) insertAll(members []insertMember) error {
+	began := time.Now()
+	token, rows := members[0].token, 0
+	ctx, cancel := context.WithCancel(context.WithoutCancel(members[0].ctx))
+	defer cancel()
+	left := atomic.Int64{}
+	left.Store(int64(len(members)))
+	hash := xxhash.New()
+	p := s.takeBlock()
+	for i := range members {
+		m := &members[i]
+		defer context.AfterFunc(m.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
+			}
+		})()
+		_, _ = hash.WriteString(m.token + "\n")
+		rows += len(m.rows)
+		for j := range m.rows {
+			if err := p.block.Append(&m.rows[j]); err != nil {
+				return err
+			}
+		}
+	}
+	if len(members) > 1 {
+		token = fmt.Sprintf("jo/%d/%016x", len(members), hash.Sum64())
+	}
+	err := p.encode()
+	if err == nil {
+		err = s.send(ctx, token, members[0].partition(), p)
+	}
+	s.noted(members)
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
 	if err != nil {
-		part.checked = 0
 		s.metrics.inserts.WithLabelValues("error").Inc()
-		return fmt.Errorf("insert %d rows of partition %d: %w", len(rows), rows[0].Position.Partition, err)
+		return err
 	}
 	s.metrics.inserts.WithLabelValues("ok").Inc()
-	s.metrics.rows.Add(float64(len(rows)))
+	s.metrics.rows.Add(float64(rows))
 	s.metrics.bytes.Add(float64(p.data.Size()))
 	for cause, n := range p.block.FoldedAs {
 		s.metrics.folded.WithLabelValues(cause).Add(float64(n))
@@ -129,11 +245,21 @@ func (s *Store) Insert(ctx context.Context, token string, rows []verdict.Row) er
 	return nil
 }
 
+// noted notes that partitions insert.
+func (s *Store) noted(members []insertMember) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range members {
+		s.regulars[members[i].partition()] = now
+	}
+}
+
 // send runs one INSERT of the encoded block.
-func (s *Store) send(ctx context.Context, token string, rows []verdict.Row, b *pendingBlock) error {
+func (s *Store) send(ctx context.Context, token string, partition int32, b *pendingBlock) error {
 	settings := merge(clickhouse.Settings{"insert_deduplication_token": token}, insertSettings)
 	if s.cfg.Transport == nil {
-		settings["log_comment"] = s.insertComment(rows[0].Position.Partition) // see endInserts
+		settings["log_comment"] = s.insertComment(partition) // see endInserts
 	}
 	ctx = clickhouse.Context(withPayload(ctx, &b.data), clickhouse.WithSettings(settings))
 	return s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.Columns)+") FORMAT Native")

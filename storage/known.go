@@ -2,7 +2,10 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,28 +20,74 @@ import (
 // knownChunk bounds the request keys of one lookup: 32 bytes of SQL each.
 const knownChunk = 1 << 16
 
+// lookup is what one partition asks Known.
+type lookup struct {
+	ctx   context.Context
+	rows  []verdict.Row
+	known []verdict.KnownRow
+}
+
 // Known returns the standing rows that have the same cluster and request key as any of the
 // given rows, in no order: a handful when the rows are new, all of them when they are
 // delivered again. Only Cluster, Request and the request's time of the rows are looked at.
+// Callers who ask at the same time share a query.
 func (s *Store) Known(ctx context.Context, rows []verdict.Row) ([]verdict.KnownRow, error) {
-	began := time.Now()
-	byCluster := map[string][]int{}
-	for i := range rows {
-		byCluster[rows[i].Cluster] = append(byCluster[rows[i].Cluster], i)
+	if len(rows) == 0 {
+		return nil, nil
 	}
-	var out []verdict.KnownRow
-	for cluster, list := range byCluster {
-		for len(list) > 0 {
-			n := min(len(list), knownChunk)
-			var err error
-			if out, err = s.knownChunk(ctx, out, cluster, rows, list[:n]); err != nil {
-				return nil, fmt.Errorf("look up %d requests of cluster %q: %w", n, cluster, err)
+	l := &lookup{ctx: ctx, rows: rows}
+	err := s.lookups.do(l, func(before []*lookup) bool {
+		n := len(rows)
+		for _, b := range before {
+			n += len(b.rows)
+		}
+		return n <= knownChunk && len(before) < 64
+	}, nil, s.lookUp)
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = s.lookUp([]*lookup{l}) // whoever spoke for all was called off
+	}
+	return l.known, err
+}
+
+// lookUp answers all members.
+func (s *Store) lookUp(members []*lookup) error {
+	began := time.Now()
+	type asked struct {
+		rows []*verdict.Row
+		by   map[event.Hash128]uint64 // members, a bit each
+	}
+	clusters := map[string]*asked{}
+	for n, m := range members {
+		m.known = nil
+		for i := range m.rows {
+			r := &m.rows[i]
+			c := clusters[r.Cluster]
+			if c == nil {
+				c = &asked{by: make(map[event.Hash128]uint64, len(m.rows))}
+				clusters[r.Cluster] = c
 			}
-			list = list[n:]
+			who := c.by[r.Request]
+			if who == 0 {
+				c.rows = append(c.rows, r)
+			}
+			c.by[r.Request] = who | 1<<n
+		}
+	}
+	for cluster, c := range clusters {
+		for rows := range slices.Chunk(c.rows, knownChunk) {
+			err := s.knownChunk(members[0].ctx, cluster, rows, func(k verdict.KnownRow) {
+				for who := c.by[k.Request]; who != 0; who &= who - 1 {
+					m := members[bits.TrailingZeros64(who)]
+					m.known = append(m.known, k)
+				}
+			})
+			if err != nil {
+				return fmt.Errorf("look up %d requests of cluster %q: %w", len(rows), cluster, err)
+			}
 		}
 	}
 	s.metrics.known.Observe(time.Since(began).Seconds())
-	return out, nil
+	return nil
 }
 
 // knownQuery finds standing rows of requests.
@@ -49,22 +98,17 @@ PREWHERE cluster = {cluster:String} AND %s
 GROUP BY ALL
 HAVING sum(sign) > 0`
 
-func (s *Store) knownChunk(ctx context.Context, out []verdict.KnownRow, cluster string, rows []verdict.Row, list []int) ([]verdict.KnownRow, error) {
-	seen := make(map[event.Hash128]bool, len(list))
-	requests := statement.NewRequests(len(list))
-	for _, i := range list {
-		r := &rows[i]
-		if seen[r.Request] {
-			continue
-		}
-		seen[r.Request] = true
+// knownChunk visits the standing rows of distinct requests of a cluster.
+func (s *Store) knownChunk(ctx context.Context, cluster string, rows []*verdict.Row, visit func(verdict.KnownRow)) error {
+	requests := statement.NewRequests(len(rows))
+	for _, r := range rows {
 		requests.Add(codec.Minute(r.Event.RequestReceivedTimestamp), r.Request.Bytes())
 	}
 	p := clickhouse.Parameters{"cluster": statement.Text(cluster)}
 	where := requests.Where(p)
 	res, err := s.conn.Query(statement.Params(ctx, p), fmt.Sprintf(knownQuery, s.table("events"), where))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer res.Close()
 	for res.Next() {
@@ -74,15 +118,15 @@ func (s *Store) knownChunk(ctx context.Context, out []verdict.KnownRow, cluster 
 		var judged uint8
 		k := verdict.KnownRow{Cluster: cluster}
 		if err := res.Scan(&request, &stage, &received, &delay, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset, &content, &size, &judged, &k.Revision); err != nil {
-			return nil, err
+			return err
 		}
 		if len(request) != 16 || len(content) != 16 {
-			return nil, fmt.Errorf("a stored key has %d bytes, its content hash %d", len(request), len(content))
+			return fmt.Errorf("a stored key has %d bytes, its content hash %d", len(request), len(content))
 		}
 		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), codec.KnownContent(content)
 		k.Received, k.Size, k.HasVerdict = codec.FromMicro(received), int(size), judged != 0
 		k.EventKey = event.EventKey(k.Request, &event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: codec.FromMicro(received + delay)})
-		out = append(out, k)
+		visit(k)
 	}
-	return out, res.Err()
+	return res.Err()
 }

@@ -82,15 +82,19 @@ type Store struct {
 	trimAt   int64 // bytes of policy_objects from which it is looked at again; by trimming
 
 	inserted   atomic.Uint64 // blocks, those that failed included
+	inserts    gathering[insertMember]
+	lookups    gathering[*lookup]
 	mu         sync.Mutex
-	blocks     []*pendingBlock // at rest, for the next inserts
+	regulars   map[int32]time.Time // when a partition inserted last
+	blocks     []*pendingBlock     // at rest, for the next inserts
 	partitions map[int32]*partition
 }
 
 // partition serializes what is done to the rows of one Kafka partition in this process.
 type partition struct {
 	sync.Mutex
-	checked int // inserts verified since the last doubt, see Insert
+	checked int    // inserts verified since the last doubt, see Insert
+	sent    tokens // of inserts that others may have had rows in, whatever became of them
 }
 
 // database names ClickHouse takes without surprises, in SQL and in file names.
@@ -123,7 +127,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn,
-		Reader: queries.New(statement.DB{Conn: conn, Name: "`" + cfg.Database + "`"}), folds: codec.NewFolds(), trim: usualTrim, partitions: map[int32]*partition{}}
+		Reader: queries.New(statement.DB{Conn: conn, Name: "`" + cfg.Database + "`"}), folds: codec.NewFolds(), trim: usualTrim, partitions: map[int32]*partition{}, regulars: map[int32]time.Time{}}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)

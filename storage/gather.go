@@ -1,0 +1,77 @@
+package storage
+
+import (
+	"sync"
+	"time"
+)
+
+// gathering has callers that come at the same time share one statement: whoever comes first
+// waits for his turn, and speaks for all who have come until then.
+type gathering[M any] struct {
+	turn sync.Mutex // held by who speaks
+	mu   sync.Mutex
+	open *gathered[M] // takes members; nil: the next caller begins one
+}
+
+// gathered are the callers of one statement.
+type gathered[M any] struct {
+	members []M
+	grown   chan struct{} // has an element when somebody joined; who speaks waits on it
+	done    chan struct{}
+	err     error
+}
+
+// do adds a caller and returns what serve returned for everybody with him. room tells whether those before leave room for him; else he begins anew. patience tells
+// whether who speaks waits for more, and for how long at the most; nil: never.
+func (g *gathering[M]) do(m M, room func(before []M) bool, patience func(now []M) time.Duration, serve func([]M) error) error {
+	g.mu.Lock()
+	if all := g.open; all != nil && room(all.members) {
+		all.members = append(all.members, m)
+		select {
+		case all.grown <- struct{}{}:
+		default:
+		}
+		g.mu.Unlock()
+		<-all.done
+		return all.err
+	}
+	all := &gathered[M]{members: []M{m}, grown: make(chan struct{}, 1), done: make(chan struct{})}
+	g.open = all
+	g.mu.Unlock()
+	g.turn.Lock()
+	defer g.turn.Unlock()
+	g.wait(all, patience)
+	defer close(all.done)
+	all.err = serve(all.members)
+	return all.err
+}
+
+// wait closes the gathering to others once there is nobody to wait for.
+func (g *gathering[M]) wait(all *gathered[M], patience func([]M) time.Duration) {
+	var late <-chan time.Time
+	for {
+		g.mu.Lock()
+		more := time.Duration(0)
+		if patience != nil && g.open == all {
+			more = patience(all.members)
+		}
+		if more <= 0 {
+			if g.open == all {
+				g.open = nil
+			}
+			g.mu.Unlock()
+			return
+		}
+		g.mu.Unlock()
+		if late == nil {
+			t := time.NewTimer(more)
+			defer t.Stop()
+			late = t.C
+		}
+		select {
+		case <-all.grown:
+		case <-late:
+			patience = nil
+		}
+	}
+}
