@@ -16,6 +16,10 @@ import (
 // wait without a share of the memory budget.
 const firstFetchBytes = 1 << 20
 
+// behind is how many records wait in a partition that does not wait for its turn: what an insert
+// costs whatever it holds is little beside what they do.
+const behind = 8192
+
 // farewell bounds the last commit of a partition that is being taken away.
 const farewell = 2 * time.Second
 
@@ -46,7 +50,8 @@ type lane struct {
 	// announced: a range has been announced and not settled; only its owner-to-be or a
 	// success may take the announcement back.
 	announced bool
-	lost      error // a commit was refused: whatever is done now is another owner's to do
+	lost      error         // a commit was refused: whatever is done now is another owner's to do
+	inserting time.Duration // how long the last block's insert took
 
 	corrected map[int32]int64 // policy offsets the stored rows reflect
 	// horizon holds the ends of the policy topic at assignment. An earlier owner may have
@@ -194,15 +199,23 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 			return false, nil
 		}
 	}
-	if err := sleep(ctx, time.Until(l.due(&l.queue[0]).Add(l.r.cfg.Linger))); err != nil {
+	due := l.due(&l.queue[0])
+	if err := sleep(ctx, time.Until(due)); err != nil {
 		return false, err
 	}
-	release, err := l.r.reserve(ctx, l.r.cfg.BatchBytes)
+	end, err := l.r.pace.begin(ctx, due, l.end-l.queue[0].Position.Offset >= behind)
+	if err != nil {
+		return false, err
+	}
+	defer func() { end(l.inserting) }()
+	l.inserting = 0
+	limit := l.share()
+	release, err := l.r.reserve(ctx, limit)
 	if err != nil {
 		return false, err
 	}
 	defer release()
-	if err := l.gather(ctx); err != nil {
+	if err := l.gather(ctx, limit); err != nil {
 		return false, err
 	}
 	b := l.cut()
@@ -212,6 +225,18 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 	clear(b.records) // dead letters have copies, rows are stored
 	l.room = b.records[:0]
 	return true, nil
+}
+
+// share returns how many bytes the next block may have: as much as waits, by the size of what was
+// fetched. There is room in memory for many small blocks at once, or for a few large ones.
+func (l *lane) share() int {
+	bytes := 0
+	for i := range l.queue {
+		bytes += len(l.queue[i].Value)
+	}
+	waiting := min(l.end-l.queue[0].Position.Offset, int64(l.r.cfg.BatchRecords))
+	guess := int64(bytes) * waiting / int64(len(l.queue)) * 5 / 4
+	return int(min(max(guess, int64(l.r.cfg.BatchBytes/8)), int64(l.r.cfg.BatchBytes)))
 }
 
 // due returns when a record has been held long enough, counted from its append. A producer whose
@@ -224,20 +249,20 @@ func (l *lane) due(rec *stream.Record) time.Time {
 
 // gather fetches more records until a block is full, what comes is not due, or the log has
 // no more.
-func (l *lane) gather(ctx context.Context) error {
+func (l *lane) gather(ctx context.Context, limit int) error {
 	count, bytes := len(l.queue), 0
 	for i := range l.queue {
 		bytes += len(l.queue[i].Value)
 	}
 	asked := l.r.cfg.Linger == 0 // whether the end is news; it may be as old as the hold
-	for count < l.r.cfg.BatchRecords && bytes < l.r.cfg.BatchBytes && !l.due(&l.queue[len(l.queue)-1]).After(time.Now()) {
+	for count < l.r.cfg.BatchRecords && bytes < limit && !l.due(&l.queue[len(l.queue)-1]).After(time.Now()) {
 		if l.p.Position() >= l.end {
 			if asked {
 				return nil
 			}
 			asked = true
 		}
-		n, err := l.fetch(ctx, l.r.cfg.BatchRecords-count, l.r.cfg.BatchBytes-bytes)
+		n, err := l.fetch(ctx, l.r.cfg.BatchRecords-count, limit-bytes)
 		if err != nil {
 			return err
 		}

@@ -58,6 +58,7 @@ type Runner struct {
 	gate    *gate
 	board   *board
 	memory  *semaphore.Weighted
+	pace    *pace
 
 	asking   chan struct{} // held while jobs are read and added
 	rejudges *rejudges
@@ -79,7 +80,7 @@ func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error)
 	return &Runner{
 		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
 		metrics: newMetrics(cfg.Registerer), states: known, changes: newChanges(cfg.CorrectionLog), ages: newAges(),
-		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter,
+		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), pace: newPace(cfg.Linger), jitter: jitter,
 		asking: make(chan struct{}, 1), rejudges: newRejudges(),
 	}, nil
 }

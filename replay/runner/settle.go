@@ -112,6 +112,7 @@ func (l *lane) known(ctx context.Context, rows []verdict.Row) (known []verdict.K
 // then the rollups are made equal to the rows.
 func (l *lane) insert(ctx context.Context, b *block) error {
 	defer l.r.timed(stepInsert)()
+	defer func(began time.Time) { l.inserting = time.Since(began) }(time.Now())
 	token := b.token(l.epoch, l.partition)
 	if !b.recovering {
 		if len(b.rows) == 0 {
