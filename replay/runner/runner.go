@@ -80,7 +80,8 @@ func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error)
 	return &Runner{
 		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
 		metrics: newMetrics(cfg.Registerer), states: known, changes: newChanges(cfg.CorrectionLog), ages: newAges(),
-		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), pace: newPace(cfg.Linger), jitter: jitter,
+		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter,
+		pace: newPace(cfg.Linger),
 		asking: make(chan struct{}, 1), rejudges: newRejudges(),
 	}, nil
 }
