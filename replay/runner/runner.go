@@ -81,7 +81,7 @@ func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error)
 		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
 		metrics: newMetrics(cfg.Registerer), states: known, changes: newChanges(cfg.CorrectionLog), ages: newAges(),
 		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter,
-		pace: newPace(cfg.Linger),
+		pace:   newPace(cfg.Linger),
 		asking: make(chan struct{}, 1), rejudges: newRejudges(),
 	}, nil
 }
