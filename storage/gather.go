@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // gathering has callers that come at the same time share one statement: whoever comes first
@@ -74,4 +77,11 @@ func (g *gathering[M]) wait(all *gathered[M], patience func([]M) time.Duration) 
 			patience = nil
 		}
 	}
+}
+
+// lookup is what one partition asks Known.
+type lookup struct {
+	ctx   context.Context
+	rows  []verdict.Row
+	known []verdict.KnownRow
 }

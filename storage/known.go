@@ -20,13 +20,6 @@ import (
 // knownChunk bounds the request keys of one lookup: 32 bytes of SQL each.
 const knownChunk = 1 << 16
 
-// lookup is what one partition asks Known.
-type lookup struct {
-	ctx   context.Context
-	rows  []verdict.Row
-	known []verdict.KnownRow
-}
-
 // Known returns the standing rows that have the same cluster and request key as any of the
 // given rows, in no order: a handful when the rows are new, all of them when they are
 // delivered again. Only Cluster, Request and the request's time of the rows are looked at.
