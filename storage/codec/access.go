@@ -201,24 +201,30 @@ func DecodeGrant(s string) (verdict.Grant, error) {
 	if g, ok := plainGrant(s); ok {
 		return g, nil
 	}
-	var f []json.RawMessage
 	var g verdict.Grant
-	if err := json.Unmarshal([]byte(s), &f); err != nil {
-		return g, fmt.Errorf("decode grant %q: %w", s, err)
-	}
 	to := []any{&g.BindingKind, &g.BindingNamespace, &g.Binding, &g.RoleKind, &g.Role, &g.SubjectKind, &g.SubjectNamespace, &g.Subject, &g.Rule, &g.Reason}
-	if len(f) < len(to)-1 || len(f) > len(to) {
-		return g, fmt.Errorf("decode grant %q: %d fields", s, len(f))
-	}
-	for i := range f {
-		if err := json.Unmarshal(f[i], to[i]); err != nil {
-			return g, fmt.Errorf("decode grant %q: field %d: %w", s, i+1, err)
-		}
-	}
-	if len(f) == len(to)-1 {
+	whole, err := decodeMembers("grant", s, to)
+	if !whole {
 		g.Reason = grantReason(&g)
 	}
-	return g, nil
+	return g, err
+}
+
+// decodeMembers reads a JSON array, of which the last member may be left out; whole tells whether it is there.
+func decodeMembers(what, text string, to []any) (whole bool, err error) {
+	var members []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &members); err != nil {
+		return false, fmt.Errorf("decode %s %q: %w", what, text, err)
+	}
+	if len(members) < len(to)-1 || len(members) > len(to) {
+		return false, fmt.Errorf("decode %s %q: %d members", what, text, len(members))
+	}
+	for i := range members {
+		if err := json.Unmarshal(members[i], to[i]); err != nil {
+			return false, fmt.Errorf("decode %s %q: member %d: %w", what, text, i+1, err)
+		}
+	}
+	return len(members) == len(to), nil
 }
 
 // grantReason is what the RBAC authorizer of the apiserver prints for a grant

@@ -115,10 +115,10 @@ func (b *Block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
 		x.implied = appendNote(x.implied, 'i', text)
 		for j := range c.Grants {
 			text := b.grant(&c.Grants[j])
-			b.impliedGrants.Lists.Items.Append(text)
+			b.impliedGrants.Items.Items.Append(text)
 			x.implied = appendNote(x.implied, 'g', text)
 		}
-		b.impliedGrants.Lists.End()
+		b.impliedGrants.Items.End()
 	}
 	b.implied.End()
 	b.impliedAccess.End()
@@ -229,17 +229,8 @@ func decodeImplied(text string, grants []string) (verdict.Implied, error) {
 	a := &c.Attributes
 	to := []any{&c.Check, &replayed, &recorded, &covered, &a.Verb, &resource, &a.APIGroup, &a.APIVersion, &a.Resource, &a.Subresource,
 		&a.Namespace, &a.Name, &a.Path, &a.LabelSelector, &a.FieldSelector, &name, &path, &c.Missing, &c.Perhaps, &by, &c.Wanted}
-	var members []json.RawMessage
-	if err := json.Unmarshal([]byte(text), &members); err != nil {
-		return c, fmt.Errorf("decode implied check %q: %w", text, err)
-	}
-	if len(members) < len(to)-1 || len(members) > len(to) {
-		return c, fmt.Errorf("decode implied check %q: %d members", text, len(members))
-	}
-	for i := range members {
-		if err := json.Unmarshal(members[i], to[i]); err != nil {
-			return c, fmt.Errorf("decode implied check %q: member %d: %w", text, i+1, err)
-		}
+	if _, err := decodeMembers("implied check", text, to); err != nil {
+		return c, err
 	}
 	c.Replayed, c.Recorded, c.Covered, a.ResourceRequest = DecisionOf(replayed), DecisionOf(recorded), covered != 0, resource != 0
 	c.Missing = OrNil(c.Missing)

@@ -56,11 +56,11 @@ func eventColumns(b *Block, r *stored) []column {
 		plain("user_name", &b.user.name, &r.user.name, func() { b.user.name.Append(x.e.User.Username) }),
 		plain("user_uid", &b.user.uid, &r.user.uid, func() { b.user.uid.Append(x.e.User.UID) }),
 		plain("user_groups", &b.user.groups, &r.user.groups, func() { b.user.groups.Append(x.e.User.Groups) }),
-		plain("user_extra", &b.user.extra, &r.user.extra, func() { b.user.extra.AppendExtra(x.e.User.Extra) }),
+		plain("user_extra", &b.user.extra, &r.user.extra, func() { appendExtra(&b.user.extra, x.e.User.Extra) }),
 		plain("impersonated_name", &b.impersonated.name, &r.impersonated.name, func() { b.impersonated.name.Append(x.as.Username) }),
 		plain("impersonated_uid", &b.impersonated.uid, &r.impersonated.uid, func() { b.impersonated.uid.Append(x.as.UID) }),
 		plain("impersonated_groups", &b.impersonated.groups, &r.impersonated.groups, func() { b.impersonated.groups.Append(x.as.Groups) }),
-		plain("impersonated_extra", &b.impersonated.extra, &r.impersonated.extra, func() { b.impersonated.extra.AppendExtra(x.as.Extra) }),
+		plain("impersonated_extra", &b.impersonated.extra, &r.impersonated.extra, func() { appendExtra(&b.impersonated.extra, x.as.Extra) }),
 		plain("impersonation_constraint", &b.constraint, &r.constraint, func() {
 			if a := x.e.AuthenticationMetadata; a != nil {
 				b.constraint.Append(a.ImpersonationConstraint)
@@ -102,6 +102,15 @@ func eventColumns(b *Block, r *stored) []column {
 		plain("day", native.Dates{ColUInt16: &b.day}, nil, func() { b.day.Append(Day(x.e.RequestReceivedTimestamp)) }),
 		plain("subject", &b.subject, nil, func() { b.subject.Append(x.e.EffectiveUser().Username) }),
 	}
+}
+
+// appendExtra adds a row of what authenticators added to a user.
+func appendExtra(to *native.ListMap, extra event.Extra) {
+	for i := range extra {
+		to.Keys.Append(extra[i].Key)
+		to.Values.Append(extra[i].Values)
+	}
+	to.End()
 }
 
 // Bits of the shape column: optional objects that are there, even when empty, and how the row is

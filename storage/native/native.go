@@ -2,8 +2,6 @@ package native
 
 import (
 	"github.com/ClickHouse/ch-go/proto"
-
-	"github.com/retrial-io/retrial/ingest/event"
 )
 
 // This file has the column builders of an insert that the driver's own do not make cheap:
@@ -112,224 +110,120 @@ func (c *LowCard) EncodeColumn(b *proto.Buffer) {
 // WriteColumn implements proto.ColInput; the store encodes into one buffer.
 func (c *LowCard) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
 
-// LowCardArray builds an Array(LowCardinality(String)) column.
-type LowCardArray struct {
-	ends  proto.ColUInt64
-	Items LowCard
-}
-
-// Append adds a row.
-func (c *LowCardArray) Append(list []string) {
-	for _, s := range list {
-		c.Items.Append(s)
-	}
-	c.End()
-}
-
-// End ends the value of a row, whose items have been appended.
-func (c *LowCardArray) End() { c.ends = append(c.ends, uint64(c.Items.Rows())) }
-
-// Reset empties the column.
-func (c *LowCardArray) Reset() { c.ends = c.ends[:0]; c.Items.Reset() }
-
-// Type implements proto.ColInput.
-func (*LowCardArray) Type() proto.ColumnType { return "Array(LowCardinality(String))" }
-
-// Rows implements proto.ColInput.
-func (c *LowCardArray) Rows() int { return len(c.ends) }
-
-// EncodeState implements proto.StateEncoder.
-func (c *LowCardArray) EncodeState(b *proto.Buffer) { c.Items.EncodeState(b) }
-
-// EncodeColumn implements proto.ColInput.
-func (c *LowCardArray) EncodeColumn(b *proto.Buffer) {
-	c.ends.EncodeColumn(b)
-	c.Items.EncodeColumn(b)
-}
-
-// WriteColumn implements proto.ColInput.
-func (c *LowCardArray) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
-
-// TextArray builds an Array(String) column.
-type TextArray struct {
-	ends  proto.ColUInt64
-	Items TextColumn
-}
-
-// End ends the value of a row.
-func (c *TextArray) End() { c.ends = append(c.ends, uint64(c.Items.Rows())) }
-
-// Append adds a row.
-func (c *TextArray) Append(list []string) {
-	for _, s := range list {
-		c.Items.Append(s)
-	}
-	c.End()
-}
-
-// Reset empties the column.
-func (c *TextArray) Reset() { c.ends = c.ends[:0]; c.Items.Reset() }
-
-// Type implements proto.ColInput.
-func (*TextArray) Type() proto.ColumnType { return "Array(String)" }
-
-// Rows implements proto.ColInput.
-func (c *TextArray) Rows() int { return len(c.ends) }
-
-// EncodeColumn implements proto.ColInput.
-func (c *TextArray) EncodeColumn(b *proto.Buffer) {
-	c.ends.EncodeColumn(b)
-	c.Items.EncodeColumn(b)
-}
-
-func (c *TextArray) encodePieces(p *Payload) {
-	c.ends.EncodeColumn(&p.buf)
-	c.Items.encodePieces(p)
-}
-
-// WriteColumn implements proto.ColInput.
-func (c *TextArray) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
-
-// arrayOf builds an Array column of numbers.
-type arrayOf[T proto.ColUInt64 | proto.ColInt32, C interface {
+// element is what a list or a map is made of.
+type element[T any] interface {
 	*T
 	proto.ColInput
 	proto.Resettable
-}] struct {
+}
+
+// List builds an Array column.
+type List[T any, C element[T]] struct {
 	ends  proto.ColUInt64
 	Items T
 }
 
-// NumberArray builds an Array(UInt64) column, codeArray an Array(Int32) column.
+// The lists that tables have.
 type (
-	NumberArray = arrayOf[proto.ColUInt64, *proto.ColUInt64]
-	CodeArray   = arrayOf[proto.ColInt32, *proto.ColInt32]
+	LowCardArray = texts[LowCard, *LowCard]
+	TextArray    = texts[TextColumn, *TextColumn]
+	NumberArray  = List[proto.ColUInt64, *proto.ColUInt64]
+	CodeArray    = List[proto.ColInt32, *proto.ColInt32]
+	LowCardLists = List[LowCardArray, *LowCardArray]
 )
 
-// End ends the value of a row.
-func (c *arrayOf[T, C]) End() { c.ends = append(c.ends, uint64(C(&c.Items).Rows())) }
+// End ends the value of a row, whose items have been appended.
+func (c *List[T, C]) End() { c.ends = append(c.ends, uint64(C(&c.Items).Rows())) }
 
 // Reset empties the column.
-func (c *arrayOf[T, C]) Reset() { c.ends = c.ends[:0]; C(&c.Items).Reset() }
+func (c *List[T, C]) Reset() { c.ends = c.ends[:0]; C(&c.Items).Reset() }
 
 // Type implements proto.ColInput.
-func (c *arrayOf[T, C]) Type() proto.ColumnType { return "Array(" + C(&c.Items).Type() + ")" }
+func (c *List[T, C]) Type() proto.ColumnType { return "Array(" + C(&c.Items).Type() + ")" }
 
 // Rows implements proto.ColInput.
-func (c *arrayOf[T, C]) Rows() int { return len(c.ends) }
+func (c *List[T, C]) Rows() int { return len(c.ends) }
+
+// EncodeState implements proto.StateEncoder.
+func (c *List[T, C]) EncodeState(b *proto.Buffer) { encodeState(b, C(&c.Items)) }
 
 // EncodeColumn implements proto.ColInput.
-func (c *arrayOf[T, C]) EncodeColumn(b *proto.Buffer) {
+func (c *List[T, C]) EncodeColumn(b *proto.Buffer) {
 	c.ends.EncodeColumn(b)
 	C(&c.Items).EncodeColumn(b)
 }
 
-// WriteColumn implements proto.ColInput.
-func (c *arrayOf[T, C]) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
-
-// TextMap builds a Map(LowCardinality(String), LowCardinality(String)) column.
-type TextMap struct {
-	ends   proto.ColUInt64
-	Keys   LowCard
-	Values LowCard
-}
-
-// End ends the value of a row.
-func (c *TextMap) End() { c.ends = append(c.ends, uint64(c.Keys.Rows())) }
-
-// Reset empties the column.
-func (c *TextMap) Reset() { c.ends = c.ends[:0]; c.Keys.Reset(); c.Values.Reset() }
-
-// Type implements proto.ColInput.
-func (*TextMap) Type() proto.ColumnType { return "Map(LowCardinality(String), LowCardinality(String))" }
-
-// Rows implements proto.ColInput.
-func (c *TextMap) Rows() int { return len(c.ends) }
-
-// EncodeState implements proto.StateEncoder.
-func (c *TextMap) EncodeState(b *proto.Buffer) { c.Keys.EncodeState(b); c.Values.EncodeState(b) }
-
-// EncodeColumn implements proto.ColInput.
-func (c *TextMap) EncodeColumn(b *proto.Buffer) {
-	c.ends.EncodeColumn(b)
-	c.Keys.EncodeColumn(b)
-	c.Values.EncodeColumn(b)
+func (c *List[T, C]) encodePieces(p *Payload) {
+	c.ends.EncodeColumn(&p.buf)
+	p.encode(C(&c.Items))
 }
 
 // WriteColumn implements proto.ColInput.
-func (c *TextMap) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
+func (c *List[T, C]) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
 
-// ListMap builds a Map(LowCardinality(String), Array(LowCardinality(String))) column.
-type ListMap struct {
-	ends   proto.ColUInt64
-	keys   LowCard
-	values LowCardArray
-}
+// texts builds an Array column of texts.
+type texts[T any, C interface {
+	element[T]
+	Append(text string)
+}] struct{ List[T, C] }
 
-// AppendExtra adds a row of what authenticators added to a user.
-func (c *ListMap) AppendExtra(extra event.Extra) {
-	for i := range extra {
-		c.keys.Append(extra[i].Key)
-		c.values.Append(extra[i].Values)
+// Append adds a row.
+func (c *texts[T, C]) Append(list []string) {
+	for _, s := range list {
+		C(&c.Items).Append(s)
 	}
-	c.end()
+	c.End()
 }
 
-func (c *ListMap) end() { c.ends = append(c.ends, uint64(c.keys.Rows())) }
-
-// Reset empties the column.
-func (c *ListMap) Reset() { c.ends = c.ends[:0]; c.keys.Reset(); c.values.Reset() }
-
-// Type implements proto.ColInput.
-func (*ListMap) Type() proto.ColumnType {
-	return "Map(LowCardinality(String), Array(LowCardinality(String)))"
+// Map builds a Map column.
+type Map[K, V any, CK element[K], CV element[V]] struct {
+	ends   proto.ColUInt64
+	Keys   K
+	Values V
 }
 
-// Rows implements proto.ColInput.
-func (c *ListMap) Rows() int { return len(c.ends) }
-
-// EncodeState implements proto.StateEncoder.
-func (c *ListMap) EncodeState(b *proto.Buffer) { c.keys.EncodeState(b); c.values.EncodeState(b) }
-
-// EncodeColumn implements proto.ColInput.
-func (c *ListMap) EncodeColumn(b *proto.Buffer) {
-	c.ends.EncodeColumn(b)
-	c.keys.EncodeColumn(b)
-	c.values.EncodeColumn(b)
-}
-
-// WriteColumn implements proto.ColInput.
-func (c *ListMap) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
-
-// LowCardLists builds an Array(Array(LowCardinality(String))) column.
-type LowCardLists struct {
-	ends  proto.ColUInt64
-	Lists LowCardArray
-}
+// The maps that tables have.
+type (
+	TextMap = Map[LowCard, LowCard, *LowCard, *LowCard]
+	ListMap = Map[LowCard, LowCardArray, *LowCard, *LowCardArray]
+)
 
 // End ends the value of a row.
-func (c *LowCardLists) End() { c.ends = append(c.ends, uint64(c.Lists.Rows())) }
+func (c *Map[K, V, CK, CV]) End() { c.ends = append(c.ends, uint64(CK(&c.Keys).Rows())) }
 
 // Reset empties the column.
-func (c *LowCardLists) Reset() { c.ends = c.ends[:0]; c.Lists.Reset() }
+func (c *Map[K, V, CK, CV]) Reset() { c.ends = c.ends[:0]; CK(&c.Keys).Reset(); CV(&c.Values).Reset() }
 
 // Type implements proto.ColInput.
-func (*LowCardLists) Type() proto.ColumnType { return "Array(Array(LowCardinality(String)))" }
+func (c *Map[K, V, CK, CV]) Type() proto.ColumnType {
+	return "Map(" + CK(&c.Keys).Type() + ", " + CV(&c.Values).Type() + ")"
+}
 
 // Rows implements proto.ColInput.
-func (c *LowCardLists) Rows() int { return len(c.ends) }
+func (c *Map[K, V, CK, CV]) Rows() int { return len(c.ends) }
 
 // EncodeState implements proto.StateEncoder.
-func (c *LowCardLists) EncodeState(b *proto.Buffer) { c.Lists.EncodeState(b) }
+func (c *Map[K, V, CK, CV]) EncodeState(b *proto.Buffer) {
+	encodeState(b, CK(&c.Keys))
+	encodeState(b, CV(&c.Values))
+}
 
 // EncodeColumn implements proto.ColInput.
-func (c *LowCardLists) EncodeColumn(b *proto.Buffer) {
+func (c *Map[K, V, CK, CV]) EncodeColumn(b *proto.Buffer) {
 	c.ends.EncodeColumn(b)
-	c.Lists.EncodeColumn(b)
+	CK(&c.Keys).EncodeColumn(b)
+	CV(&c.Values).EncodeColumn(b)
 }
 
 // WriteColumn implements proto.ColInput.
-func (c *LowCardLists) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
+func (c *Map[K, V, CK, CV]) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
+
+// encodeState writes what comes before the values of a column that has such.
+func encodeState(b *proto.Buffer, column proto.ColInput) {
+	if s, ok := column.(proto.StateEncoder); ok {
+		s.EncodeState(b)
+	}
+}
 
 // Micros is a column of times in microseconds.
 type Micros struct{ *proto.ColInt64 }

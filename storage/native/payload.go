@@ -44,16 +44,19 @@ func (p *Payload) Encode(columns []proto.InputColumn, rows int) error {
 		}
 		p.buf.PutString(c.Name)
 		p.buf.PutString(string(c.Data.Type()))
-		if s, ok := c.Data.(proto.StateEncoder); ok {
-			s.EncodeState(&p.buf)
-		}
-		if c, ok := c.Data.(pieced); ok {
-			c.encodePieces(p)
-			continue
-		}
-		c.Data.EncodeColumn(&p.buf)
+		encodeState(&p.buf, c.Data)
+		p.encode(c.Data)
 	}
 	return nil
+}
+
+// encode adds the values of a column.
+func (p *Payload) encode(column proto.ColInput) {
+	if c, ok := column.(pieced); ok {
+		c.encodePieces(p)
+	} else {
+		column.EncodeColumn(&p.buf)
+	}
 }
 
 // insert puts chunks behind what the buffer has now.
