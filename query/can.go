@@ -168,21 +168,14 @@ func (a *Service) stranger(ctx context.Context, out *CanAnswer, view *state.View
 
 // boundUsers returns the users and service accounts that bindings name.
 func boundUsers(policy *rbacindex.Snapshot) (users []string) {
-	policy.All(func(_ rbacindex.Key, object any) bool {
-		var subjects []rbacv1.Subject
-		namespace := ""
-		switch o := object.(type) {
-		case *rbacv1.ClusterRoleBinding:
-			subjects = o.Subjects
-		case *rbacv1.RoleBinding:
-			subjects, namespace = o.Subjects, o.Namespace
-		}
+	policy.All(func(k rbacindex.Key, object any) bool {
+		subjects, _, _ := rbacindex.BindingOf(object)
 		for _, s := range subjects {
 			switch s.Kind {
 			case rbacv1.UserKind:
 				users = append(users, s.Name)
 			case rbacv1.ServiceAccountKind:
-				users = append(users, authn.PrefixServiceAccount+cmp.Or(s.Namespace, namespace)+":"+s.Name)
+				users = append(users, authn.PrefixServiceAccount+cmp.Or(s.Namespace, k.Namespace)+":"+s.Name)
 			}
 		}
 		return true

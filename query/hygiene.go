@@ -159,16 +159,10 @@ func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.
 		return
 	}
 	view.RBAC.All(func(k rbacindex.Key, o any) bool {
-		var subjects []rbacv1.Subject
-		f := Flaw{Kind: "missing-subject"}
-		switch b := o.(type) {
-		case *rbacv1.RoleBinding:
-			subjects, f.Role = b.Subjects, b.RoleRef.Kind+"/"+b.RoleRef.Name
-			if b.RoleRef.Kind == "Role" {
-				f.Role = "Role/" + k.Namespace + "/" + b.RoleRef.Name
-			}
-		case *rbacv1.ClusterRoleBinding:
-			subjects, f.Role = b.Subjects, b.RoleRef.Kind+"/"+b.RoleRef.Name
+		subjects, role, _ := rbacindex.BindingOf(o)
+		f := Flaw{Kind: "missing-subject", Role: role.Kind + "/" + role.Name}
+		if role.Kind == "Role" && k.Namespace != "" {
+			f.Role = rbacindex.RoleKey(&role, k.Namespace).String()
 		}
 		for _, s := range subjects {
 			x := state.Account{Namespace: cmp.Or(s.Namespace, k.Namespace), Name: s.Name}

@@ -67,13 +67,7 @@ type names struct {
 func namedIn(policy *rbacindex.Snapshot) names {
 	n := names{map[string][]string{}, map[string]bool{}, policy}
 	policy.All(func(_ rbacindex.Key, object any) bool {
-		var rules []rbacv1.PolicyRule
-		switch o := object.(type) {
-		case *rbacv1.ClusterRole:
-			rules = o.Rules
-		case *rbacv1.Role:
-			rules = o.Rules
-		}
+		rules, _ := rbacindex.RulesOf(object)
 		for i := range rules {
 			n.add(&rules[i])
 		}

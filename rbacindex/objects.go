@@ -73,6 +73,41 @@ func FromJSON(kind string, raw []byte) (any, Key, error) {
 	return object, k, nil
 }
 
+// RulesOf returns the rules of a *rbacv1.Role or *rbacv1.ClusterRole; ok is false for anything else.
+func RulesOf(object any) (rules []rbacv1.PolicyRule, ok bool) {
+	switch r := object.(type) {
+	case *rbacv1.Role:
+		return r.Rules, true
+	case *rbacv1.ClusterRole:
+		return r.Rules, true
+	}
+	return nil, false
+}
+
+// BindingOf returns the subjects of a *rbacv1.RoleBinding or *rbacv1.ClusterRoleBinding and the role it names; ok is false for
+// anything else.
+func BindingOf(object any) (subjects []rbacv1.Subject, role rbacv1.RoleRef, ok bool) {
+	switch b := object.(type) {
+	case *rbacv1.RoleBinding:
+		return b.Subjects, b.RoleRef, true
+	case *rbacv1.ClusterRoleBinding:
+		return b.Subjects, b.RoleRef, true
+	}
+	return nil, rbacv1.RoleRef{}, false
+}
+
+// RoleKey returns the key of the role that a binding in a namespace, "" for the whole cluster, names. Its Kind is 0 if that is one
+// that RBAC does not know. A ClusterRoleBinding to a Role looks it up in no namespace, where none exists.
+func RoleKey(role *rbacv1.RoleRef, namespace string) Key {
+	switch role.Kind {
+	case "ClusterRole":
+		return Key{Kind: KindClusterRole, Name: role.Name}
+	case "Role":
+		return Key{Kind: KindRole, Namespace: namespace, Name: role.Name}
+	}
+	return Key{Name: role.Name}
+}
+
 // String returns "ClusterRole/name" or "Role/namespace/name".
 func (k Key) String() string {
 	if k.Namespace == "" {
@@ -160,19 +195,10 @@ func (b *binding) roleRef() *rbacv1.RoleRef {
 	return &b.rb.RoleRef
 }
 
-// roleKey returns the Key of the role the binding names; Kind is 0 if the roleRef names a kind that
-// RBAC does not know. A ClusterRoleBinding to a Role looks it up in no namespace, where none
-// exists.
+// roleKey returns the key of the role the binding names, as RoleKey does.
 func (b *binding) roleKey() Key {
-	rr := b.roleRef()
-	switch rr.Kind {
-	case "ClusterRole":
-		return Key{Kind: KindClusterRole, Name: rr.Name}
-	case "Role":
-		ns, _ := b.id()
-		return Key{Kind: KindRole, Namespace: ns, Name: rr.Name}
-	}
-	return Key{Name: rr.Name}
+	namespace, _ := b.id()
+	return RoleKey(b.roleRef(), namespace)
 }
 
 func (b *binding) object() any {

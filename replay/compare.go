@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
@@ -293,9 +291,9 @@ func (t *trial) driftCause(rec *record) string {
 	if !found {
 		return "the recorded reason names " + reason.ObjectName(binding) + ", " + t.absent(binding)
 	}
-	if kind, name := roleRefOf(object); kind != g.RoleKind || name != g.Role {
+	if _, ref, _ := rbacindex.BindingOf(object); ref.Kind != g.RoleKind || ref.Name != g.Role {
 		return "the recorded reason says " + t.describe(binding) + " refers to " + g.RoleKind + " " + g.Role + "; it referred to " +
-			kind + " " + name
+			ref.Kind + " " + ref.Name
 	}
 	if _, found := t.base.View.RBAC.Get(role); !found {
 		return "the recorded reason names " + t.describe(binding) + " of " + reason.ObjectName(role) + ", " + t.absent(role)
@@ -339,14 +337,4 @@ func (t *trial) absent(k rbacindex.Key) string {
 func (t *trial) versionOf(k rbacindex.Key) state.Version {
 	v, _ := t.s.Version(resourceOfKind(k.Kind), k.Namespace, k.Name, t.base.At)
 	return v
-}
-
-func roleRefOf(object any) (kind, name string) {
-	switch o := object.(type) {
-	case *rbacv1.RoleBinding:
-		return o.RoleRef.Kind, o.RoleRef.Name
-	case *rbacv1.ClusterRoleBinding:
-		return o.RoleRef.Kind, o.RoleRef.Name
-	}
-	return "", ""
 }

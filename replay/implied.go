@@ -178,7 +178,8 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 			key = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: c.Attributes.Namespace, Name: c.Ref.Name}
 		}
 		role, found := m.View.RBAC.Get(key)
-		least, most = rulesOf(role), rulesOf(role)
+		least, _ = rbacindex.RulesOf(role)
+		most = least
 		switch {
 		case m.View.IsDoubted(key):
 			name := authz.DoubtedName(m.View, key)
@@ -187,7 +188,8 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 				return false, ""
 			}
 			perhaps, _ := m.View.Most.Get(key)
-			most, doubted = rulesOf(perhaps), []string{name}
+			most, _ = rbacindex.RulesOf(perhaps)
+			doubted = []string{name}
 		case found:
 		case m.View.IsUnknown(key):
 			*open = append(*open, authz.UnknownName(key))
@@ -224,16 +226,6 @@ func fullAuthority() []rbacv1.PolicyRule {
 		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 		{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 	}
-}
-
-func rulesOf(role any) []rbacv1.PolicyRule {
-	switch r := role.(type) {
-	case *rbacv1.Role:
-		return r.Rules
-	case *rbacv1.ClusterRole:
-		return r.Rules
-	}
-	return nil
 }
 
 // rulesText writes the first pieces of what is not held as "verb resource.group".
@@ -278,7 +270,8 @@ func (p *policyAt) Role(namespace, name string) (implied.Role, implied.Known) {
 	if known == implied.Unknown {
 		return implied.Role{Aggregates: key.Kind == rbacindex.KindClusterRole && p.perhapsAggregates(key)}, known
 	}
-	return implied.Role{Rules: rulesOf(o), Aggregates: aggregates(o)}, known
+	rules, _ := rbacindex.RulesOf(o)
+	return implied.Role{Rules: rules, Aggregates: aggregates(o)}, known
 }
 
 // perhapsAggregates reports whether a role that is not known may aggregate others.
@@ -301,13 +294,8 @@ func (p *policyAt) Binding(namespace, name string) (rbacv1.RoleRef, []rbacv1.Sub
 		key = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: namespace, Name: name}
 	}
 	o, known := p.get(key)
-	switch b := o.(type) {
-	case *rbacv1.RoleBinding:
-		return b.RoleRef, b.Subjects, known
-	case *rbacv1.ClusterRoleBinding:
-		return b.RoleRef, b.Subjects, known
-	}
-	return rbacv1.RoleRef{}, nil, known
+	subjects, role, _ := rbacindex.BindingOf(o)
+	return role, subjects, known
 }
 
 func (p *policyAt) Signer(name string) (string, implied.Known) {

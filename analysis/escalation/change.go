@@ -285,7 +285,8 @@ func (a *ask) taken(ns string, change names) []boundRole {
 		if !ok {
 			continue
 		}
-		if of, ok := roleOfBinding(o, ns); ok {
+		_, ref, _ := rbacindex.BindingOf(o)
+		if of, ok := roleOfBinding(&ref, ns); ok {
 			if i, known := g.known[of]; known {
 				out = append(out, boundRole{holding{ns, i}, byChange, name})
 			}
@@ -294,22 +295,10 @@ func (a *ask) taken(ns string, change names) []boundRole {
 	return out
 }
 
-// roleOfBinding returns the role a binding names; ok is false for an unknown kind.
-func roleOfBinding(o any, ns string) (rbacindex.Key, bool) {
-	var ref rbacv1.RoleRef
-	switch b := o.(type) {
-	case *rbacv1.RoleBinding:
-		ref = b.RoleRef
-	case *rbacv1.ClusterRoleBinding:
-		ref = b.RoleRef
-	}
-	switch {
-	case ref.Kind == "ClusterRole":
-		return rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}, true
-	case ref.Kind == "Role" && ns != "":
-		return rbacindex.Key{Kind: rbacindex.KindRole, Namespace: ns, Name: ref.Name}, true
-	}
-	return rbacindex.Key{}, false
+// roleOfBinding returns the role a binding in a namespace names; ok is false for an unknown kind.
+func roleOfBinding(ref *rbacv1.RoleRef, ns string) (k rbacindex.Key, ok bool) {
+	k = rbacindex.RoleKey(ref, ns)
+	return k, k.Kind == rbacindex.KindClusterRole || k.Kind == rbacindex.KindRole && ns != ""
 }
 
 // rewrite links to all rights where a role that is held may be given them: ClusterRoles by rights

@@ -192,7 +192,8 @@ func (h *holdings) roleOf(k rbacindex.Key) int32 {
 	r := role{key: k}
 	var rules []rbacv1.PolicyRule
 	if o, ok := h.rbac.Get(k); ok {
-		r.exists, rules = true, rulesOf(o)
+		r.exists = true
+		rules, _ = rbacindex.RulesOf(o)
 	}
 	r.open = !h.steps.within(func(e *effort) { r.able = h.book.ables(rules, e) })
 	for i := range r.able {
@@ -212,16 +213,6 @@ func (h *holdings) roleOf(k rbacindex.Key) int32 {
 		h.admin = i
 	}
 	return i
-}
-
-func rulesOf(o any) []rbacv1.PolicyRule {
-	switch o := o.(type) {
-	case *rbacv1.Role:
-		return o.Rules
-	case *rbacv1.ClusterRole:
-		return o.Rules
-	}
-	return nil
 }
 
 // identity numbers a user or group, after those its name implies.
@@ -252,19 +243,9 @@ func nodeOf(name string, group bool) Node {
 
 func (h *holdings) binding(k rbacindex.Key) {
 	o, _ := h.rbac.Get(k)
-	var subjects []rbacv1.Subject
-	var ref rbacv1.RoleRef
-	switch b := o.(type) {
-	case *rbacv1.RoleBinding:
-		subjects, ref = b.Subjects, b.RoleRef
-	case *rbacv1.ClusterRoleBinding:
-		subjects, ref = b.Subjects, b.RoleRef
-	}
-	of := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
-	switch {
-	case ref.Kind == "Role" && k.Namespace != "":
-		of.Kind, of.Namespace = rbacindex.KindRole, k.Namespace
-	case ref.Kind != "ClusterRole":
+	subjects, ref, _ := rbacindex.BindingOf(o)
+	of, ok := roleOfBinding(&ref, k.Namespace)
+	if !ok {
 		return // unknown kind: it grants nothing and cannot be changed
 	}
 	r := h.roleOf(of)

@@ -231,7 +231,7 @@ func (h *holdings) allows(e *effort, k rbacindex.Key, a *rbacindex.Attributes) b
 	if !ok || !e.take(1) {
 		return false
 	}
-	rules := rulesOf(o)
+	rules, _ := rbacindex.RulesOf(o)
 	for i := range rules {
 		if r := &rules[i]; !e.take(len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames)) {
 			return false

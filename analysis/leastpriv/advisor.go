@@ -11,6 +11,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
@@ -62,7 +63,7 @@ func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 		a.recording.Describe(st)
 	}
 	a.view.RBAC.All(func(k rbacindex.Key, o any) bool {
-		subjects, _, ok := bindingOf(o)
+		subjects, _, ok := rbacindex.BindingOf(o)
 		if !ok {
 			return true
 		}
@@ -100,16 +101,6 @@ func userOf(s *rbacv1.Subject, namespace string) string {
 		}
 	}
 	return ""
-}
-
-func bindingOf(o any) (subjects []rbacv1.Subject, ref rbacv1.RoleRef, ok bool) {
-	switch b := o.(type) {
-	case *rbacv1.RoleBinding:
-		return b.Subjects, b.RoleRef, true
-	case *rbacv1.ClusterRoleBinding:
-		return b.Subjects, b.RoleRef, true
-	}
-	return nil, rbacv1.RoleRef{}, false
 }
 
 func compareObjects(a, b rbacindex.Key) int {
@@ -199,7 +190,7 @@ func (a *Advisor) without(subject string) (*rbacindex.Snapshot, error) {
 // parted takes users out of a binding. It returns who was taken out, and the binding of the others,
 // nil if there are none.
 func parted(o any, k rbacindex.Key, users map[string]bool) (went []rbacv1.Subject, rest any) {
-	subjects, _, _ := bindingOf(o)
+	subjects, _, _ := rbacindex.BindingOf(o)
 	var stay []rbacv1.Subject
 	for i := range subjects {
 		if users[userOf(&subjects[i], k.Namespace)] {
@@ -323,7 +314,7 @@ func (a *Advisor) free(objects []Object) bool {
 		if !exists {
 			continue
 		}
-		if _, _, binding := bindingOf(o); binding {
+		if _, _, binding := rbacindex.BindingOf(o); binding {
 			if !sameObject(have, o) {
 				return false
 			}
@@ -343,21 +334,13 @@ func (a *Advisor) free(objects []Object) bool {
 
 // sameObject reports whether two objects mean the same.
 func sameObject(a, b any) bool {
-	if as, ar, ok := bindingOf(a); ok {
-		bs, br, _ := bindingOf(b)
+	if as, ar, ok := rbacindex.BindingOf(a); ok {
+		bs, br, _ := rbacindex.BindingOf(b)
 		return ar == br && slices.Equal(as, bs)
 	}
-	return slices.EqualFunc(roleRules(a), roleRules(b), func(x, y rbacv1.PolicyRule) bool { return compareRules(x, y) == 0 })
-}
-
-func roleRules(o any) []rbacv1.PolicyRule {
-	switch r := o.(type) {
-	case *rbacv1.Role:
-		return r.Rules
-	case *rbacv1.ClusterRole:
-		return r.Rules
-	}
-	return nil
+	as, _ := rbacindex.RulesOf(a)
+	bs, _ := rbacindex.RulesOf(b)
+	return slices.EqualFunc(as, bs, func(x, y rbacv1.PolicyRule) bool { return compareRules(x, y) == 0 })
 }
 
 func (a *Advisor) removal(k rbacindex.Key, o any, users map[string]bool) Remove {
@@ -374,25 +357,9 @@ func (a *Advisor) restored(k rbacindex.Key, o any) Object {
 	from := a.meta(k)
 	meta := metav1.ObjectMeta{Name: k.Name, Namespace: k.Namespace, Labels: from.Labels, Annotations: maps.Clone(from.Annotations)}
 	delete(meta.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
-	switch o := o.(type) {
-	case *rbacv1.Role:
-		c := o.DeepCopy()
-		c.ObjectMeta = meta
-		return typed(c)
-	case *rbacv1.ClusterRole:
-		c := o.DeepCopy()
-		c.ObjectMeta = meta
-		return typed(c)
-	case *rbacv1.RoleBinding:
-		c := o.DeepCopy()
-		c.ObjectMeta = meta
-		return typed(c)
-	case *rbacv1.ClusterRoleBinding:
-		c := o.DeepCopy()
-		c.ObjectMeta = meta
-		return typed(c)
-	}
-	return o
+	c := o.(interface{ DeepCopyObject() runtime.Object }).DeepCopyObject().(metav1.ObjectMetaAccessor)
+	*c.GetObjectMeta().(*metav1.ObjectMeta) = meta
+	return typed(c)
 }
 
 // weigh sums the weight of what bindings grant beyond what was used.
@@ -403,7 +370,7 @@ func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacind
 		if !ok {
 			continue
 		}
-		_, ref, ok := bindingOf(o)
+		_, ref, ok := rbacindex.BindingOf(o)
 		if !ok {
 			continue
 		}

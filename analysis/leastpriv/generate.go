@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/retrial-io/retrial/rbacindex"
 )
@@ -228,18 +229,8 @@ func (g *generator) objects(scope string, rules []rbacv1.PolicyRule) (role, bind
 
 // typed sets the object's own kind and apiVersion and returns it.
 func typed(o Object) Object {
-	t := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
-	}
-	switch o := o.(type) {
-	case *rbacv1.Role:
-		o.TypeMeta = t("Role")
-	case *rbacv1.ClusterRole:
-		o.TypeMeta = t("ClusterRole")
-	case *rbacv1.RoleBinding:
-		o.TypeMeta = t("RoleBinding")
-	case *rbacv1.ClusterRoleBinding:
-		o.TypeMeta = t("ClusterRoleBinding")
+	if k, err := rbacindex.KeyOf(o); err == nil {
+		o.(runtime.Object).GetObjectKind().SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(k.Kind.String()))
 	}
 	return o
 }

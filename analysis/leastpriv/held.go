@@ -26,7 +26,7 @@ type Held struct {
 func HeldBy(policy *rbacindex.Snapshot, user string, groups []string) []Held {
 	var out []Held
 	policy.All(func(k rbacindex.Key, o any) bool {
-		subjects, ref, ok := bindingOf(o)
+		subjects, ref, ok := rbacindex.BindingOf(o)
 		if !ok {
 			return true
 		}

@@ -164,23 +164,10 @@ func roleRefOf(a *rbacindex.Attributes) *rbacv1.RoleRef {
 	return ref
 }
 
-// roleKeyOf returns the key of the role a binding in a namespace names.
-func roleKeyOf(ref *rbacv1.RoleRef, namespace string) rbacindex.Key {
-	if ref.Kind == "Role" {
-		return rbacindex.Key{Kind: rbacindex.KindRole, Namespace: namespace, Name: ref.Name}
-	}
-	return rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
-}
-
 // rulesOf returns the rules of the role a binding names; false if it does not exist.
 func rulesOf(s *rbacindex.Snapshot, ref *rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
-	switch role, _ := s.Get(roleKeyOf(ref, namespace)); r := role.(type) {
-	case *rbacv1.ClusterRole:
-		return r.Rules, true
-	case *rbacv1.Role:
-		return r.Rules, true
-	}
-	return nil, false
+	role, _ := s.Get(rbacindex.RoleKey(ref, namespace))
+	return rbacindex.RulesOf(role)
 }
 
 // instead returns what to grant for a check that several rights satisfy. For a role: its rules, if

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
+	"github.com/retrial-io/retrial/rbacindex"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -39,23 +39,8 @@ func objectOf(raw []byte) (Object, error) {
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return nil, fmt.Errorf("read object: %w", err)
 	}
-	var o Object
-	switch t.Kind {
-	case "Role":
-		o = &rbacv1.Role{}
-	case "ClusterRole":
-		o = &rbacv1.ClusterRole{}
-	case "RoleBinding":
-		o = &rbacv1.RoleBinding{}
-	case "ClusterRoleBinding":
-		o = &rbacv1.ClusterRoleBinding{}
-	default:
-		return nil, fmt.Errorf("read object: invalid kind %q: want Role, ClusterRole, RoleBinding or ClusterRoleBinding", t.Kind)
-	}
-	if err := json.Unmarshal(raw, o); err != nil {
-		return nil, fmt.Errorf("read %s: %w", t.Kind, err)
-	}
-	return o, nil
+	o, _, err := rbacindex.FromJSON(t.Kind, raw)
+	return o, err
 }
 
 // UnmarshalJSON decodes a removal with its replacement object.

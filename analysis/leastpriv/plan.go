@@ -95,7 +95,7 @@ func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggesti
 	}
 	keys := map[rbacindex.Key]any{}
 	policy.All(func(k rbacindex.Key, o any) bool {
-		subjects, ref, ok := bindingOf(o)
+		subjects, ref, ok := rbacindex.BindingOf(o)
 		if !ok {
 			return true
 		}
@@ -105,7 +105,7 @@ func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggesti
 				continue
 			}
 			keys[k] = o
-			role := roleKeyOf(&ref, k.Namespace)
+			role := rbacindex.RoleKey(&ref, k.Namespace)
 			if r, found := policy.Get(role); found {
 				keys[role] = r
 			}

@@ -30,7 +30,7 @@ func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAt
 			}
 			done[k] = true
 			o, _ := a.view.RBAC.Get(k)
-			_, ref, _ := bindingOf(o)
+			_, ref, _ := rbacindex.BindingOf(o)
 			rules, _ := rulesOf(a.view.RBAC, &ref, k.Namespace)
 			keep := Keep{Binding: k.String(), Role: roleText(&ref, k.Namespace), Group: group}
 			unused, _, excess := ix.unusedOf("", "", rules, k.Namespace, e)
@@ -143,7 +143,7 @@ func (a *Advisor) doubted(u *usage) []rbacindex.Key {
 		groups = append(groups, set...)
 	}
 	for _, h := range HeldBy(a.view.Most, u.user, append(groups, content.GroupAnybody)) {
-		for _, k := range [...]rbacindex.Key{h.Binding, roleKeyOf(&h.Role, h.Binding.Namespace)} {
+		for _, k := range [...]rbacindex.Key{h.Binding, rbacindex.RoleKey(&h.Role, h.Binding.Namespace)} {
 			if object, ok := a.view.InDoubt(k); ok && !slices.Contains(out, object) {
 				out = append(out, object)
 			}

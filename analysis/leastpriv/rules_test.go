@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
@@ -316,7 +317,7 @@ func TestSharedBinding(t *testing.T) {
 		if len(s.Remove) != 1 || s.Remove[0].Action != ActionReplace {
 			t.Fatalf("%s: removes %+v, want one replaced binding", name, s.Remove)
 		}
-		if left, _, _ := bindingOf(s.Remove[0].Object); len(left) != 2 {
+		if left, _, _ := rbacindex.BindingOf(s.Remove[0].Object); len(left) != 2 {
 			t.Errorf("%s: %d subjects are left, want the other two", name, len(left))
 		}
 		all = append(all, s)
@@ -325,7 +326,7 @@ func TestSharedBinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, _, _ := bindingOf(plan.Remove[0].Object); !plan.Holds || len(plan.Remove) != 1 || len(left) != 1 || left[0].Name != "eve" {
+	if left, _, _ := rbacindex.BindingOf(plan.Remove[0].Object); !plan.Holds || len(plan.Remove) != 1 || len(left) != 1 || left[0].Name != "eve" {
 		t.Errorf("together: holds %t, removes %+v; want eve left alone in one binding", plan.Holds, plan.Remove)
 	}
 }
@@ -458,4 +459,9 @@ func TestDoubtedGrants(t *testing.T) {
 	if s := cl.suggest("bob"); strings.Contains(strings.Join(s.Gaps, "\n"), "dormant") {
 		t.Errorf("bob is told of what is not his: %q", s.Gaps)
 	}
+}
+
+func roleRules(o any) []rbacv1.PolicyRule {
+	rules, _ := rbacindex.RulesOf(o)
+	return rules
 }

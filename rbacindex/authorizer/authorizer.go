@@ -268,11 +268,7 @@ func unresolved(s *rbacindex.Snapshot, name string, groups []string, namespace s
 
 // roleKind returns the text of a binding for the kind of its role.
 func roleKind(s *rbacindex.Snapshot, binding rbacindex.Key) string {
-	switch o, _ := s.Get(binding); b := o.(type) {
-	case *rbacv1.ClusterRoleBinding:
-		return b.RoleRef.Kind
-	case *rbacv1.RoleBinding:
-		return b.RoleRef.Kind
-	}
-	return ""
+	o, _ := s.Get(binding)
+	_, role, _ := rbacindex.BindingOf(o)
+	return role.Kind
 }
