@@ -1,10 +1,8 @@
 package replay
 
 import (
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
@@ -49,27 +47,5 @@ func TestExplainDeny(t *testing.T) {
 	st.URI = "/api/v1/watch"
 	if d := New(Config{}).ExplainDeny(st.event(t), s, clock(t, "11:30:00"), 3); d.Chain != nil || d.Verdict == nil {
 		t.Errorf("a request that is none: %+v", d)
-	}
-}
-
-func TestPolicyUsed(t *testing.T) {
-	s := scenarioState(t)
-	eng := New(Config{})
-	at := func(clockTime string) PolicyUsed {
-		st := step{At: clockTime, User: "erin", Verb: "get", URI: "/api/v1/namespaces/default/endpoints/x"}
-		return eng.PolicyUsed(st.event(t), s)
-	}
-	if p := at("11:00:00"); len(p.Changes) != 0 || !p.Newest.Before(clock(t, "11:00:00")) ||
-		p.To.Sub(p.From) != DefaultLag+5*time.Millisecond {
-		t.Errorf("before the change: %+v", p)
-	}
-	for _, when := range []string{"11:00:00.01", "11:00:00.1"} {
-		p := at(when)
-		if len(p.Changes) != 1 || !slices.ContainsFunc(p.Changes, func(v state.Version) bool { return v.Name == "late" }) {
-			t.Errorf("%s: changes %v", when, p.Changes)
-		}
-	}
-	if p := at("11:00:01"); len(p.Changes) != 0 || !p.Newest.Equal(clock(t, "11:00:00.02")) || p.Revision != s.Revision() {
-		t.Errorf("after the change: %+v", p)
 	}
 }

@@ -140,7 +140,6 @@ func TestGoldenQueries(t *testing.T) {
 		{"SpansDone", func() error { _, err := s.SpansDone(ctx); return err }},
 		{"CredentialUses", func() error { _, err := s.CredentialUses(ctx, "c", "JTI=1", from, to, 10); return err }},
 		{"Credentials", func() error { _, err := s.Credentials(ctx, "c", "u", from, to, 10); return err }},
-		{"IdentityCounts", func() error { _, err := s.IdentityCounts(ctx, "c", from, to); return err }},
 		{"DriftGroups", func() error { _, err := s.DriftGroups(ctx, "c", from, to, 3, 100); return err }},
 		{"Judged", func() error { _, _, err := s.Judged(ctx, "c", from, to); return err }},
 		{"DirectRequests", func() error {

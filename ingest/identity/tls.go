@@ -60,16 +60,6 @@ func (a *Authority) ServerTLS() *tls.Config {
 	return base
 }
 
-// ClientTLS returns a configuration for a client of this receiver on the same machine that
-// trusts the authority, without a client certificate.
-func (a *Authority) ClientTLS() (*tls.Config, error) {
-	pool, err := a.trusted()
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Time: a.cfg.Now}, nil
-}
-
 // serverPair returns the current server certificate. While the files cannot be read as a
 // pair (half replaced, unreadable) the last good pair is served.
 func (a *Authority) serverPair() (*tls.Certificate, error) {

@@ -95,42 +95,6 @@ func (rd *Reader) Credentials(ctx context.Context, cluster, user string, from, t
 	return out, nil
 }
 
-// IdentityCount counts the requests with one finding on identity.
-type IdentityCount struct {
-	Finding     string
-	Requests    int64
-	Users       uint64 // distinct
-	First, Last time.Time
-	AuditID     string // of the earliest
-	Evidence    string // of the earliest
-}
-
-const identityQuery = `SELECT finding, sum(toInt64(sign)) AS requests, uniqExact(user_name), min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)),
-    argMin(audit_id, (request_received, request_key)), argMin(text, (request_received, request_key))
-FROM (
-    SELECT sign, user_name, request_received, request_key, audit_id, finding, text
-    FROM %s.events
-    ARRAY JOIN identity AS finding, arrayResize(evidence, length(identity)) AS text
-    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND notEmpty(identity)
-)
-GROUP BY finding
-HAVING requests > 0
-ORDER BY requests DESC, finding`
-
-// IdentityCounts counts the findings on identity, most requests first; zero bounds leave the
-// range open.
-func (rd *Reader) IdentityCounts(ctx context.Context, cluster string, from, to time.Time) ([]IdentityCount, error) {
-	out, err := statement.Collect(ctx, rd.at, identityQuery, minutes(cluster, from, to), func(c *IdentityCount) ([]any, func()) {
-		var first, last int64
-		return []any{&c.Finding, &c.Requests, &c.Users, &first, &last, &c.AuditID, &c.Evidence},
-			func() { c.First, c.Last = codec.FromMicro(first), codec.FromMicro(last) }
-	})
-	if err != nil {
-		return nil, fmt.Errorf("identity findings of cluster %q: %w", cluster, err)
-	}
-	return out, nil
-}
-
 // Drift is a group of requests whose verdict is no match and says the same of all of them.
 type Drift struct {
 	APIServer          string

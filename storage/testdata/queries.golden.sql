@@ -334,19 +334,6 @@ HAVING requests > 0
 ORDER BY first, credential
 LIMIT {limit:UInt32};
 
--- IdentityCounts
-SELECT finding, sum(toInt64(sign)) AS requests, uniqExact(user_name), min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)),
-    argMin(audit_id, (request_received, request_key)), argMin(text, (request_received, request_key))
-FROM (
-    SELECT sign, user_name, request_received, request_key, audit_id, finding, text
-    FROM `retrial`.events
-    ARRAY JOIN identity AS finding, arrayResize(evidence, length(identity)) AS text
-    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND notEmpty(identity)
-)
-GROUP BY finding
-HAVING requests > 0
-ORDER BY requests DESC, finding;
-
 -- DriftGroups
 SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version,
     sum(requests) AS n, uniqExact(subject), min(first), max(last),
