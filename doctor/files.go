@@ -171,48 +171,23 @@ func (p *Plan) volumes() []extraVolume {
 	return list
 }
 
-// The parts of a static pod that are patched.
-type (
-	podPatch struct {
-		Spec podPatchSpec `json:"spec"`
-	}
-	podPatchSpec struct {
-		Containers []containerPatch `json:"containers"`
-		Volumes    []volumePatch    `json:"volumes"`
-	}
-	containerPatch struct {
-		Name         string       `json:"name"`
-		VolumeMounts []mountPatch `json:"volumeMounts"`
-	}
-	mountPatch struct {
-		Name      string `json:"name"`
-		MountPath string `json:"mountPath"`
-		ReadOnly  bool   `json:"readOnly"`
-	}
-	volumePatch struct {
-		Name     string        `json:"name"`
-		HostPath hostPathPatch `json:"hostPath"`
-	}
-	hostPathPatch struct {
-		Path string `json:"path"`
-		Type string `json:"type"`
-	}
-	PatchOperation struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value string `json:"value"`
-	}
-)
+// object is an object of a document.
+type object = map[string]any
 
-func (p *Plan) strategicPatch() podPatch {
-	c := containerPatch{Name: "kube-apiserver"}
-	var spec podPatchSpec
+// PatchOperation is an operation of a JSON patch.
+type PatchOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value"`
+}
+
+func (p *Plan) strategicPatch() object {
+	var mounts, volumes []object
 	for _, v := range p.volumes() {
-		c.VolumeMounts = append(c.VolumeMounts, mountPatch{v.Name, v.MountPath, v.ReadOnly})
-		spec.Volumes = append(spec.Volumes, volumePatch{v.Name, hostPathPatch{v.HostPath, v.PathType}})
+		mounts = append(mounts, object{"name": v.Name, "mountPath": v.MountPath, "readOnly": v.ReadOnly})
+		volumes = append(volumes, object{"name": v.Name, "hostPath": object{"path": v.HostPath, "type": v.PathType}})
 	}
-	spec.Containers = []containerPatch{c}
-	return podPatch{spec}
+	return object{"spec": object{"containers": []object{{"name": "kube-apiserver", "volumeMounts": mounts}}, "volumes": volumes}}
 }
 
 func (p *Plan) jsonPatch() []PatchOperation {
@@ -246,10 +221,7 @@ type (
 func (p *Plan) clusterConfiguration() ClusterConfiguration {
 	return ClusterConfiguration{
 		APIVersion: "kubeadm.k8s.io/v1beta4", Kind: "ClusterConfiguration",
-		APIServer: apiServerChanges{
-			ExtraArgs:    p.Flags(),
-			ExtraVolumes: p.volumes(),
-		},
+		APIServer: apiServerChanges{ExtraArgs: p.Flags(), ExtraVolumes: p.volumes()},
 	}
 }
 

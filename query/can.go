@@ -193,13 +193,7 @@ func (a *Service) fillCan(out *CanAnswer, view *state.View, namespace string) {
 		}
 		scope := Scope{Namespace: held.Namespace, Rules: make([]HeldRule, 0, len(held.Rules))}
 		for _, r := range held.Rules {
-			rule := HeldRule{Rule: ruleOf(&r.PolicyRule)}
-			for _, by := range r.By {
-				source := sourceOf(by.Grant)
-				source.Verbs = by.Verbs
-				rule.By = append(rule.By, source)
-			}
-			scope.Rules = append(scope.Rules, rule)
+			scope.Rules = append(scope.Rules, HeldRule{ruleOf(&r.PolicyRule), sourcesOf(r.By)})
 		}
 		for _, k := range held.Missing {
 			if view.IsUnknown(k) {

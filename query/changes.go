@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -222,12 +223,7 @@ func changedOf(c *state.Changes, out ChangedSubject, list []rbacindex.Difference
 		to := make([]ChangedRule, 0, len(list))
 		for i := range list {
 			r := &list[i]
-			rule := ChangedRule{Rule: ruleOf(&r.PolicyRule)}
-			for _, by := range r.By {
-				source := sourceOf(by.Grant)
-				source.Verbs = by.Verbs
-				rule.By = append(rule.By, source)
-			}
+			rule := ChangedRule{Rule: ruleOf(&r.PolicyRule), By: sourcesOf(r.By)}
 			for j := range r.Except {
 				rule.Except = append(rule.Except, ruleOf(&r.Except[j]))
 			}
@@ -258,10 +254,7 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 		}
 	}
 	slices.SortFunc(all, func(x, y versioned) int {
-		if c := x.v.NotAfter.Compare(y.v.NotAfter); c != 0 {
-			return c
-		}
-		return strings.Compare(x.key.String(), y.key.String())
+		return cmp.Or(x.v.NotAfter.Compare(y.v.NotAfter), strings.Compare(x.key.String(), y.key.String()))
 	})
 	if n := len(all) - mostWrites; n > 0 {
 		all, out.MoreWrites = all[:mostWrites], n

@@ -11,7 +11,6 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
-	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -134,18 +133,15 @@ func (x *explainer) explain(cluster string, e *event.Event, v *verdict.Verdict) 
 	d := x.engine.ExplainDeny(e, x.state, at, mostNearest)
 	out.Replayed, out.Missing = d.Verdict.Replayed.String(), append(out.Missing, d.Verdict.Missing...)
 	for i := range d.Chain {
-		out.Chain = append(out.Chain, shortfallOf(&d.Chain[i]))
+		s := &d.Chain[i]
+		one := Shortfall{Authorizer: s.Authorizer, Answer: s.Answer, Text: s.Text, Almost: s.Almost}
+		if s.RBAC != nil {
+			one.Nearest = nearestOf(*s.RBAC)
+		}
+		out.Chain = append(out.Chain, one)
 	}
 	x.blame(&out, e, v, d.Verdict)
 	return out
-}
-
-func shortfallOf(s *authz.Shortfall) Shortfall {
-	one := Shortfall{Authorizer: s.Authorizer, Answer: s.Answer, Text: s.Text, Almost: s.Almost}
-	if s.RBAC != nil {
-		one.Nearest = nearestOf(*s.RBAC)
-	}
-	return one
 }
 
 // blame says who refused a request: the record decides that, the replica says what it lacked.

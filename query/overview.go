@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/retrial-io/retrial/storage/queries"
@@ -102,7 +103,8 @@ func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out Overview
 		out.addBucket(b)
 	}
 	for _, c := range o.Outcomes {
-		*out.Totals.of(c.Outcome) += c.Requests
+		t := &out.Totals
+		*countOf(c.Outcome, &t.Match, &t.Drift, &t.Ambiguous, &t.Indeterminate, &t.NotJudged) += c.Requests
 		out.Totals.Requests += c.Requests
 		if c.Class != "" {
 			out.Classes = append(out.Classes, ClassCount{c.Class, c.Outcome, verdict.Explain(c.Class), c.Requests})
@@ -140,31 +142,13 @@ func (o *OverviewAnswer) addBucket(b queries.Bucket) {
 	default:
 		v.None += b.Events
 	}
-	switch b.Outcome {
-	case "match":
-		v.Match += b.Events
-	case "drift":
-		v.Drift += b.Events
-	case "ambiguous":
-		v.Ambiguous += b.Events
-	case "indeterminate":
-		v.Indeterminate += b.Events
-	default:
-		v.NotJudged += b.Events
-	}
+	*countOf(b.Outcome, &v.Match, &v.Drift, &v.Ambiguous, &v.Indeterminate, &v.NotJudged) += b.Events
 }
 
-// Of returns the count of an outcome.
-func (t *Totals) of(outcome string) *int64 {
-	switch outcome {
-	case "match":
-		return &t.Match
-	case "drift":
-		return &t.Drift
-	case "ambiguous":
-		return &t.Ambiguous
-	case "indeterminate":
-		return &t.Indeterminate
+// countOf returns which of the counts, in the order of Outcomes, is that of an outcome; the last for an unknown one.
+func countOf(outcome string, counts ...*int64) *int64 {
+	if i := slices.Index(Outcomes, outcome); i >= 0 {
+		return counts[i]
 	}
-	return &t.NotJudged
+	return counts[len(counts)-1]
 }

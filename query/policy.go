@@ -46,15 +46,30 @@ const (
 )
 
 func sourceOf(g rbacindex.Grant) Grant {
-	subject := g.SubjectKind() + "/" + g.Subject()
-	if ns := g.SubjectNamespace(); ns != "" {
-		subject = g.SubjectKind() + "/" + ns + "/" + g.Subject()
-	}
-	return Grant{Binding: content.ObjectOf(g.BindingKey()).String(), Role: content.ObjectOf(g.RoleKey()).String(), Subject: subject, Rule: g.Rule()}
+	return Grant{Binding: content.ObjectOf(g.BindingKey()).String(), Role: content.ObjectOf(g.RoleKey()).String(),
+		Subject: objectText(g.SubjectKind(), g.SubjectNamespace(), g.Subject()), Rule: g.Rule()}
 }
 
 // errEmptyLog is said of a log whose policy is asked for and that tells nothing at all.
 var errEmptyLog = none("the log has no event, and without one it does not tell the policy")
+
+// objectText writes an object, or a subject, as answers name it.
+func objectText(kind, namespace, name string) string {
+	if namespace != "" {
+		namespace += "/"
+	}
+	return kind + "/" + namespace + name
+}
+
+// sourcesOf returns what gives a merged rule.
+func sourcesOf(by []rbacindex.Source) (out []Grant) {
+	for _, b := range by {
+		source := sourceOf(b.Grant)
+		source.Verbs = b.Verbs
+		out = append(out, source)
+	}
+	return out
+}
 
 // policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.
 func (a *Service) policy(cluster string, at time.Time) (state.View, Policy, error) {

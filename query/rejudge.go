@@ -72,8 +72,8 @@ func selectWhere(r *verdict.Rejudge, condition string) error {
 	}
 	switch key {
 	case "outcome":
-		if !slices.Contains(outcomeNames(), value) {
-			return Bad("where outcome=%s: outcomes are %s", value, strings.Join(outcomeNames(), ", "))
+		if !slices.Contains(verdict.OutcomeNames(), value) {
+			return Bad("where outcome=%s: outcomes are %s", value, strings.Join(verdict.OutcomeNames(), ", "))
 		}
 	case "class":
 		if verdict.Explain(value) == "" {
@@ -85,13 +85,6 @@ func selectWhere(r *verdict.Rejudge, condition string) error {
 		slices.Sort(*list)
 	}
 	return nil
-}
-
-func outcomeNames() (names []string) {
-	for o := verdict.OutcomeNotJudged; o <= verdict.OutcomeIndeterminate; o++ {
-		names = append(names, o.String())
-	}
-	return names
 }
 
 // RejudgeJobsRequest asks which jobs there were that judge stored requests again.

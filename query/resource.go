@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -284,10 +285,7 @@ func Nearest(word string, words []string, most int) []string {
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int {
-		if a.far != b.far {
-			return a.far - b.far
-		}
-		return strings.Compare(a.word, b.word)
+		return cmp.Or(a.far-b.far, strings.Compare(a.word, b.word))
 	})
 	var out []string
 	for _, c := range found {

@@ -144,24 +144,15 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (o
 		rule             int
 	}
 	used := map[place]queries.GrantUse{}
-	for _, g := range grants {
-		binding, subject := g.Grant.BindingKind+"/", g.Grant.SubjectKind+"/"
-		if ns := g.Grant.BindingNamespace; ns != "" {
-			binding += ns + "/"
-		}
-		if ns := g.Grant.SubjectNamespace; ns != "" {
-			subject += ns + "/"
-		}
-		used[place{binding + g.Grant.Binding, subject + g.Grant.Subject, g.Grant.Rule}] = g
+	for _, use := range grants {
+		g := &use.Grant
+		used[place{objectText(g.BindingKind, g.BindingNamespace, g.Binding), objectText(g.SubjectKind, g.SubjectNamespace, g.Subject), g.Rule}] = use
 	}
 	groups := slices.Concat(s.Groups...)
 	for _, h := range leastpriv.HeldBy(policy, s.Subject, groups) {
-		subject, role := h.Subject.Kind+"/"+h.Subject.Name, h.Role.Kind+"/"+h.Role.Name
+		subject, role := objectText(h.Subject.Kind, "", h.Subject.Name), rbacindex.RoleKey(&h.Role, h.Binding.Namespace).String()
 		if h.Subject.Kind == rbacv1.ServiceAccountKind {
-			subject = h.Subject.Kind + "/" + cmp.Or(h.Subject.Namespace, h.Binding.Namespace) + "/" + h.Subject.Name
-		}
-		if h.Role.Kind == "Role" {
-			role = h.Role.Kind + "/" + h.Binding.Namespace + "/" + h.Role.Name
+			subject = objectText(h.Subject.Kind, cmp.Or(h.Subject.Namespace, h.Binding.Namespace), h.Subject.Name)
 		}
 		mine := h.Subject.Kind != rbacv1.GroupKind
 		own = own || mine

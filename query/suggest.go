@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		return out, err
 	}
 	metas := metadata{}
-	if err := a.Store.NewestPolicy(ctx, cluster, metas.resources(), func(text []byte) error {
+	if err := a.Store.NewestPolicy(ctx, cluster, slices.Sorted(maps.Keys(policyKinds)), func(text []byte) error {
 		if o, err := observe.Decode(text); err == nil { // as in the replay: what cannot be read stays unknown
 			metas.add(&o)
 		}
@@ -106,7 +107,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	}
 	recording := recordingOf(&recorded)
 	recording.Describe(st)
-	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: metas.of, Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
+	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: func(k rbacindex.Key) metav1.ObjectMeta { return metas[k] }, Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
 	made, err := suggestAll(ctx, collector, advisor, want, func(name string) []string {
 		near, err := a.Store.NearSubjects(ctx, cluster, name, 5)
 		if err != nil {
@@ -196,19 +197,15 @@ var Latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // a rollback brings objects back as they were.
 type metadata map[rbacindex.Key]metav1.ObjectMeta
 
-// of returns the labels and annotations of an object.
-func (m metadata) of(k rbacindex.Key) metav1.ObjectMeta { return m[k] }
-
-// resources are those it keeps something of.
-func (metadata) resources() []string {
-	return []string{kept.Roles, kept.ClusterRoles, kept.RoleBindings, kept.ClusterRoleBindings}
+// policyKinds are the kinds of the objects of a policy, by their resources.
+var policyKinds = map[string]rbacindex.Kind{ //nolint:gochecknoglobals // constant table
+	kept.Roles: rbacindex.KindRole, kept.ClusterRoles: rbacindex.KindClusterRole,
+	kept.RoleBindings: rbacindex.KindRoleBinding, kept.ClusterRoleBindings: rbacindex.KindClusterRoleBinding,
 }
 
 // add takes them from an observation, over what is there.
 func (m metadata) add(o *observe.Observation) {
-	kinds := map[string]rbacindex.Kind{kept.Roles: rbacindex.KindRole, kept.ClusterRoles: rbacindex.KindClusterRole,
-		kept.RoleBindings: rbacindex.KindRoleBinding, kept.ClusterRoleBindings: rbacindex.KindClusterRoleBinding}
-	kind, ok := kinds[o.Resource]
+	kind, ok := policyKinds[o.Resource]
 	if !ok || len(o.Object) == 0 {
 		return
 	}

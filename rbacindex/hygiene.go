@@ -40,30 +40,15 @@ const (
 	FlawTooLarge
 )
 
-// String returns the kind in a few words.
-func (k FlawKind) String() string {
-	switch k {
-	case FlawMissingRole:
-		return "missing role"
-	case FlawNoSubject:
-		return "no subject"
-	case FlawEmptyRole:
-		return "empty role"
-	case FlawDuplicateBinding:
-		return "duplicate binding"
-	case FlawShadowedBinding:
-		return "shadowed binding"
-	case FlawShadowedRule:
-		return "shadowed rule"
-	case FlawUnboundRole:
-		return "unbound role"
-	case FlawEverybody:
-		return "grants everybody"
-	case FlawTooLarge:
-		return "too large to check"
-	}
-	return "unknown"
+// flaws are the kinds in a few words.
+var flaws = [...]string{ //nolint:gochecknoglobals // constant table
+	FlawMissingRole: "missing role", FlawNoSubject: "no subject", FlawEmptyRole: "empty role", FlawDuplicateBinding: "duplicate binding",
+	FlawShadowedBinding: "shadowed binding", FlawShadowedRule: "shadowed rule", FlawUnboundRole: "unbound role",
+	FlawEverybody: "grants everybody", FlawTooLarge: "too large to check",
 }
+
+// String returns the kind in a few words.
+func (k FlawKind) String() string { return flaws[k] }
 
 // Idle reports whether what has the flaw does nothing: removing it changes no decision.
 func (k FlawKind) Idle() bool { return k != FlawEverybody && k != FlawTooLarge }

@@ -44,22 +44,10 @@ const (
 	LackNamespace        // it holds in another namespace
 )
 
+var lacks = [...]string{"unknown", "verb", "name", "subresource", "group", "namespace"} //nolint:gochecknoglobals // constant table
+
 // String returns the lack in one word.
-func (l Lack) String() string {
-	switch l {
-	case LackVerb:
-		return "verb"
-	case LackName:
-		return "name"
-	case LackSubresource:
-		return "subresource"
-	case LackGroup:
-		return "group"
-	case LackNamespace:
-		return "namespace"
-	}
-	return "unknown"
-}
+func (l Lack) String() string { return lacks[l] }
 
 // Almost is a rule that lacks one thing to allow the request.
 type Almost struct {

@@ -74,20 +74,10 @@ const (
 	KindClusterRoleBinding
 )
 
+var kinds = [...]string{"Unknown", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"} //nolint:gochecknoglobals // constant table
+
 // String returns the Kubernetes kind, for example "ClusterRoleBinding".
-func (k Kind) String() string {
-	switch k {
-	case KindRole:
-		return "Role"
-	case KindClusterRole:
-		return "ClusterRole"
-	case KindRoleBinding:
-		return "RoleBinding"
-	case KindClusterRoleBinding:
-		return "ClusterRoleBinding"
-	}
-	return "Unknown"
-}
+func (k Kind) String() string { return kinds[k] }
 
 // Key names one RBAC object. Namespace is empty for the cluster-scoped kinds.
 type Key struct {

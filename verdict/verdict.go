@@ -7,6 +7,7 @@
 package verdict
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,21 +25,16 @@ const (
 	OutcomeIndeterminate                // something needed to decide is not known; Missing names it
 )
 
-// String returns the outcome as it is printed and stored: not_judged, match, drift,
-// ambiguous, indeterminate.
-func (o Outcome) String() string {
-	switch o {
-	case OutcomeMatch:
-		return "match"
-	case OutcomeDrift:
-		return "drift"
-	case OutcomeAmbiguous:
-		return "ambiguous"
-	case OutcomeIndeterminate:
-		return "indeterminate"
-	}
-	return "not_judged"
-}
+var outcomes = [...]string{"not_judged", "match", "drift", "ambiguous", "indeterminate"} //nolint:gochecknoglobals // constant table
+
+// String returns the outcome as it is printed and stored.
+func (o Outcome) String() string { return outcomes[o] }
+
+// OutcomeOf returns the outcome of a name, not_judged for any other text.
+func OutcomeOf(name string) Outcome { return Outcome(max(0, slices.Index(outcomes[:], name))) }
+
+// OutcomeNames returns the names of all outcomes.
+func OutcomeNames() []string { return outcomes[:] }
 
 // Grant is one granting path: a subject of a binding, the binding, and the rule of its role
 // that allows the request. It is a plain value, detached from the snapshot it came from, so
@@ -196,19 +192,14 @@ const (
 	DecisionError                  // an authorizer failed and none allowed it: 500, and no decision
 )
 
-// String returns "none", "allow", "forbid" or "error"; allow and forbid are the audit
-// annotation's own words.
-func (d Decision) String() string {
-	switch d {
-	case DecisionAllow:
-		return "allow"
-	case DecisionForbid:
-		return "forbid"
-	case DecisionError:
-		return "error"
-	}
-	return "none"
-}
+// decisions are their names; allow and forbid are the audit annotation's own words.
+var decisions = [...]string{"none", "allow", "forbid", "error"} //nolint:gochecknoglobals // constant table
+
+// String returns the decision as it is printed and stored.
+func (d Decision) String() string { return decisions[d] }
+
+// DecisionOf returns the decision of a name, none for any other text.
+func DecisionOf(name string) Decision { return Decision(max(0, slices.Index(decisions[:], name))) }
 
 // Names of authorizers that are the same in every configuration. Webhooks have names of their
 // own.

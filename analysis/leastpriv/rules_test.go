@@ -326,7 +326,8 @@ func TestSharedBinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, _, _ := rbacindex.BindingOf(plan.Remove[0].Object); !plan.Holds || len(plan.Remove) != 1 || len(left) != 1 || left[0].Name != "eve" {
+	left, _, _ := rbacindex.BindingOf(plan.Remove[0].Object)
+	if !plan.Holds || len(plan.Remove) != 1 || len(left) != 1 || left[0].Name != "eve" {
 		t.Errorf("together: holds %t, removes %+v; want eve left alone in one binding", plan.Holds, plan.Remove)
 	}
 }

@@ -85,7 +85,7 @@ var rooms = []room{
 	{"replay/evaluate", []string{"ingest/event", "verdict", "replay", "replay/state", "replay/state/kept", "replay/state/observe",
 		"replay/authn", "analysis/lineage"},
 		"a log is judged by the engine of the stream, and its credentials are followed"},
-	{"storage/native", []string{"ingest/event"}, "columns know values, not what they mean"},
+	{"storage/native", nil, "columns know values, not what they mean"},
 	{"storage/codec", []string{"ingest/event", "verdict", "storage/native"}, "rows become columns and columns rows without a server"},
 	{"storage/schema", nil, "migrations are text, rendered for one server or for a cluster"},
 	{"storage/statement", nil, "a statement and its parameters know nothing of what they are about"},
@@ -109,7 +109,7 @@ var rooms = []room{
 	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/content", "replay/state/kept",
 		"replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that " +
 		"a request implies"},
-	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config",
+	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/config",
 		"replay/state", "replay/state/content", "replay/state/kept", "replay/state/observe", "storage/queries", "storage/codec",
 		"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage"},
 		"questions are answered from the store and the replica, whoever asks and however"},

@@ -232,7 +232,7 @@ func decodeImplied(text string, grants []string) (verdict.Implied, error) {
 	if _, err := decodeMembers("implied check", text, to); err != nil {
 		return c, err
 	}
-	c.Replayed, c.Recorded, c.Covered, a.ResourceRequest = DecisionOf(replayed), DecisionOf(recorded), covered != 0, resource != 0
+	c.Replayed, c.Recorded, c.Covered, a.ResourceRequest = verdict.DecisionOf(replayed), verdict.DecisionOf(recorded), covered != 0, resource != 0
 	c.Missing = OrNil(c.Missing)
 	var err error
 	c.Grants, err = decodeGrants(grants)
@@ -278,8 +278,8 @@ func decodeReview(text string) (*verdict.ReviewCheck, error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return nil, fmt.Errorf("decode review %q: %w", text, err)
 	}
-	v := &verdict.ReviewCheck{Kind: s.Kind, User: s.User, Groups: OrNil(s.Groups), Recorded: DecisionOf(s.Recorded), Replayed: DecisionOf(s.Replayed),
-		Reason: s.Reason, Outcome: OutcomeOf(s.Outcome), Cause: s.Cause}
+	v := &verdict.ReviewCheck{Kind: s.Kind, User: s.User, Groups: OrNil(s.Groups), Recorded: verdict.DecisionOf(s.Recorded), Replayed: verdict.DecisionOf(s.Replayed),
+		Reason: s.Reason, Outcome: verdict.OutcomeOf(s.Outcome), Cause: s.Cause}
 	if s.Attributes != nil {
 		v.Attributes = *s.Attributes
 	}

@@ -99,7 +99,7 @@ func outcomeColumn(b *Block, r *stored) column {
 				b.outcome.Append("")
 			}
 		},
-		build: func() error { r.v.Outcome = OutcomeOf(r.outcome); return nil },
+		build: func() error { r.v.Outcome = verdict.OutcomeOf(r.outcome); return nil },
 		same:  func(v, w *verdict.Verdict) bool { return v.Outcome == w.Outcome },
 		place: 4, hash: func(h *hasher) {
 			h.number(uint64(x.v.Outcome)<<16 | uint64(x.v.Recorded)<<8 | uint64(x.v.Replayed))
@@ -119,7 +119,7 @@ func decision(b *Block, name string, data *native.LowCard, into *string, part *v
 				data.Append("")
 			}
 		},
-		build: func() error { *part = DecisionOf(*into); return nil },
+		build: func() error { *part = verdict.DecisionOf(*into); return nil },
 		same:  func(v, w *verdict.Verdict) bool { return get(v) == get(w) },
 	}
 }
@@ -138,7 +138,7 @@ func impersonationColumn(b *Block, r *stored) column {
 		},
 		build: func() error {
 			if r.imp != "" {
-				r.impCheck.Replayed, r.v.Impersonation = DecisionOf(r.imp), &r.impCheck
+				r.impCheck.Replayed, r.v.Impersonation = verdict.DecisionOf(r.imp), &r.impCheck
 			}
 			return nil
 		},

@@ -222,29 +222,6 @@ func decodeGrants(list []string) ([]verdict.Grant, error) {
 	return out, nil
 }
 
-// OutcomeOf reads an outcome.
-func OutcomeOf(s string) verdict.Outcome {
-	for _, o := range []verdict.Outcome{verdict.OutcomeMatch, verdict.OutcomeDrift, verdict.OutcomeAmbiguous, verdict.OutcomeIndeterminate} {
-		if o.String() == s {
-			return o
-		}
-	}
-	return verdict.OutcomeNotJudged
-}
-
-// DecisionOf reads a decision.
-func DecisionOf(s string) verdict.Decision {
-	switch s {
-	case verdict.DecisionAllow.String():
-		return verdict.DecisionAllow
-	case verdict.DecisionForbid.String():
-		return verdict.DecisionForbid
-	case verdict.DecisionError.String():
-		return verdict.DecisionError
-	}
-	return verdict.DecisionNone
-}
-
 // FromMicro is a time of microseconds since 1970, in UTC.
 func FromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }
 

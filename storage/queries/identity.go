@@ -178,7 +178,7 @@ func (rd *Reader) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]D
 		return []any{&d.APIServer, &outcome, &d.Class, &d.Cause, &d.Missing, &recorded, &d.RecordedReason, &replayed, &d.Code, &d.Config,
 				&d.Requests, &d.Users, &first, &last, &at, &users, &ids, &verbs, &uris}, func() {
 				d.First, d.Last, d.Missing = codec.FromMicro(first), codec.FromMicro(last), codec.OrNil(d.Missing)
-				d.Outcome, d.Recorded, d.Replayed = codec.OutcomeOf(outcome), codec.DecisionOf(recorded), codec.DecisionOf(replayed)
+				d.Outcome, d.Recorded, d.Replayed = verdict.OutcomeOf(outcome), verdict.DecisionOf(recorded), verdict.DecisionOf(replayed)
 				for i := range at {
 					d.Examples = append(d.Examples, DriftExample{AuditID: ids[i], User: users[i], Verb: verbs[i], URI: uris[i], At: codec.FromMicro(at[i])})
 				}
