@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/lineage"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay"
@@ -176,4 +178,28 @@ func (s Site) versionGiven(cluster, server string) int {
 		return 0
 	}
 	return cfg.Minor
+}
+
+// ConfigReport is an apiserver's configuration as it was read, and whether it is complete.
+type ConfigReport struct {
+	Complete bool `json:"complete"`
+	*apiserver.Report
+}
+
+// ConfigReading is one version of a configuration as it was read, ConfigNote a line of it.
+type (
+	ConfigReading = apiserver.Reading
+	ConfigNote    = apiserver.Note
+)
+
+// CheckConfig reads a folder with the configuration of a cluster's apiservers, as the engine does.
+func CheckConfig(dir string) (*ConfigReport, error) {
+	if _, err := os.ReadDir(dir); err != nil {
+		return nil, cli.ExitWith(cli.ExitUsage, err)
+	}
+	_, report, err := apiserver.ReadHistory(os.DirFS(dir))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return &ConfigReport{report.Complete(), report}, nil
 }

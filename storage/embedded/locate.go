@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"unsafe"
 
+	"github.com/ebitengine/purego"
 	"golang.org/x/sys/cpu"
 )
 
@@ -103,4 +105,165 @@ func (m machine) check() error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s; %s", ErrUnsuitable, strings.Join(lacks, ", "), remedy)
+}
+
+// library is the part of libchdb's C API this package calls. Handles are opaque
+// uintptrs owned by the library; every result and stream handle must be destroyed once.
+//
+// Byte buffers cross as pointer and length, never as NUL-terminated strings: SQL and
+// data may contain NULs.
+type library struct {
+	setSignalHandlers func(enabled int32)
+	version           func() string
+
+	connect   func(argc int32, argv unsafe.Pointer) unsafe.Pointer
+	closeConn func(conn unsafe.Pointer)
+
+	query func(conn uintptr, sql unsafe.Pointer, n uintptr, format unsafe.Pointer, fn uintptr, names, nameLens, values,
+		valueLens unsafe.Pointer, params uintptr) uintptr
+	stream func(conn uintptr, sql unsafe.Pointer, n uintptr, format unsafe.Pointer, fn uintptr, names, nameLens, values,
+		valueLens unsafe.Pointer, params uintptr) uintptr
+	fetch       func(conn, stream uintptr) uintptr
+	cancelQuery func(conn, stream uintptr)
+
+	insert        func(conn uintptr, sql unsafe.Pointer, n uintptr, format unsafe.Pointer, fn uintptr) uintptr
+	appendChunk   func(stream uintptr, data unsafe.Pointer, n uintptr) int32
+	done          func(stream uintptr) uintptr
+	cancelInsert  func(stream uintptr)
+	insertError   func(stream uintptr) string
+	destroyInsert func(stream uintptr)
+
+	resultBuffer      func(result uintptr) unsafe.Pointer
+	resultLength      func(result uintptr) uintptr
+	resultError       func(result uintptr) string
+	resultRowsWritten func(result uintptr) uint64
+	destroyResult     func(result uintptr)
+}
+
+// loadLibrary opens the shared object at path, binds the functions and turns the
+// library's signal handlers off. That must happen before the first connection: with them on, a
+// nil dereference that Go would turn into a panic kills the process.
+func loadLibrary(path string) (lib *library, err error) {
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	lib = &library{}
+	// RegisterLibFunc panics on a missing symbol: another library, or one too old.
+	defer func() {
+		if p := recover(); p != nil {
+			lib, err = nil, fmt.Errorf("load %s: not the libchdb this build needs: %v", path, p)
+		}
+	}()
+	for name, fn := range map[string]any{
+		"chdb_set_signal_handlers_enabled": &lib.setSignalHandlers,
+		"chdb_version":                     &lib.version,
+		"chdb_connect":                     &lib.connect,
+		"chdb_close_conn":                  &lib.closeConn,
+		"chdb_query_with_params_n":         &lib.query,
+		"chdb_stream_query_with_params_n":  &lib.stream,
+		"chdb_stream_fetch_result":         &lib.fetch,
+		"chdb_stream_cancel_query":         &lib.cancelQuery,
+		"chdb_stream_insert_n":             &lib.insert,
+		"chdb_stream_append":               &lib.appendChunk,
+		"chdb_stream_done":                 &lib.done,
+		"chdb_stream_cancel_insert":        &lib.cancelInsert,
+		"chdb_stream_insert_error":         &lib.insertError,
+		"chdb_destroy_insert_stream":       &lib.destroyInsert,
+		"chdb_result_buffer":               &lib.resultBuffer,
+		"chdb_result_length":               &lib.resultLength,
+		"chdb_result_error":                &lib.resultError,
+		"chdb_result_rows_written":         &lib.resultRowsWritten,
+		"chdb_destroy_query_result":        &lib.destroyResult,
+	} {
+		purego.RegisterLibFunc(fn, handle, name)
+	}
+	lib.setSignalHandlers(0)
+	return lib, nil
+}
+
+// open connects with the given arguments; the first element stands for the program name.
+// It returns the outer pointer, which close needs, or nil: the library gives no reason.
+func (l *library) open(args []string) unsafe.Pointer {
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	argv := make([]unsafe.Pointer, len(args)+1)
+	for i, a := range args {
+		b := append([]byte(a), 0)
+		pin.Pin(&b[0])
+		argv[i] = unsafe.Pointer(&b[0])
+	}
+	pin.Pin(&argv[0])
+	return l.connect(int32(len(args)), unsafe.Pointer(&argv[0]))
+}
+
+// params are query parameters laid out as the C API takes them. Close unpins them.
+type params struct {
+	pin                                runtime.Pinner
+	names, values                      []unsafe.Pointer
+	nameLens, valueLens                []uintptr
+	namesP, nameLensP, valuesP, vLensP unsafe.Pointer
+}
+
+// set fills p from pairs of name and value.
+func (p *params) set(pairs [][2]string) {
+	for _, kv := range pairs {
+		p.names, p.nameLens = p.add(p.names, p.nameLens, kv[0])
+		p.values, p.valueLens = p.add(p.values, p.valueLens, kv[1])
+	}
+	if len(pairs) == 0 {
+		return
+	}
+	p.pin.Pin(&p.names[0])
+	p.pin.Pin(&p.values[0])
+	p.pin.Pin(&p.nameLens[0])
+	p.pin.Pin(&p.valueLens[0])
+	p.namesP, p.nameLensP = unsafe.Pointer(&p.names[0]), unsafe.Pointer(&p.nameLens[0])
+	p.valuesP, p.vLensP = unsafe.Pointer(&p.values[0]), unsafe.Pointer(&p.valueLens[0])
+}
+
+func (p *params) add(ptrs []unsafe.Pointer, lens []uintptr, s string) ([]unsafe.Pointer, []uintptr) {
+	b := append([]byte(s), 0) // never an empty slice: &b[0] must exist
+	p.pin.Pin(&b[0])
+	return append(ptrs, unsafe.Pointer(&b[0])), append(lens, uintptr(len(s)))
+}
+
+func (p *params) close() { p.pin.Unpin() }
+
+// nativeFormat is the name of the format the driver exchanges.
+var nativeFormat = []byte("Native\x00") //nolint:gochecknoglobals // a constant the C side reads
+
+// run executes sql with fn, which is query or stream, and returns its result handle.
+func (l *library) run(fn func(uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer,
+	unsafe.Pointer, uintptr) uintptr,
+	conn uintptr, sql []byte, pairs [][2]string) uintptr {
+	return l.runAs(fn, conn, sql, pairs, nativeFormat)
+}
+
+// runAs is run with a result in another format, whose name ends with a NUL.
+func (l *library) runAs(fn func(uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer,
+	unsafe.Pointer, uintptr) uintptr,
+	conn uintptr, sql []byte, pairs [][2]string, format []byte) uintptr {
+	var p params
+	defer p.close()
+	p.set(pairs)
+	r := fn(conn, bytesPointer(sql), uintptr(len(sql)), unsafe.Pointer(&format[0]), uintptr(len(format)-1),
+		p.namesP, p.nameLensP, p.valuesP, p.vLensP, uintptr(len(pairs)))
+	runtime.KeepAlive(sql)
+	runtime.KeepAlive(format)
+	return r
+}
+
+// bytesPointer returns the address of b's first byte, or nil for an empty slice.
+func bytesPointer(b []byte) unsafe.Pointer {
+	return unsafe.Pointer(unsafe.SliceData(b))
+}
+
+// resultBytes returns a copy of the result's buffer, which is freed with the handle.
+func (l *library) resultBytes(result uintptr) []byte {
+	n := int(l.resultLength(result))
+	if n == 0 {
+		return nil
+	}
+	return append([]byte(nil), unsafe.Slice((*byte)(l.resultBuffer(result)), n)...)
 }

@@ -94,3 +94,141 @@ func (rd *Reader) Earliest(ctx context.Context, cluster string) (time.Time, erro
 	}
 	return codec.FromMicro(exact), nil
 }
+
+// This file has what first-seen rules ask. Sums keep keys by day, not all of a day that has too many:
+// of such a day the marked rows are read, so that it does not matter which of its keys are kept.
+
+// firstOtherDays has the days, up to one, on which keys of a first-seen rule are not all kept.
+const firstOtherDays = `SELECT toUnixTimestamp(slot)
+FROM %[1]s.detections
+WHERE cluster = {cluster:String} AND rule = {rule:String} AND key = 1 AND toUnixTimestamp(slot) <= {day:UInt32}
+GROUP BY slot HAVING sum(count) > 0
+ORDER BY slot`
+
+// Keys that are kept: those a day has and no day before, and those of the days before it. All are of
+// marks on standing rows, those of dropped events included.
+const (
+	firstKeptToday = `SELECT key
+    FROM (SELECT key, slot, sum(count) AS n FROM %[1]s.detections WHERE cluster = {cluster:String} AND rule = {rule:String} AND key > 1 GROUP BY key, slot HAVING n > 0)
+    GROUP BY key HAVING toUnixTimestamp(min(slot)) = {day:UInt32}`
+	firstKeptBefore = `SELECT key FROM %[1]s.detections WHERE cluster = {cluster:String} AND rule = {rule:String} AND key > 1 AND toUnixTimestamp(slot) < {day:UInt32}
+    GROUP BY key, slot HAVING sum(count) > 0`
+	// firstMarkedBefore are those of the marked rows of days whose keys are not all kept.
+	firstMarkedBefore = `SELECT k FROM (SELECT ` + markKey + ` AS k, sign FROM %[1]s.events
+        WHERE cluster = {cluster:String} AND minute >= {others_from:UInt32} AND minute < {day:UInt32} AND toUnixTimestamp(toStartOfDay(minute)) IN {others:Array(UInt32)} AND ` + marked + `)
+    GROUP BY k HAVING sum(toInt64(sign)) > 0`
+)
+
+// firstSeenQuery ranks the keys of marked rows: side is 0 of those that are told one by one, 1 of others
+// of users who have some of them, 2 of those of everybody else.
+const firstSeenQuery = `SELECT key, seen, side, whose, keys, requests, since, until
+FROM (
+    SELECT key, seen, side, whose, toInt64(count() OVER w) AS keys, toInt64(sum(n) OVER w) AS requests, min(seen) OVER w AS since, max(gone) OVER w AS until,
+        row_number() OVER (PARTITION BY side, whose ORDER BY seen, key) AS turn
+    FROM (
+        SELECT key, n, seen, gone, toUInt8(multiIf(shown, 0, max(shown) OVER (PARTITION BY user), 1, 2)) AS side, if(side = 1, user, '') AS whose
+        FROM (
+            SELECT key, n, seen, gone, user, place <= {own:UInt32} AND countIf(place <= {own:UInt32}) OVER (ORDER BY seen, key ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) <= {all:UInt32} AS shown
+            FROM (
+                SELECT key, n, seen, gone, user, row_number() OVER (PARTITION BY user ORDER BY seen, key) AS place
+                FROM (
+                    SELECT key, argMin(requests, hour) AS n, min(first) AS seen, argMin(last, hour) AS gone, argMin(who, hour) AS user
+                    FROM (
+                        SELECT key, received - positiveModulo(received, 3600000000) AS hour, count() AS requests, min(received) AS first, max(received) AS last, argMin(name, (received, request_key)) AS who
+                        FROM (
+                            SELECT ` + markKey + ` AS key, toUnixTimestamp64Micro(request_received) AS received, request_key, toString(any(user_name)) AS name
+                            FROM %[1]s.events WHERE %[2]s
+                            GROUP BY key, received, request_key HAVING sum(toInt64(sign)) > 0
+                        )
+                        GROUP BY key, hour
+                    )
+                    GROUP BY key HAVING seen >= {since:Int64}
+                )
+            )
+        )
+    )
+    WINDOW w AS (PARTITION BY side, whose)
+)
+WHERE side = 0 OR turn <= {examples:UInt32}
+ORDER BY side, whose, seen, key` + thrift
+
+// FirstSeen returns what no day before the filter's, which begins with From, has of the keys of a first-seen rule,
+// seen at a time or later: the keys to be told, and what of the others there are.
+func (rd *Reader) FirstSeen(ctx context.Context, f verdict.MarkFilter, since time.Time, most verdict.FirstLimits) (out verdict.FirstSeen, err error) {
+	where, p := markWhere(f)
+	day := uint32(f.From.Unix())
+	for name, v := range map[string]any{"day": day, "since": since.UnixMicro(), "own": most.User, "all": most.Cluster, "examples": most.Examples} {
+		p[name] = fmt.Sprint(v)
+	}
+	others, err := statement.Collect(ctx, rd.at, firstOtherDays, p, func(at *uint32) ([]any, func()) { return []any{at}, nil })
+	if err != nil {
+		return out, fmt.Errorf("find days of %s with more keys than are kept: %w", f.Rule, err)
+	}
+	if n := len(others); n > 0 && others[n-1] == day {
+		where += " AND key NOT IN (" + firstKeptBefore + ")"
+		others = others[:n-1]
+	} else {
+		var kept uint64
+		if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), fmt.Sprintf("SELECT count() FROM ("+firstKeptToday+")", rd.at.Name)).Scan(&kept); err != nil {
+			return out, fmt.Errorf("find what %s sees first: %w", f.Rule, err)
+		}
+		if kept == 0 {
+			return out, nil
+		}
+		where += " AND key IN (" + firstKeptToday + ")"
+	}
+	if len(others) > 0 {
+		p["others"], p["others_from"] = statement.Numbers(others), fmt.Sprint(others[0])
+		where += " AND key NOT IN (" + firstMarkedBefore + ")"
+	}
+	return rd.firstSeen(ctx, fmt.Sprintf(firstSeenQuery, rd.at.Name, fmt.Sprintf(where, rd.at.Name)), p, f.Rule)
+}
+
+func (rd *Reader) firstSeen(ctx context.Context, sql string, p clickhouse.Parameters, rule string) (out verdict.FirstSeen, err error) {
+	res, err := rd.at.Conn.Query(statement.Params(ctx, p), sql)
+	if err != nil {
+		return out, fmt.Errorf("find first requests of %s: %w", rule, err)
+	}
+	defer res.Close()
+	for res.Next() {
+		var key verdict.KeyTime
+		var side uint8
+		var r verdict.FirstRest
+		var seen, first, last int64
+		if err := res.Scan(&key.Key, &seen, &side, &r.User, &r.Keys, &r.Requests, &first, &last); err != nil {
+			return out, fmt.Errorf("find first requests of %s: %w", rule, err)
+		}
+		key.First, r.First, r.Last, r.Everybody = codec.FromMicro(seen), codec.FromMicro(first), codec.FromMicro(last), side == 2
+		out.Keys = append(out.Keys, key)
+		if n := len(out.Rest); side > 0 && (n == 0 || out.Rest[n-1] != r) {
+			out.Rest = append(out.Rest, r)
+		}
+	}
+	if err := res.Err(); err != nil {
+		return out, fmt.Errorf("find first requests of %s: %w", rule, err)
+	}
+	return out, nil
+}
+
+// FoldedDay is what a cluster's sums do not tell apart: requests with keys of a first-seen rule, or, without
+// a rule, of subjects.
+type FoldedDay struct {
+	Cluster, Rule string
+	Requests      int64
+}
+
+const foldedQuery = `SELECT cluster, toString(rule), sum(count) AS n FROM %[1]s.detections
+WHERE key = 1 AND toUInt16(toDate(slot)) >= {day:UInt16} GROUP BY cluster, rule HAVING n > 0
+UNION ALL
+SELECT cluster, '', sum(count) AS n FROM %[1]s.access_usage
+WHERE toUInt16(day) >= {day:UInt16} AND implied = '' AND access IN (SELECT access FROM %[1]s.accesses WHERE group_set = {nobody:UInt64}) GROUP BY cluster HAVING n > 0`
+
+// Folded returns what sums do not tell apart of a day and those after it, by cluster and rule.
+func (rd *Reader) Folded(ctx context.Context, since time.Time) ([]FoldedDay, error) {
+	p := clickhouse.Parameters{"day": fmt.Sprint(codec.Day(since)), "nobody": fmt.Sprint(codec.OtherSubject)}
+	out, err := statement.Collect(ctx, rd.at, "SELECT * FROM ("+foldedQuery+") ORDER BY 1, 2", p, func(d *FoldedDay) ([]any, func()) { return []any{&d.Cluster, &d.Rule, &d.Requests}, nil })
+	if err != nil {
+		return nil, fmt.Errorf("find what is not told apart: %w", err)
+	}
+	return out, nil
+}
