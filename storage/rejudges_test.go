@@ -20,8 +20,8 @@ func TestRejudges(t *testing.T) {
 		Only: verdict.Selection{Classes: []string{"x"}}, Partitions: []int32{0, 3}}
 	two := verdict.Rejudge{ID: "2", Cluster: "c'\t", From: at, To: at.Add(time.Hour), Asked: at, Partitions: []int32{0}}
 	p := verdict.RejudgeProgress{Partition: 3, Version: 2, Until: at.Add(time.Minute), Done: true, Interrupted: 1, Report: verdict.RejudgeReport{Visited: 5, Changed: 1,
-		Transitions: []verdict.Transition{{From: verdict.Judgement{Verdict: "drift", Class: "x"}, To: verdict.Judgement{Verdict: "match"}, Count: 1,
-			Examples: []verdict.RejudgeExample{{AuditID: "a", At: at, User: "u", Verb: "get", URI: "/", Before: "b"}}}}}}
+		Transitions: []verdict.Transition{{From: verdict.Judgement{Outcome: "drift", Verdict: "drift", Class: "x"}, To: verdict.Judgement{Outcome: "match", Verdict: "match"}, Count: 1,
+			Examples: []verdict.RejudgeExample{{AuditID: "a", At: at, Subject: "u", User: "u", Verb: "get", URI: "/", Before: "b"}}}}}}
 	old := p
 	old.Version, old.Done = 1, false
 	for range 2 {

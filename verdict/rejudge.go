@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -60,19 +61,41 @@ type Transition struct {
 
 // Judgement is the outcome and class of a verdict.
 type Judgement struct {
-	Verdict string `json:"verdict"`
+	Outcome string `json:"outcome"`
+	Verdict string `json:"verdict"` // the outcome; the name goes with the next release
 	Class   string `json:"class"`
+}
+
+func judgementOf(v *Verdict) Judgement {
+	return Judgement{Outcome: v.Outcome.String(), Verdict: v.Outcome.String(), Class: v.Class}
+}
+
+// UnmarshalJSON implements json.Unmarshaler: reports that are stored may have the old name alone.
+func (j *Judgement) UnmarshalJSON(text []byte) error {
+	type members Judgement
+	err := json.Unmarshal(text, (*members)(j))
+	j.Outcome = cmp.Or(j.Outcome, j.Verdict)
+	return err
 }
 
 // RejudgeExample is one request whose verdict changed.
 type RejudgeExample struct {
 	AuditID string    `json:"auditID"`
 	At      time.Time `json:"at"`
-	User    string    `json:"user"` // as whom the request was made
+	Subject string    `json:"subject"` // as whom the request was made
+	User    string    `json:"user"`    // the subject; the name goes with the next release
 	Verb    string    `json:"verb"`
 	URI     string    `json:"requestURI"`
 	Before  string    `json:"before"` // the verdict's cause before
 	After   string    `json:"after"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler, as Judgement's.
+func (e *RejudgeExample) UnmarshalJSON(text []byte) error {
+	type members RejudgeExample
+	err := json.Unmarshal(text, (*members)(e))
+	e.Subject = cmp.Or(e.Subject, e.User)
+	return err
 }
 
 // rejudgeExamples is how many examples of a transition are kept.
@@ -80,11 +103,10 @@ const rejudgeExamples = 3
 
 // Add counts a verdict that changed.
 func (r *RejudgeReport) Add(row *Row, after *Verdict) {
-	before := row.Verdict
+	before, subject := row.Verdict, row.Event.EffectiveUser().Username
 	r.merge(Transition{
-		From: Judgement{before.Outcome.String(), before.Class}, To: Judgement{after.Outcome.String(), after.Class}, Count: 1,
-		Examples: []RejudgeExample{{AuditID: row.Event.AuditID, At: row.Event.RequestReceivedTimestamp,
-			User: row.Event.EffectiveUser().Username,
+		From: judgementOf(before), To: judgementOf(after), Count: 1,
+		Examples: []RejudgeExample{{AuditID: row.Event.AuditID, At: row.Event.RequestReceivedTimestamp, Subject: subject, User: subject,
 			Verb: row.Event.Verb, URI: row.Event.RequestURI, Before: before.Cause, After: after.Cause}},
 	})
 	r.Changed++
@@ -116,8 +138,8 @@ func (r *RejudgeReport) merge(t Transition) {
 // Sort sorts the transitions: most requests first.
 func (r *RejudgeReport) Sort() {
 	slices.SortFunc(r.Transitions, func(a, b Transition) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From.Verdict, b.From.Verdict), cmp.Compare(a.From.Class, b.From.Class),
-			cmp.Compare(a.To.Verdict, b.To.Verdict), cmp.Compare(a.To.Class, b.To.Class))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From.Outcome, b.From.Outcome), cmp.Compare(a.From.Class, b.From.Class),
+			cmp.Compare(a.To.Outcome, b.To.Outcome), cmp.Compare(a.To.Class, b.To.Class))
 	})
 }
 

@@ -207,9 +207,9 @@ func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {
 			example := ""
 			if len(t.Examples) > 0 {
 				e := t.Examples[0]
-				example = fmt.Sprintf("%s %s by %s (%s)", e.Verb, e.URI, e.User, e.AuditID)
+				example = fmt.Sprintf("%s %s by %s (%s)", e.Verb, e.URI, e.Subject, e.AuditID)
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Verdict, t.From.Class), judgement(t.To.Verdict, t.To.Class), safe.Text(example))
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Outcome, t.From.Class), judgement(t.To.Outcome, t.To.Class), safe.Text(example))
 		}
 	}
 	return w.Flush()

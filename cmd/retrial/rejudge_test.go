@@ -96,8 +96,8 @@ func TestRejudgeReport(t *testing.T) {
 	f := &fakeRejudging{jobs: []verdict.RejudgeJob{{
 		Rejudge: verdict.Rejudge{ID: "1", Cluster: "c", From: at, To: at.Add(time.Hour), Asked: at, Partitions: []int32{0, 1}},
 		Progress: []verdict.RejudgeProgress{{Partition: 0, Version: 1, Done: true, Interrupted: 1, Report: verdict.RejudgeReport{Visited: 7, Changed: 2, Transitions: []verdict.Transition{{
-			From: verdict.Judgement{Verdict: "indeterminate", Class: verdict.ClassNoState}, To: verdict.Judgement{Verdict: "match"}, Count: 2,
-			Examples: []verdict.RejudgeExample{{AuditID: "id\x1b[31m", At: at, User: "u", Verb: "get", URI: "/api"}}}}}}},
+			From: verdict.Judgement{Outcome: "indeterminate", Verdict: "indeterminate", Class: verdict.ClassNoState}, To: verdict.Judgement{Outcome: "match", Verdict: "match"}, Count: 2,
+			Examples: []verdict.RejudgeExample{{AuditID: "id\x1b[31m", At: at, Subject: "u", User: "u", Verb: "get", URI: "/api"}}}}}}},
 	}}}
 	h := apiHandler(nil, nil, nil, zap.NewNop(), time.Minute, withRejudging(f))
 	w := httptest.NewRecorder()
