@@ -59,7 +59,7 @@ func (out *CanAnswer) decide(view *state.View, one AccessRequest, word string) e
 	d := Decision{AccessRequest: one, Allowed: "yes", Grants: []Grant{}}
 	out.Request = &d
 	if out.Superuser {
-		d.Grants = append(d.Grants, Grant{Subject: "Group/" + groupMasters, Kind: KindSuperuser})
+		d.Grants = append(d.Grants, superuser(groupMasters))
 	}
 	res := view.RBAC.Authorize(&r, nil)
 	for _, g := range res.Grants {

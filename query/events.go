@@ -25,8 +25,9 @@ type Event struct {
 	Replayed   string    `json:"replayed"` // decision of the replica
 	Outcome    string    `json:"outcome"`
 	Class      string    `json:"class"`
-	Cause      string    `json:"cause"`  // what lies behind the class
-	Grants     int       `json:"grants"` // how many allow it
+	Cause      string    `json:"cause"`      // what lies behind the class
+	GrantCount int       `json:"grantCount"` // how many grants allow it
+	Grants     int       `json:"grants"`     // the count; the name goes with the next release
 	Authorizer string    `json:"authorizer"`
 }
 
@@ -98,7 +99,8 @@ func eventLine(r *verdict.Row) Event {
 		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
 	if v := r.Verdict; v != nil {
 		line.Recorded, line.Replayed, line.Outcome = v.Recorded.String(), v.Replayed.String(), v.Outcome.String()
-		line.Class, line.Cause, line.Grants, line.Authorizer = v.Class, v.Cause, len(v.Grants), v.Authorizer
+		line.Class, line.Cause, line.Authorizer = v.Class, v.Cause, v.Authorizer
+		line.GrantCount, line.Grants = len(v.Grants), len(v.Grants)
 	}
 	return line
 }

@@ -67,7 +67,7 @@ var flawKinds = []struct {
 // HygieneRequest asks what is idle or wrong in the roles and bindings of a cluster, at a moment.
 type HygieneRequest struct {
 	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
-	System  bool      `json:"includeSystem" help:"list what Kubernetes itself brings as well"`
+	System  bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
 	At      time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
 }
 
@@ -178,9 +178,10 @@ func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.
 	})
 }
 
-// systemObject tells names that Kubernetes itself brings and restores when it starts.
+// systemObject reports whether a role or binding belongs to Kubernetes itself: by its name or its namespace,
+// and the roles that it makes for people.
 func systemObject(k rbacindex.Key) bool {
-	return strings.HasPrefix(k.Name, "system:") || k.Kind == rbacindex.KindClusterRole && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, k.Name)
+	return kubenames.Own(k.Name) || kubenames.OwnNamespace(k.Namespace) || k.Kind == rbacindex.KindClusterRole && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, k.Name)
 }
 
 // bootstrapGrant tells the grants to everybody that Kubernetes makes when it starts.

@@ -13,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/content"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Policy is which policy an answer is about, and what is not known of it.
@@ -26,12 +27,9 @@ type Policy struct {
 	Missing []string `json:"missing"`
 }
 
-// Grant is a grant. Objects are written Kind/name or Kind/namespace/name.
+// Grant is a grant.
 type Grant struct {
-	Binding string `json:"binding"` // that gives it
-	Role    string `json:"role"`    // that the binding names
-	Subject string `json:"subject"` // as the binding names it
-	Rule    int    `json:"rule"`    // index in the role's rules
+	verdict.GrantNames
 	// Kind is "superuser" for what needs no grant: membership of system:masters. The rest of
 	// it is empty then.
 	Kind string `json:"kind,omitempty"`
@@ -45,9 +43,16 @@ const (
 	KindSuperuser = "superuser"
 )
 
+// superuser is the grant of a group that needs none.
+func superuser(group string) Grant {
+	return Grant{GrantNames: verdict.GrantNames{Subject: "Group/" + group}, Kind: KindSuperuser}
+}
+
 func sourceOf(g rbacindex.Grant) Grant {
-	return Grant{Binding: content.ObjectOf(g.BindingKey()).String(), Role: content.ObjectOf(g.RoleKey()).String(),
-		Subject: objectText(g.SubjectKind(), g.SubjectNamespace(), g.Subject()), Rule: g.Rule()}
+	return Grant{GrantNames: verdict.GrantNames{
+		Binding: content.ObjectOf(g.BindingKey()).String(), Role: content.ObjectOf(g.RoleKey()).String(),
+		Subject: objectText(g.SubjectKind(), g.SubjectNamespace(), g.Subject()), Rule: g.Rule(),
+	}}
 }
 
 // errEmptyLog is said of a log whose policy is asked for and that tells nothing at all.

@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/storage/queries"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // MostUses bounds the lists of an answer about a subject.
@@ -65,12 +66,9 @@ type SubjectUse struct {
 
 // SubjectRule is one rule of one binding.
 type SubjectRule struct {
-	Binding string `json:"binding"` // Kind/name or Kind/namespace/name
-	Role    string `json:"role"`
-	Rule    int    `json:"rule"`    // index in the role
-	Subject string `json:"subject"` // Kind/name, as the binding names it
-	Own     bool   `json:"own"`     // named itself, not through a group
-	Scope   string `json:"scope"`   // namespace, "" for the whole cluster
+	verdict.GrantNames
+	Own   bool   `json:"own"`   // named itself, not through a group
+	Scope string `json:"scope"` // namespace, "" for the whole cluster
 
 	Verbs           []string `json:"verbs"`
 	APIGroups       []string `json:"apiGroups,omitempty"`
@@ -158,8 +156,9 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (o
 		own = own || mine
 		for i := range h.Rules {
 			r := &h.Rules[i]
-			line := SubjectRule{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject, Own: mine, Scope: h.Binding.Namespace,
-				Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+			line := SubjectRule{Own: mine, Scope: h.Binding.Namespace,
+				GrantNames: verdict.GrantNames{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject},
+				Verbs:      r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
 			if g, ok := used[place{line.Binding, subject, i}]; ok {
 				line.Requests, line.Last = g.Requests+g.Implied, &g.Last
 			}

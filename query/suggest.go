@@ -50,7 +50,7 @@ type SuggestRequest struct {
 	All       bool      `json:"all" help:"every subject" flag:"every subject (the default)"`
 	From      time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes"`
 	To        time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes"`
-	System    bool      `json:"includeSystem" help:"also Kubernetes' own subjects: system:*, service accounts of kube-* namespaces, members of system:masters"`
+	System    bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
 	Unseen    bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
 	Wildcards string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs, where no refusal on record speaks against it"`
 }

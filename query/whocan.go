@@ -82,7 +82,7 @@ func (a *Service) WhoCan(_ context.Context, q WhoCanRequest) (out WhoCanAnswer, 
 			h.Scope = "namespace:" + acc.Namespace
 		}
 		if acc.Superuser {
-			h.Grants = append(h.Grants, Grant{Subject: "Group/" + acc.Name, Kind: KindSuperuser})
+			h.Grants = append(h.Grants, superuser(acc.Name))
 		}
 		for _, g := range acc.Grants {
 			h.Grants = append(h.Grants, sourceOf(g))

@@ -44,13 +44,18 @@ type Line struct {
 	Config string `json:"config"`
 }
 
-// GrantLine is one grant in a Line. Objects are written Kind/name or Kind/namespace/name.
+// GrantNames names a grant, in every answer alike. Objects are written Kind/name or Kind/namespace/name.
+type GrantNames struct {
+	Binding string `json:"binding"` // that gives it, Kind/name or Kind/namespace/name
+	Role    string `json:"role"`    // that the binding names, in the same form
+	Subject string `json:"subject"` // as the binding names it, in the same form
+	Rule    int    `json:"rule"`    // index in the role's rules
+}
+
+// GrantLine is one grant in a Line.
 type GrantLine struct {
-	Binding string `json:"binding"`
-	Role    string `json:"role"`
-	Subject string `json:"subject"`
-	Rule    int    `json:"rule"`
-	Reason  string `json:"reason"`
+	GrantNames
+	Reason string `json:"reason"` // as an apiserver words it
 }
 
 // ImpersonationLine is the impersonation check in a Line.
@@ -188,10 +193,10 @@ func grantLines(grants []Grant) []GrantLine {
 		if g.RoleKind == "Role" {
 			roleNamespace = g.BindingNamespace
 		}
-		out[i] = GrantLine{
+		out[i] = GrantLine{Reason: g.Reason, GrantNames: GrantNames{
 			Binding: objectPath(g.BindingKind, g.BindingNamespace, g.Binding), Role: objectPath(g.RoleKind, roleNamespace, g.Role),
-			Subject: objectPath(g.SubjectKind, g.SubjectNamespace, g.Subject), Rule: g.Rule, Reason: g.Reason,
-		}
+			Subject: objectPath(g.SubjectKind, g.SubjectNamespace, g.Subject), Rule: g.Rule,
+		}}
 	}
 	return out
 }

@@ -91,10 +91,12 @@ func (n Node) UserName() string {
 	return ""
 }
 
-// System reports whether the node is of Kubernetes itself: a name that begins with "system:", a
-// service account of kube-system, members that workload owners need not care about.
+// System reports whether the node belongs to Kubernetes itself: workload owners need not care about it.
 func (n Node) System() bool {
-	return strings.HasPrefix(n.Name, "system:") || n.Kind == ServiceAccount && n.Namespace == "kube-system"
+	if n.Kind == ServiceAccount {
+		return kubenames.OwnNamespace(n.Namespace)
+	}
+	return kubenames.Own(n.Name)
 }
 
 // Request is one request that a step takes, with everything that grants it.

@@ -169,7 +169,7 @@ const maxListed = 20
 func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, scope string, e *effort) (out []Unused, loose []scopedAtom,
 	total int) {
 	for i := range rules {
-		u := Unused{Binding: binding, Role: role, Rule: i}
+		u := Unused{Binding: binding, Role: role, Rule: i, Unused: []string{}, Grants: []string{}}
 		if !e.weighs(&rules[i]) {
 			u.TooLarge, u.Excess = true, 1
 			total++
@@ -183,8 +183,8 @@ func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, s
 			}
 			u.Excess += w
 			loose = append(loose, scopedAtom{a, scope})
-			if len(u.Grants) < maxListed {
-				u.Grants = append(u.Grants, grantText(&a))
+			if len(u.Unused) < maxListed {
+				u.Unused = append(u.Unused, grantText(&a))
 			} else {
 				u.More++
 			}
@@ -194,6 +194,7 @@ func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, s
 		}
 		served, known := ix.servedBy(rules[i:i+1], scope, e)
 		u.Whole, u.TooLarge = known && served == 0, !known
+		u.Grants = u.Unused
 		total += u.Excess
 		out = append(out, u)
 	}

@@ -137,8 +137,9 @@ type Unused struct {
 	Role    string `json:"role"`
 	Rule    int    `json:"rule"`  // index in the role
 	Whole   bool   `json:"whole"` // nothing of the rule was used
-	// Grants are what is unused, as "verb resource.group" or "verb /path"; the first 20.
-	Grants []string `json:"grants"`
+	// Unused are what is, as "verb resource.group" or "verb /path"; the first 20.
+	Unused []string `json:"unused"`
+	Grants []string `json:"grants"` // the same; the name goes with the next release
 	More   int      `json:"more,omitempty"`
 	Excess int      `json:"excess"`
 	// TooLarge means that matching the rule with what was used is too much work. Excess is a lower

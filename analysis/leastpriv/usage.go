@@ -229,18 +229,12 @@ func (c *Collector) Seen(subject string) bool {
 	return ok
 }
 
-// System reports whether a subject belongs to Kubernetes itself: user names that begin with
-// "system:", except service accounts outside the namespaces kube-*, and members of system:masters,
-// about whom RBAC does not decide. Taking rights from them based on one window breaks clusters.
+// System reports whether a subject belongs to Kubernetes itself, by its name or because it came as a member
+// of system:masters, about whom RBAC does not decide. Taking rights from one based on one window breaks
+// clusters.
 func (c *Collector) System(subject string) bool {
-	if rest, ok := strings.CutPrefix(subject, kubenames.ServiceAccountPrefix); ok {
-		return strings.HasPrefix(rest, "kube-")
-	}
-	if strings.HasPrefix(subject, kubenames.SystemPrefix) {
-		return true
-	}
 	u, ok := c.subjects[subject]
-	return ok && u.masters
+	return kubenames.Own(subject) || ok && u.masters
 }
 
 func sortedKeys(m map[accessKey]*access) []accessKey {

@@ -207,7 +207,7 @@ func TestExplainDenyUsage(t *testing.T) {
 func TestPrintDenialsIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nREFUSED BY  forged"
 	near := &query.NearestMiss{Roles: []query.Offer{{Role: hostile}}, Bindings: []query.Offer{{Binding: hostile, Role: hostile}},
-		Almost: []query.Almost{{Grant: query.Grant{Subject: hostile, Binding: hostile, Role: hostile}, Lacks: hostile}}}
+		Almost: []query.Almost{{Grant: query.Grant{GrantNames: verdict.GrantNames{Subject: hostile, Binding: hostile, Role: hostile}}, Lacks: hostile}}}
 	near.Rule.Verbs, near.Rule.NonResourceURLs, near.Rule.Resources = []string{hostile}, []string{hostile}, []string{hostile}
 	var out bytes.Buffer
 	err := printDenials(&out, &query.ExplainDenyAnswer{Truncated: true, Requests: []query.Denial{{

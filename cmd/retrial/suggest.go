@@ -223,10 +223,10 @@ func suggestTable(out io.Writer, answer *query.SuggestAnswer) error {
 		if u.More > 0 {
 			more = fmt.Sprintf(" and %d more", u.More)
 		}
-		if u.TooLarge && len(u.Grants) == 0 {
+		if u.TooLarge && len(u.Unused) == 0 {
 			more = "too large to weigh"
 		}
-		unused = append(unused, fmt.Sprintf("%d  %s, rule %d of %s: %s%s", u.Excess, u.Binding, u.Rule, u.Role, strings.Join(u.Grants, ", "), more))
+		unused = append(unused, fmt.Sprintf("%d  %s, rule %d of %s: %s%s", u.Excess, u.Binding, u.Rule, u.Role, strings.Join(u.Unused, ", "), more))
 	}
 	for _, k := range s.Keeps {
 		keeps = append(keeps, keepText(&k))

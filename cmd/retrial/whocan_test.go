@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/query"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestAskedOf(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAccessIsSafeToPrint(t *testing.T) {
 	const bad = "x\x1b[2J\u202e\ny\tz"
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	policy := query.Policy{At: &at, Missing: []string{bad}}
-	by := []query.Grant{{Binding: bad, Role: bad, Subject: "Group/" + bad, Verbs: []string{bad}}, {Binding: bad}}
+	by := []query.Grant{{GrantNames: verdict.GrantNames{Binding: bad, Role: bad, Subject: "Group/" + bad}, Verbs: []string{bad}}, {GrantNames: verdict.GrantNames{Binding: bad}}}
 	var out, hints strings.Builder
 	if err := printWhoCan(&out, &hints, &query.WhoCanAnswer{Cluster: bad, Policy: policy, AccessRequest: query.AccessRequest{Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad},
 		Subjects: []query.Holder{{Kind: "User", Name: bad, Namespace: bad, Scope: "namespace:" + bad, Grants: by}}, Hints: []string{bad}}); err != nil {

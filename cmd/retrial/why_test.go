@@ -43,7 +43,7 @@ func TestPrintWhyIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nVERDICT  forged"
 	e := &event.Event{Verb: hostile, RequestURI: hostile, UserAgent: hostile, SourceIPs: []string{hostile}, User: event.User{Username: hostile, Groups: []string{hostile}},
 		ImpersonatedUser: &event.User{Username: hostile, Groups: []string{hostile}}, ResponseStatus: &event.Status{Code: 403, Message: hostile}}
-	many, grants := []string{hostile}, []verdict.GrantLine{{Binding: hostile, Role: hostile, Subject: hostile}}
+	many, grants := []string{hostile}, []verdict.GrantLine{{GrantNames: verdict.GrantNames{Binding: hostile, Role: hostile, Subject: hostile}}}
 	v := &verdict.Line{Verdict: hostile, Class: hostile, Cause: hostile, Recorded: hostile, RecordedReason: hostile, Replayed: hostile, Authorizer: hostile, Grants: grants,
 		Errors: many, Missing: many, Identity: many, Evidence: many, Explained: many, Credential: hostile, Engine: hostile, Config: hostile,
 		Impersonation: &verdict.ImpersonationLine{Replayed: hostile, Mode: hostile, Cause: hostile, Missing: many, Grants: grants},

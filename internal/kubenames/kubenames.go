@@ -36,6 +36,19 @@ func ServiceAccountsOf(namespace string) string { return ServiceAccounts + ":" +
 // Node returns the user name of a node.
 func Node(name string) string { return NodePrefix + name }
 
+// Own reports whether a user or group belongs to Kubernetes itself: a name that begins with "system:", but
+// for service accounts of namespaces that are not its own.
+func Own(name string) bool {
+	if account, ok := strings.CutPrefix(name, ServiceAccountPrefix); ok {
+		return OwnNamespace(account)
+	}
+	return strings.HasPrefix(name, SystemPrefix)
+}
+
+// OwnNamespace reports whether a namespace belongs to Kubernetes itself, by the beginning of its name, which
+// Kubernetes keeps for its own.
+func OwnNamespace(name string) bool { return strings.HasPrefix(name, "kube-") }
+
 // SplitServiceAccount takes the user name of a service account apart; ok is false for every other.
 // Parts that no object can have as its name are not told apart.
 func SplitServiceAccount(user string) (namespace, name string, ok bool) {

@@ -106,6 +106,6 @@ function rows(answer, params, range) {
 function because(e) {
   if (e.outcome !== 'match') return sentence(short(e.cause, 200)) || explainClass(e.class);
   if (e.replayed === 'forbid') return 'no grant allows it';
-  if (e.grants) return plural(e.grants, 'grant');
+  if (e.grantCount) return plural(e.grantCount, 'grant');
   return {masters: 'group system:masters', node: 'node authorizer'}[e.authorizer] ?? '';
 }

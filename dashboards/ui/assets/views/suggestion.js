@@ -14,8 +14,8 @@ export function unused(s) {
   if (!s.unused.length) return empty(s.excess.before ? 'Every rule of its own bindings was used.' : 'Nothing: it uses everything its own bindings grant, or it has none.');
   const list = s.unused.map((u, i) => ({cells: [
     h('span', {class: 'weight'}, count(u.excess), h('i', {style: `width:${Math.max(2, 100 * u.excess / Math.max(1, s.unused[0].excess))}%`})),
-    [u.tooLarge && !u.grants.length ? 'Too large to weigh' : names(u.grants, 8, g => h('a', {class: 'who', href: whoCan(asks(g, u.binding)), 'data-k': `un${i}.${g}`, 'data-tip': 'Who else can'}, name(g, 120)), u.more ?? 0)],
-    [through({...u, subject: ''}, asks(u.grants[0] ?? '', u.binding), 'un' + i),
+    [u.tooLarge && !u.unused.length ? 'Too large to weigh' : names(u.unused, 8, g => h('a', {class: 'who', href: whoCan(asks(g, u.binding)), 'data-k': `un${i}.${g}`, 'data-tip': 'Who else can'}, name(g, 120)), u.more ?? 0)],
+    [through({...u, subject: ''}, asks(u.unused[0] ?? '', u.binding), 'un' + i),
       h('div', {class: 'muted small'}, u.tooLarge ? 'how much of the rule was used is not known' : u.whole ? 'nothing of the rule was used' : 'other parts of the rule were used')]]}));
   const heads = ['#Weight', 'Never used', 'Through'];
   return [table(heads, list.slice(0, 12), 'rows unused'),
