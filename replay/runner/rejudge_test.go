@@ -106,7 +106,8 @@ func TestRejudge(t *testing.T) {
 			t.Errorf("report %+v, the dry run said %+v", got, report)
 		}
 		for _, tr := range job.Report().Transitions {
-			if tr.From != (verdict.Judgement{Outcome: "drift", Verdict: "drift", Class: verdict.ClassAllowForbid}) || len(tr.Examples) == 0 ||
+			if tr.From != (verdict.Judgement{Outcome: "drift", Verdict: "drift", Class: verdict.ClassAllowForbid}) ||
+				len(tr.Examples) == 0 ||
 				!wrong[tr.Examples[0].AuditID] {
 				t.Errorf("transition %+v", tr)
 			}
