@@ -1,14 +1,11 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
@@ -31,9 +28,11 @@ type CanAnswer struct {
 	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
 	// Stranger says that no request of the subject is stored and no binding names it: what it may is
 	// what everybody of such a name may.
-	Stranger  bool    `json:"stranger,omitempty"`
-	Scopes    []Scope `json:"scopes"`    // those in which it holds something
-	Superuser bool    `json:"superuser"` // in system:masters: may do everything, whatever the rules
+	Stranger bool `json:"stranger,omitempty"`
+	// Near are subjects that a stranger's name may have been meant for, three at most.
+	Near      []string `json:"near,omitempty"`
+	Scopes    []Scope  `json:"scopes"`    // those in which it holds something
+	Superuser bool     `json:"superuser"` // in system:masters: may do everything, whatever the rules
 	// Request is what was asked about, null when that is everything; Scopes are empty then.
 	Request *Decision `json:"request,omitempty"`
 	Hints   []string  `json:"hints,omitempty"`
@@ -111,8 +110,12 @@ func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err err
 		return out, err
 	}
 	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
-		if err := a.stranger(ctx, &out, &view, q.At); err != nil {
+		text, near, err := a.stranger(ctx, q.Cluster, out.Subject, &view, q.At, len(out.Missing) == 0)
+		if err != nil {
 			return out, err
+		}
+		if text != "" {
+			out.Stranger, out.Near, out.Hints = true, near, append(out.Hints, text)
 		}
 	}
 	for _, g := range asked {
@@ -123,64 +126,38 @@ func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err err
 	return out, nil
 }
 
-// stranger answers about a subject that no request and no binding names: a service account or a
-// node may be there all the same. What everybody may must not pass for its rights: a name like that
-// Of somebody who is known is taken for misspelt, and any other is marked.
-func (a *Service) stranger(ctx context.Context, out *CanAnswer, view *state.View, at time.Time) error {
+// stranger tells of a subject that no request and no binding names, though a service account or a node
+// may be there all the same: a text, and who is called much like it. What everybody may must not pass for
+// its rights: a name like that of somebody who is known is taken for misspelt where all is certain, and
+// any other is told of. Without a text it is none.
+func (a *Service) stranger(ctx context.Context, cluster, subject string, view *state.View, at time.Time, certain bool) (text string, near []string, err error) {
 	if !at.IsZero() { // it may have been seen later
-		if _, seen, _, err := a.Store.LastGroups(ctx, out.Cluster, out.Subject, time.Time{}); err != nil || !seen.IsZero() {
-			return err
+		if _, seen, _, err := a.Store.LastGroups(ctx, cluster, subject, time.Time{}); err != nil || !seen.IsZero() {
+			return "", nil, err
 		}
 	}
 	there := state.Absent
-	if st, ok := a.Replay.State(out.Cluster); ok {
+	if st, ok := a.Replay.State(cluster); ok {
 		if at.IsZero() {
 			at = Latest
 		}
-		if namespace, name, ok := authn.ServiceAccountUsername(out.Subject); ok {
+		if namespace, name, ok := authn.ServiceAccountUsername(subject); ok {
 			_, there = st.Version(kept.ServiceAccounts, namespace, name, at)
-		} else if node, ok := strings.CutPrefix(out.Subject, authn.PrefixNode); ok {
+		} else if node, ok := strings.CutPrefix(subject, authn.PrefixNode); ok {
 			_, there = st.Version(kept.Nodes, "", node, at)
 		}
 	}
 	if there == state.Present {
-		return nil
+		return "", nil, nil
 	}
-	text := fmt.Sprintf("no request of %q is stored and no binding names it", out.Subject)
-	near, err := a.Store.NearSubjects(ctx, out.Cluster, out.Subject, 3)
-	if err != nil {
-		return err
+	if near, err = a.near(ctx, cluster, subject, view.RBAC); err != nil {
+		return "", nil, err
 	}
-	for _, name := range Nearest(out.Subject, boundUsers(view.RBAC), 3) {
-		if !slices.Contains(near, name) {
-			near = append(near, name)
-		}
+	text = fmt.Sprintf("no request of %q is stored and no binding names it", subject) + didYouMean(quoted(near))
+	if len(near) > 0 && there == state.Absent && certain {
+		return "", nil, none("%s To ask about somebody of that name, name the groups.", text)
 	}
-	if len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
-		if there == state.Absent && len(out.Missing) == 0 {
-			return none("%s To ask what somebody of that name would have, name the groups.", text)
-		}
-	}
-	out.Stranger, out.Hints = true, append(out.Hints, text)
-	return nil
-}
-
-// boundUsers returns the users and service accounts that bindings name.
-func boundUsers(policy *rbacindex.Snapshot) (users []string) {
-	policy.All(func(k rbacindex.Key, object any) bool {
-		subjects, _, _ := rbacindex.BindingOf(object)
-		for _, s := range subjects {
-			switch s.Kind {
-			case rbacv1.UserKind:
-				users = append(users, s.Name)
-			case rbacv1.ServiceAccountKind:
-				users = append(users, authn.PrefixServiceAccount+cmp.Or(s.Namespace, k.Namespace)+":"+s.Name)
-			}
-		}
-		return true
-	})
-	return users
+	return text, near, nil
 }
 
 // fillCan enters the rules of the whole cluster and of one namespace, or of all of them.

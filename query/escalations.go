@@ -154,7 +154,13 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 		return out, err
 	}
 	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
-		out.Hints = append(out.Hints, fmt.Sprintf("no request of %q is stored and no binding names it: this is what everybody of such a name can reach", out.Subject))
+		text, _, err := a.stranger(ctx, q.Cluster, out.Subject, &view, q.At, len(out.Missing) == 0)
+		if err != nil {
+			return out, err
+		}
+		if text != "" {
+			out.Hints = append(out.Hints, text, "this is what everybody of such a name can reach")
+		}
 	}
 	return out, nil
 }

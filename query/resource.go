@@ -1,7 +1,6 @@
 package query
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -95,7 +94,7 @@ func (n *names) add(rule *rbacv1.PolicyRule) {
 // understand completes a resource as it was written. A short name, a singular or a kind is read as
 // the resource it means, as kubectl does, and read says so. Without a group it gets that of Kubernetes'
 // own resource of the name, or the only one in which rules name it. What then is nothing anybody knows of is an error: the answer would be
-// About another question than was meant.
+// about another question than was meant.
 func (r *ResourceWord) understand(n names) (read string, err error) {
 	if r.grouped || r.Name == rbacv1.ResourceAll {
 		return "", nil
@@ -106,7 +105,7 @@ func (r *ResourceWord) understand(n names) (read string, err error) {
 		if len(meant) != 1 {
 			text := fmt.Sprintf("no rule names the resource %s, and Kubernetes has none of that name", written)
 			if near := n.near(r); len(near) > 0 {
-				return "", fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, " or "))
+				return "", errors.New(text + didYouMean(near))
 			}
 			return "", fmt.Errorf("%s: write it with its group, as widgets.example.com", text)
 		}
@@ -192,7 +191,7 @@ func (n *names) verb(verb string, path bool) (hint string, err error) {
 	}
 	hint = fmt.Sprintf("no rule names the verb %q", verb)
 	if near := Nearest(verb, known, 2); len(near) > 0 {
-		return "", fmt.Errorf("%s, and requests do not have it; did you mean %s?", hint, strings.Join(near, " or "))
+		return "", errors.New(hint + ", and requests do not have it" + didYouMean(near))
 	}
 	return hint, nil
 }
@@ -203,10 +202,7 @@ func (n *names) hint(r *ResourceWord) string {
 		return ""
 	}
 	text := fmt.Sprintf("no rule names the resource %s: only wildcards grant it", r)
-	if near := n.near(r); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return text
+	return text + didYouMean(n.near(r))
 }
 
 // names tells whether a rule names the resource in its group.
@@ -264,61 +260,6 @@ func (n *names) near(r *ResourceWord) []string {
 		out = append(out, other.String())
 	}
 	return out
-}
-
-// Nearest returns up to most of the words that are spelt much like one, the likest first:
-// those a third of the letters away, or that it begins.
-func Nearest(word string, words []string, most int) []string {
-	type candidate struct {
-		word string
-		far  int
-	}
-	word = strings.ToLower(word)
-	var found []candidate
-	for _, w := range words {
-		far := distance(word, strings.ToLower(w))
-		if strings.HasPrefix(w, word) && len(word) >= 3 {
-			far = min(far, 1)
-		}
-		if far > 0 && far <= max(1, len(word)/3) {
-			found = append(found, candidate{w, far})
-		}
-	}
-	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(a.far-b.far, strings.Compare(a.word, b.word))
-	})
-	var out []string
-	for _, c := range found {
-		if len(out) < most && !slices.Contains(out, c.word) {
-			out = append(out, c.word)
-		}
-	}
-	return out
-}
-
-// distance counts the letters to insert, drop or change to make b of a (Levenshtein). Words
-// too long to be names are as far as can be.
-func distance(a, b string) int {
-	if len(a) > 128 || len(b) > 128 {
-		return len(a) + len(b)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, before+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // builtins are the resources of Kubernetes' own API groups, and what only rules name, such as users,

@@ -119,17 +119,22 @@ func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, er
 		out.Usage = append(out.Usage, SubjectUse(x))
 	}
 	own := false
+	var policy *rbacindex.Snapshot
 	if st, ok := a.stateOf(ctx, cluster); ok {
 		at := Latest
 		if !to.IsZero() {
 			at = to
 		}
 		view := st.RBAC(at)
-		out.Known = view.Certain()
+		out.Known, policy = view.Certain(), view.RBAC
 		own = out.holds(view.RBAC, u.Grants)
 	}
 	if u.Requests == 0 && !own && u.Untold == 0 {
-		return out, none("no request of %q is stored in this range, and no binding names it", user)
+		near, err := a.near(ctx, cluster, user, policy)
+		if err != nil {
+			return out, err
+		}
+		return out, none("no request of %q is stored in this range, and no binding names it%s", user, didYouMean(quoted(near)))
 	}
 	return out, nil
 }

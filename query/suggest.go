@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -109,7 +108,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	recording.Describe(st)
 	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: func(k rbacindex.Key) metav1.ObjectMeta { return metas[k] }, Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
 	made, err := suggestAll(ctx, collector, advisor, want, func(name string) []string {
-		near, err := a.Store.NearSubjects(ctx, cluster, name, 5)
+		near, err := a.near(ctx, cluster, name, st.RBAC(Latest).RBAC)
 		if err != nil {
 			return nil // a hint
 		}
@@ -182,10 +181,7 @@ func unknownSubject(name string, seen bool, near func(string) []string) error {
 	}
 	hint := "; a subject is a user name as events have it, such as system:serviceaccount:NAMESPACE:NAME"
 	if list := near(name); len(list) > 0 {
-		for i := range list {
-			list[i] = fmt.Sprintf("%q", list[i])
-		}
-		hint = "; did you mean " + strings.Join(list, ", ") + "?"
+		hint = didYouMean(quoted(list))
 	}
 	return none("no request of %q is recorded, and no binding names it%s", name, hint)
 }

@@ -34,7 +34,7 @@ var ofTheSample = map[string][]string{
 	"who-can": {"cluster=sample&verb=list&resource=secrets", "cluster=sample&verb=create&resource=pods/exec&namespace=kube-system",
 		"cluster=sample&verb=get&path=/metrics", "cluster=sample&verb=get&resource=pods&allNamespaces=true&at={middle}"},
 	"can": {"cluster=sample&subject={user}", "cluster=sample&group=system:authenticated", "cluster=sample&subject={user}&verb=bind&resource=clusterroles&name=cluster-admin",
-		"cluster=sample&subject={user}&at={middle}"},
+		"cluster=sample&subject={user}&at={middle}", "cluster=sample&subject=carlo", "cluster=sample&subject=system:serviceaccount:ci:deploier", "cluster=sample&subject=api"},
 	"changes":     {"cluster=sample&from={from}", "cluster=sample&from={middle}", "cluster=sample&from={from}&to={middle}&subject={user}"},
 	"escalations": {"cluster=sample&limit=50", "cluster=sample&subject={user}&includeSystem=true"},
 	"hygiene":     {"cluster=sample", "cluster=sample&includeSystem=true"},

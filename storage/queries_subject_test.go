@@ -128,10 +128,15 @@ func TestSubjectUsage(t *testing.T) {
 		}
 	})
 	t.Run("near names", func(t *testing.T) {
-		for name, first := range map[string]string{"kube-scheduler": "system:kube-scheduler", "system:node:node-7": "system:node:node-1", "prometheus": "system:serviceaccount:monitoring:prometheus"} {
+		for name, first := range map[string]string{"kube-scheduler": "system:kube-scheduler", "system:node:node-7": "system:node:node-1", "system:kube-schedulre": "system:kube-scheduler", "SYSTEM:KUBE-SCHEDULER": "system:kube-scheduler", "prometheus": "system:serviceaccount:monitoring:prometheus"} {
 			got, err := s.NearSubjects(ctx, "c", name, 3)
 			if err != nil || len(got) == 0 || len(got) > 3 || got[0] != first {
 				t.Errorf("like %q: %q, %v; want %q first", name, got, err, first)
+			}
+		}
+		for _, name := range []string{strings.Repeat("x", 100_000), "nobody-like-it"} {
+			if got, err := s.NearSubjects(ctx, "c", name, 3); err != nil || len(got) != 0 {
+				t.Errorf("%.20q: %q, %v", name, got, err)
 			}
 		}
 		if got, err := s.NearSubjects(ctx, "nobody's", "prometheus", 3); err != nil || len(got) != 0 {

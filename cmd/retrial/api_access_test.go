@@ -225,8 +225,25 @@ func TestAPICan(t *testing.T) {
 		})
 	}
 	if r := askFake(t, f, http.MethodGet, "can?cluster=c&subject=user:an&at=2026-11-20T11:29:00Z"); r.Code != http.StatusNotFound ||
-		!strings.Contains(r.Body.String(), `no request of "an" is stored and no binding names it; did you mean ann?`) {
+		!strings.Contains(r.Body.String(), `no request of "an" is stored and no binding names it; did you mean "ann"?`) {
 		t.Errorf("nobody that is known: %d %s", r.Code, r.Body)
+	}
+	for route, want := range map[string]string{
+		"can?subject=nan&at=2026-11-20T11:29:00Z":                            `did you mean "ann"?`, // swapped letters
+		"can?subject=system:serviceaccount:shop:bto&at=2026-11-20T11:29:00Z": `did you mean "system:serviceaccount:shop:bot"?`,
+		"can?subject=nan&verb=list&resource=secrets&at=2026-11-20T11:29:00Z": `did you mean "ann"?`,
+		"escalations?subject=nan&at=2026-11-20T11:29:00Z":                    `did you mean "ann"?`,
+		"subject?subject=nan": `did you mean "ann"?`,
+	} {
+		path, args, _ := strings.Cut(route, "?")
+		r := askFake(t, f, http.MethodGet, path+"?cluster=c&"+args)
+		if r.Code != http.StatusNotFound || !strings.Contains(r.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %s", route, r.Code, r.Body, want)
+		}
+	}
+	if a := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&subject=nan")); !a.Stranger || !slices.Equal(a.Near, []string{"ann"}) ||
+		!strings.Contains(strings.Join(a.Hints, "\n"), `did you mean "ann"?`) {
+		t.Errorf("a name that a binding nobody knows may have: %+v", a)
 	}
 	askFake(t, f, http.MethodGet, "can?cluster=c&subject=ann&at=2026-11-20T09:00:00Z")
 	if want := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC); !f.until.Equal(want) {

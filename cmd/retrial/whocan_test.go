@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,11 +56,37 @@ func TestAskedOf(t *testing.T) {
 func TestNearest(t *testing.T) {
 	words := []string{"secrets", "services", "serviceaccounts", "pods", "podtemplates", "nodes", "GET", ""}
 	for word, want := range map[string]string{
-		"secret": "secrets", "pod": "pods podtemplates", "podz": "pods", "service": "serviceaccounts services", "node": "nodes", "get": "", "": "", "x": "",
-		"nothing-like-it": "", strings.Repeat("s", 200): "",
+		"secret": "secrets", "pod": "pods podtemplates", "podz": "pods", "service": "serviceaccounts services", "node": "nodes", "get": "GET", "GET": "", "": "", "x": "",
+		"nothing-like-it": "", "sercets": "secrets", "pdos": "pods", "onde": "", strings.Repeat("s", 200): "",
 	} {
 		if got := strings.Join(query.Nearest(word, words, 2), " "); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+// TestNearSubjects: a name is like another by its own letters, not by what Kubernetes puts before it.
+func TestNearSubjects(t *testing.T) {
+	known := []string{"alice", "carol", "system:kube-scheduler", "system:node:node-1", "system:serviceaccount:ci:deployer", "system:serviceaccount:ci:runner", "system:serviceaccount:b:x"}
+	for name, want := range map[string]string{
+		"carlo": "carol", "Carol": "carol", "carolus": "carol", "caro": "carol", "cartoon": "", "al": "alice", "kube-scheduler": "system:kube-scheduler",
+		"system:serviceaccount:ci:deploier": "system:serviceaccount:ci:deployer", "system:serviceaccount:zz:y": "", "deployer": "system:serviceaccount:ci:deployer",
+		"system:node:node-7": "system:node:node-1", "": "",
+	} {
+		if got := strings.Join(query.NearSubjects(name, known, 3), " "); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestNearestIsBounded: how many names there are is decided by who writes policy, and how much work they
+// take is not.
+func TestNearestIsBounded(t *testing.T) {
+	word := strings.Repeat("a", 100)
+	far := word[:90] + strings.Repeat("b", 10)
+	for strangers, want := range map[int]int{100: 1, 10_000: 0} {
+		if got := query.Nearest(word+"a", append(slices.Repeat([]string{far}, strangers), word[:99]+"c"), 3); len(got) != want {
+			t.Errorf("behind %d others %d names are found, want %d", strangers, len(got), want)
 		}
 	}
 }

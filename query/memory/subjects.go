@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -59,21 +60,7 @@ func (s *Store) LastGroups(_ context.Context, _, subject string, until time.Time
 	return slices.Clone(groups), seen, true, nil
 }
 
-// NearSubjects returns subjects that contain a name, are contained in it, or are spelt much like it.
+// NearSubjects returns subjects that are called much like a name.
 func (s *Store) NearSubjects(_ context.Context, _, name string, limit int) ([]string, error) {
-	var near, all []string
-	for known := range s.groups {
-		all = append(all, known)
-		if known != "" && (strings.Contains(known, name) || strings.Contains(name, known)) {
-			near = append(near, known)
-		}
-	}
-	slices.Sort(near)
-	slices.Sort(all)
-	for _, known := range query.Nearest(name, all, limit) {
-		if !slices.Contains(near, known) {
-			near = append(near, known)
-		}
-	}
-	return near[:min(limit, len(near))], nil
+	return query.NearSubjects(name, slices.Collect(maps.Keys(s.groups)), limit), nil
 }

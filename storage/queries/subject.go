@@ -157,18 +157,23 @@ func (rd *Reader) SubjectUsage(ctx context.Context, cluster, subject string, fro
 	return out, nil
 }
 
-const nearQuery = `SELECT DISTINCT subject, ngramDistanceCaseInsensitive(toString(subject), {name:String}) AS distance
-FROM %[1]s.accesses
-WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String})
-    AND (distance < 0.7 OR positionCaseInsensitive(subject, {name:String}) > 0)
-ORDER BY positionCaseInsensitive(subject, {name:String}) = 0, distance, subject
+// nearFar is by how many letters at most a subject that is called much like a name is spelt in another way.
+const nearFar = 4
+
+const nearQuery = `SELECT subject, if(length(subject) <= 128 AND length({name:String}) <= 128
+    AND abs(toInt64(length(subject)) - toInt64(length({name:String}))) <= {far:UInt8},
+    damerauLevenshteinDistance(lower(subject), lower({name:String})), 255) AS distance
+FROM (SELECT DISTINCT toString(subject) AS subject FROM %[1]s.accesses
+    WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String}))
+WHERE distance <= {far:UInt8} OR positionCaseInsensitive(subject, {name:String}) > 0
+ORDER BY least(distance, {far:UInt8} + 1), subject
 LIMIT {limit:UInt32}`
 
-// NearSubjects returns subjects that made requests and are called much like a name, the
-// likest first.
+// NearSubjects returns subjects that made requests and are spelt much like a name, the likest
+// first, and then those in which it stands.
 func (rd *Reader) NearSubjects(ctx context.Context, cluster, name string, limit int) ([]string, error) {
-	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "name": statement.Text(name), "limit": fmt.Sprint(limit)}
-	out, err := statement.Collect(ctx, rd.at, nearQuery, p, func(n *string) ([]any, func()) { return []any{n, new(float32)}, nil })
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "name": statement.Text(name), "far": fmt.Sprint(nearFar), "limit": fmt.Sprint(limit)}
+	out, err := statement.Collect(ctx, rd.at, nearQuery, p, func(n *string) ([]any, func()) { return []any{n, new(uint64)}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("subjects like %q: %w", name, err)
 	}

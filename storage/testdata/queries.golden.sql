@@ -154,11 +154,13 @@ HAVING requests + checks > 0
 ORDER BY requests DESC, checks DESC, granted;
 
 -- NearSubjects
-SELECT DISTINCT subject, ngramDistanceCaseInsensitive(toString(subject), {name:String}) AS distance
-FROM `retrial`.accesses
-WHERE access IN (SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String})
-    AND (distance < 0.7 OR positionCaseInsensitive(subject, {name:String}) > 0)
-ORDER BY positionCaseInsensitive(subject, {name:String}) = 0, distance, subject
+SELECT subject, if(length(subject) <= 128 AND length({name:String}) <= 128
+    AND abs(toInt64(length(subject)) - toInt64(length({name:String}))) <= {far:UInt8},
+    damerauLevenshteinDistance(lower(subject), lower({name:String})), 255) AS distance
+FROM (SELECT DISTINCT toString(subject) AS subject FROM `retrial`.accesses
+    WHERE access IN (SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String}))
+WHERE distance <= {far:UInt8} OR positionCaseInsensitive(subject, {name:String}) > 0
+ORDER BY least(distance, {far:UInt8} + 1), subject
 LIMIT {limit:UInt32};
 
 -- Recording
