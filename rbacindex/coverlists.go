@@ -37,6 +37,7 @@ type lattice struct {
 	whole [dims][]int32   // cubes with every value of the dimension
 	place [dims][]int32   // of a value in the current rule, plus one; 0 if it is not there
 	seen  []int32         // per cube the last rule that visited it, plus one
+	found []int32         // room for the values of a part
 	steps *Steps
 }
 
@@ -249,23 +250,20 @@ func (l *lattice) part(d int, list []string) (part, bool) {
 	} else if slices.Contains(list, "*") {
 		return part{all: true}, true
 	}
-	var out []int32
-	add := func(v int32) {
-		out = append(out, v)
-	}
+	out := l.found[:0]
 	for _, v := range list {
 		if l.paths && d == dimPath {
 			prefix := strings.TrimRight(v, "*")
 			if prefix != v {
 				from := sort.SearchStrings(l.sorted, prefix)
 				for i := from; i < len(l.sorted) && strings.HasPrefix(l.sorted[i], prefix); i++ {
-					add(int32(i))
+					out = append(out, int32(i))
 				}
 				continue
 			}
 		}
 		if at, ok := l.values[d][v]; ok {
-			add(at)
+			out = append(out, at)
 		}
 		if !l.paths && d == dimResource {
 			if sub, ok := strings.CutPrefix(v, "*/"); ok {
@@ -276,11 +274,12 @@ func (l *lattice) part(d int, list []string) (part, bool) {
 			return part{}, l.steps.take(len(out))
 		}
 	}
-	if !l.steps.take(len(out)) {
-		return part{}, false
+	l.found = out
+	if len(out) == 0 || !l.steps.take(len(out)) {
+		return part{}, len(out) == 0
 	}
 	slices.Sort(out)
-	return part{values: slices.Compact(out)}, true
+	return part{values: slices.Clone(slices.Compact(out))}, true
 }
 
 // uncovered finds the pieces of one half of a wanted rule that no cube covers; false if that

@@ -110,7 +110,7 @@ func (g *gatherer) scope(out, base *scope) {
 	if len(g.refs) == 0 {
 		return
 	}
-	slices.SortFunc(g.refs, compareRefs)
+	sortRefs(g.refs)
 	// A binding may name the subject several times, as a user and by groups. The first of
 	// its subjects that matches is the one reported.
 	refs := slices.CompactFunc(g.refs, func(a, b *ref) bool { return a.b == b.b })
@@ -220,6 +220,39 @@ func compareRefs(a, b *ref) int {
 		return c
 	}
 	return cmp.Compare(a.subject, b.subject)
+}
+
+// sortRefs sorts as compareRefs does. What long lists are sorted by lies all over the memory, and is gathered first.
+func sortRefs(refs []*ref) {
+	if len(refs) <= 256 {
+		slices.SortFunc(refs, compareRefs)
+		return
+	}
+	type sorted struct {
+		kind, role, name string
+		*ref
+	}
+	list := make([]sorted, len(refs))
+	for i, r := range refs {
+		rr := r.b.roleRef()
+		_, name := r.b.id()
+		list[i] = sorted{rr.Kind, rr.Name, name, r}
+	}
+	slices.SortFunc(list, func(a, b sorted) int {
+		if c := strings.Compare(a.kind, b.kind); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.role, b.role); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.subject, b.subject)
+	})
+	for i := range list {
+		refs[i] = list[i].ref
+	}
 }
 
 func sameRole(a, b *binding) bool {

@@ -87,9 +87,17 @@ const (
 	saltPrefix   = 0x70
 )
 
+// compiling has the memory in which cells are made before their number is known, at most some megabytes: a role of a
+// hostile policy has tens of thousands, and a user thousands of roles. Who finds it taken makes another.
+var compiling atomic.Pointer[[]cell]
+
 // compile builds the table of the given roles, of no more than room entries.
 func compile(h *hasher, roles []*role, room int) *table {
-	t := &table{roles: roles, slots: make([]uint64, 1)}
+	made := compiling.Swap(nil)
+	if made == nil {
+		made = new([]cell)
+	}
+	t := &table{roles: roles, slots: make([]uint64, 1), cells: *made}
 	c := compiler{t: t, h: h, room: room}
 	for ri, r := range roles {
 		rules := r.rules()
@@ -99,6 +107,11 @@ func compile(h *hasher, roles []*role, room int) *table {
 	}
 	slices.Sort(t.prefixes)
 	t.prefixes = slices.Compact(t.prefixes)
+	used := t.cells
+	t.cells = append([]cell(nil), used...)
+	clear(used)
+	*made = used[:0]
+	compiling.Store(made)
 	return t
 }
 

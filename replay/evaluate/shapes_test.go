@@ -104,6 +104,14 @@ func TestPolicyOfProducts(t *testing.T) {
 	t.Logf("%d bytes; slowest event %s, %d bytes allocated by one at the most, %d held", c.Bytes, c.slowest, c.most, c.held)
 }
 
+// TestPolicyOfManyRoles judges under policies in which one user holds some two thousand roles, whose tables are made for one
+// event: among ten thousand that were generated these took most.
+func TestPolicyOfManyRoles(t *testing.T) {
+	for _, seed := range []uint64{1009510, 1005357} {
+		judgeShape(t, seed, 8<<20).bounded(t)
+	}
+}
+
 // FuzzPolicyShape looks for a policy whose cost is out of proportion to its bytes.
 func FuzzPolicyShape(f *testing.F) {
 	for seed := range uint64(4) {
