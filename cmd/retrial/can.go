@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,11 +75,7 @@ webhooks allow is not in it.`,
 		if err != nil {
 			return err
 		}
-		if output != "table" {
-			err = cli.PrintAs(s.Out, output, answer)
-		} else {
-			err = printCan(s.Out, s.Err, &answer)
-		}
+		err = cli.Show(s.Out, output, answer, func() error { return printCan(s.Out, s.Err, &answer) })
 		switch d := answer.Request; {
 		case err != nil || d == nil || d.Yes():
 			return err
@@ -93,7 +88,7 @@ webhooks allow is not in it.`,
 }
 
 func printCan(out, hints io.Writer, a *query.CanAnswer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	if a.Subject != "" {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
 	}
@@ -138,7 +133,7 @@ func printCan(out, hints io.Writer, a *query.CanAnswer) error {
 // printScope prints a line for each resource or path, as kubectl auth can-i --list does, and
 // the grants behind it.
 func printScope(out io.Writer, scope *query.Scope) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	if len(scope.Rules) > 0 {
 		fmt.Fprintln(w, "RESOURCES\tNON-RESOURCE URLS\tRESOURCE NAMES\tVERBS\tBY")
 	}
@@ -187,7 +182,7 @@ func list(words []string) string { return "[" + strings.Join(words, " ") + "]" }
 // printDecision prints whether a subject may make one request, why, and what would help.
 func printDecision(out io.Writer, a *query.CanAnswer) error {
 	d := a.Request
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	p := fields{w}
 	p.add("MAY", "%s: %s", d.Allowed, d.Text())
 	for i, g := range d.Grants {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,16 +57,13 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 		if err != nil {
 			return err
 		}
-		if output != "table" {
-			return cli.PrintAs(s.Out, output, answer)
-		}
-		return printChanges(s.Out, s.Err, &answer)
+		return cli.Show(s.Out, output, answer, func() error { return printChanges(s.Out, s.Err, &answer) })
 	}
 	return c
 }
 
 func printChanges(out, hints io.Writer, a *query.ChangesAnswer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	until := "now"
 	if a.To != nil {
 		until = a.To.UTC().Format(time.RFC3339Nano)
@@ -123,8 +119,7 @@ func printChanges(out, hints io.Writer, a *query.ChangesAnswer) error {
 }
 
 func printChanged(out io.Writer, a *query.ChangesAnswer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "\nSUBJECT\tSCOPE\t\tVERBS\tWHAT\tBECAUSE OF")
+	w := cli.Table(out, "\nSUBJECT\tSCOPE\t\tVERBS\tWHAT\tBECAUSE OF")
 	for _, s := range a.Subjects {
 		name := s.Kind + " " + s.Name
 		if s.Namespace != "" {
@@ -180,8 +175,7 @@ func ruleWords(r *query.Rule) string {
 }
 
 func printWrites(out io.Writer, a *query.ChangesAnswer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "\nBY\tOBJECT\t\tUSER\tAUDIT ID")
+	w := cli.Table(out, "\nBY\tOBJECT\t\tUSER\tAUDIT ID")
 	for _, x := range a.Writes {
 		what := x.What
 		if x.Verb != "" {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,10 +82,7 @@ func newClusterList(s cli.Streams, flags *config.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output != "table" {
-				return cli.PrintAs(s.Out, output, list)
-			}
-			return printClusters(s.Out, list)
+			return cli.Show(s.Out, output, list, func() error { return printClusters(s.Out, list) })
 		},
 	}
 	cli.AddOutput(c, &output, "table", "json", "yaml")
@@ -94,8 +90,7 @@ func newClusterList(s cli.Streams, flags *config.Flags) *cobra.Command {
 }
 
 func printClusters(out io.Writer, list []server.Registered) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tUSED\tSTATE")
+	w := cli.Table(out, "CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tUSED\tSTATE")
 	for _, c := range list {
 		state, expires, used := "accepted", "-", "-"
 		if c.Overlap {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,11 +65,7 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 		if answer.CompletenessReport, err = answerOne(c.Context(), &ask, &q.Cluster, &q); err != nil {
 			return err
 		}
-		if output == "table" {
-			err = printCompleteness(s.Out, &answer)
-		} else {
-			err = cli.PrintAs(s.Out, output, answer)
-		}
+		err = cli.Show(s.Out, output, answer, func() error { return printCompleteness(s.Out, &answer) })
 		if err == nil && answer.Failed() {
 			return cli.ExitWith(cli.ExitFinding, errors.New("not everything that was sent is here"))
 		}
@@ -84,8 +79,7 @@ const mostNamed = 20
 
 func printCompleteness(out io.Writer, a *completenessAnswer) error {
 	fmt.Fprintf(out, "%s from %s to %s\n\n", safe.Text(a.Cluster), a.From.Format(time.RFC3339), a.To.Format(time.RFC3339))
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "APISERVER\tSENT\tMISSING\tDROPPED\tARRIVED\tFROM A LOG\tLAST POST")
+	w := cli.Table(out, "APISERVER\tSENT\tMISSING\tDROPPED\tARRIVED\tFROM A LOG\tLAST POST")
 	for _, s := range a.Servers {
 		sent, missing, dropped, last := "not known", "-", "-", "-"
 		if m := s.Measured; m != nil {

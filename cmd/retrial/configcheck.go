@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,7 +100,7 @@ func printReading(w io.Writer, v *doctor.ConfigReading) error {
 		since = "from " + v.From.Format(time.RFC3339)
 	}
 	version = cmp.Or(version, "of no stated version, taken as a current one")
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	t := cli.Table(w, "")
 	fmt.Fprintf(t, "%s %s, %s (folder %s, digest %s)\n", safe.Text(what), safe.Text(version), since, safe.Text(v.Folder), v.Digest)
 	block := func(title string, notes []doctor.ConfigNote) {
 		if len(notes) > 0 {

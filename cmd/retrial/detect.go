@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -50,12 +49,7 @@ A log that is imported or read again gives the same findings under the same ids.
   retrial findings --rule pod-exec --from 2026-11-20T00:00:00Z -o json
   retrial findings --state state.json --events audit.log --fail-on critical
   retrial findings --list-rules`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
-			}
-			return nil
-		},
+		Args: cli.NoArgsBut("logs are named with --events, states with --state"),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	f.from.bind(c, "apiserver-config")
@@ -184,8 +178,7 @@ func printFindings(out io.Writer, form string, found []query.Finding) error {
 		return query.SeverityOrder(b.Severity) - query.SeverityOrder(a.Severity)
 	})
 	buf := bufio.NewWriter(out)
-	w := tabwriter.NewWriter(buf, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "SEVERITY\tRULE\tSUBJECT\tREQUESTS\tFIRST\tWHAT")
+	w := cli.Table(buf, "SEVERITY\tRULE\tSUBJECT\tREQUESTS\tFIRST\tWHAT")
 	for _, f := range found {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", f.Severity, f.Rule, safe.Text(f.Subject), f.Count,
 			f.First.UTC().Format("2006-01-02 15:04:05"), safe.Text(f.Text))
@@ -200,8 +193,7 @@ func printRules(out io.Writer, form string, set *server.Rules) error {
 	if form != "table" {
 		return cli.PrintAs(out, form, set.Rules())
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tSEVERITY\tKIND\tATT&CK\tTITLE")
+	w := cli.Table(out, "ID\tSEVERITY\tKIND\tATT&CK\tTITLE")
 	for _, r := range set.Rules() {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Severity, r.Kind, strings.Join(r.Attack, " "), safe.Text(r.Title))
 	}

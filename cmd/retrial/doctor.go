@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -60,11 +59,7 @@ code is 3 when a check fails; warnings leave it at 0.`,
 		if answer.Unknown {
 			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it", cluster, cluster, doctor.Site{Config: cfg}.DataDir()))
 		}
-		if output == "table" {
-			err = printChecks(s.Out, answer.Checks)
-		} else {
-			err = cli.PrintAs(s.Out, output, answer)
-		}
+		err = cli.Show(s.Out, output, answer, func() error { return printChecks(s.Out, answer.Checks) })
 		return errors.Join(err, doctor.Checks(answer.Checks).Failure())
 	}
 	return c
@@ -97,7 +92,7 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 
 // printChecks prints one line a check and, indented, what to do.
 func printChecks(out io.Writer, list []doctor.Check) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	for _, c := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.State, dash(c.Cluster), c.ID, safe.Text(c.Text))
 		if c.State == doctor.CheckOK || c.Todo == "" {

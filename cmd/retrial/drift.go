@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,12 +40,7 @@ The running server is asked; with none running the command reads the store itsel
 		Example: `  retrial drift
   retrial drift --from 2026-11-20T00:00:00Z -o json
   retrial drift --state state.json --events audit.log --apiserver-config /etc/kubernetes`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
-			}
-			return nil
-		},
+		Args: cli.NoArgsBut("logs are named with --events, states with --state"),
 		RunE: func(c *cobra.Command, _ []string) error { return d.run(c) },
 	}
 	d.from.bind(c)
@@ -62,11 +56,7 @@ func (d *driftCommand) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if d.output != "table" {
-		err = cli.PrintAs(d.Out, d.output, answer)
-	} else {
-		err = printDrift(d.Out, &answer)
-	}
+	err = cli.Show(d.Out, d.output, answer, func() error { return printDrift(d.Out, &answer) })
 	if err != nil {
 		return err
 	}
@@ -100,7 +90,7 @@ func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintf(out, "%s  %s: %s\n", strings.ToUpper(g.Outcome), safe.Text(g.Class), safe.Text(g.Text))
-		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		w := cli.Table(out, "")
 		line := func(name, text string) { fmt.Fprintf(w, "  %s\t%s\n", name, safe.Text(text)) }
 		if g.About != "" {
 			line("about", g.About)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +80,7 @@ that allows it; a step that takes more than rights says what it presumes.`,
 // printEscalations prints everybody who reaches a goal.
 func printEscalations(out io.Writer, a *query.EscalationsAnswer) error {
 	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can become cluster administrator, in cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(a.Count, "subject"))))
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	if len(a.Paths) > 0 {
 		fmt.Fprintln(w, "SUBJECT\tSTEPS\tPRESUMES\tPATH")
 	}
@@ -116,7 +115,7 @@ func printEscalations(out io.Writer, a *query.EscalationsAnswer) error {
 
 // printReached prints what one subject reaches, step by step.
 func printReached(out io.Writer, a *query.EscalationsAnswer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	if a.Subject != "" {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
 	}
@@ -144,7 +143,7 @@ func printReached(out io.Writer, a *query.EscalationsAnswer) error {
 		return nil
 	}
 	fmt.Fprintf(out, "\nIt can become %s\n", phrase.Number(a.ReachCount, "other"))
-	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w = cli.Table(out, "")
 	for _, p := range a.Reaches {
 		fmt.Fprintf(w, "  %s\t%d\t%d\t%s\n", safe.Text(p.To.Text()), len(p.Steps), p.Presumptions, safe.Text(p.Text))
 	}
@@ -159,7 +158,7 @@ func printReached(out io.Writer, a *query.EscalationsAnswer) error {
 
 func printPath(out io.Writer, p *query.Path) error {
 	fmt.Fprintf(out, "\n%s\n", safe.Text(fmt.Sprintf("To %s in %s%s", p.To.Text(), phrase.Number(len(p.Steps), "step"), query.PerhapsText(p.Doubted))))
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	for i, s := range p.Steps {
 		what := s.Edge
 		if s.Namespace != "" {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,12 +39,7 @@ The state is that of the time the log begins:
   kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json`,
 		Example: `  retrial evaluate --state state.json --events audit.log
   retrial evaluate --state state.json --events audit.log -o jsonl | jq 'select(.outcome=="drift")'`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
-			}
-			return nil
-		},
+		Args: cli.NoArgsBut("logs are named with --events, states with --state"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(log.Events) == 0 {
 				return cli.ExitWith(cli.ExitUsage, errors.New("--events is missing: name an audit log, or - for standard input"))
@@ -111,7 +105,7 @@ func printSummary(w io.Writer, output string, sum *server.Summary) error {
 }
 
 func summaryTable(out io.Writer, sum *server.Summary) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	fmt.Fprintf(w, "events\t%d\n", sum.Events)
 	fmt.Fprintf(w, "requests\t%d\n", sum.Requests)
 	for _, l := range []struct {

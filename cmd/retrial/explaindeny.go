@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,10 +61,7 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 		}
 		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", x.from.noRequest(), phrase.Shorten(id), where))
 	}
-	if x.output != "table" {
-		return cli.PrintAs(x.Out, x.output, answer)
-	}
-	return printDenials(x.Out, &answer)
+	return cli.Show(x.Out, x.output, answer, func() error { return printDenials(x.Out, &answer) })
 }
 
 // printDenials prints refusals for people, one after the other.
@@ -88,7 +84,7 @@ func printDenials(out io.Writer, answer *query.ExplainDenyAnswer) error {
 }
 
 func printDenial(out io.Writer, d *query.Denial) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	p := fields{w}
 	p.add("REQUEST", "%s %s", d.Verb, d.RequestURI)
 	p.add("CLUSTER", "%s %s", d.Cluster, d.APIServer)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -43,17 +42,14 @@ Whether users and groups exist no cluster knows.`,
 		if err != nil {
 			return err
 		}
-		if output != "table" {
-			return cli.PrintAs(s.Out, output, answer)
-		}
-		return printHygiene(s.Out, s.Err, &answer)
+		return cli.Show(s.Out, output, answer, func() error { return printHygiene(s.Out, s.Err, &answer) })
 	}
 	return c
 }
 
 func printHygiene(out, hints io.Writer, a *query.HygieneAnswer) error {
 	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("The policy of cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(len(a.Flaws), "flaw"))))
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	if len(a.Flaws) > 0 {
 		fmt.Fprintln(w, "FLAW\tOBJECT\tIDLE\tWHAT")
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,10 +62,7 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if l.output != "table" {
-		return cli.PrintAs(l.Out, l.output, answer)
-	}
-	return printLineage(l.Out, &answer)
+	return cli.Show(l.Out, l.output, answer, func() error { return printLineage(l.Out, &answer) })
 }
 
 // printLineage prints credentials for people, one after the other.
@@ -80,7 +76,7 @@ func printLineage(out io.Writer, answer *query.LineageAnswer) error {
 		name := c.Credential
 		name = cmp.Or(name, "(not told by the events)")
 		fmt.Fprintln(out, safe.Text(name))
-		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		w := cli.Table(out, "")
 		line := func(name, text string) {
 			if text != "" {
 				fmt.Fprintf(w, "  %s\t%s\n", name, safe.Text(text))
@@ -126,8 +122,7 @@ func printUses(out io.Writer, c *query.Credential) error {
 	if len(c.Uses) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "    REQUESTS\tFROM\tPOD\tNODE\tFIRST\tLAST\tUSER AGENT")
+	w := cli.Table(out, "    REQUESTS\tFROM\tPOD\tNODE\tFIRST\tLAST\tUSER AGENT")
 	for _, u := range c.Uses {
 		fmt.Fprintf(w, "    %d\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Requests, safe.Text(dash(u.From)), safe.Text(dash(u.Pod)), safe.Text(dash(u.Node)),
 			u.First.UTC().Format(time.RFC3339), u.Last.UTC().Format(time.RFC3339), safe.Text(phrase.Shorten(u.UserAgent)))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +35,7 @@ the user of the process on this machine; beside a token it is what the caller sa
 		if output != "table" {
 			return cli.PrintAs(s.Out, output, answer.Asked)
 		}
-		w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "MINUTE\tTIMES\tCALLER\tDOOR\tQUESTION\tSTATUS\tDETAIL")
+		w := cli.Table(s.Out, "MINUTE\tTIMES\tCALLER\tDOOR\tQUESTION\tSTATUS\tDETAIL")
 		for _, a := range answer.Asked {
 			who := a.Caller
 			if a.Address != "" {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,7 +79,7 @@ removed afterwards.`,
 
 // list prints the questions.
 func (a *askCommand) list() error {
-	w := tabwriter.NewWriter(a.Out, 0, 4, 2, ' ', 0)
+	w := cli.Table(a.Out, "")
 	for _, q := range query.NamedQuestions() {
 		var takes []string
 		for _, p := range q.Params {
@@ -205,7 +204,7 @@ func printAnswer(out io.Writer, j *query.AskAnswer) error {
 		_, err := fmt.Fprintln(out, "nothing")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	fmt.Fprintln(w, strings.ToUpper(strings.Join(j.Columns, "\t")))
 	for _, row := range j.Rows {
 		fmt.Fprintln(w, strings.Join(texts(row), "\t"))

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -175,7 +174,7 @@ func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiclient.Clie
 }
 
 func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	for i := range jobs {
 		j := &jobs[i]
 		if i > 0 {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,12 +50,7 @@ is refused without --force: what happens once a month is not in it.`,
 		Example: `  retrial suggest
   retrial suggest --subject system:serviceaccount:ci:runner -o yaml
   retrial suggest --state state.json --events audit.log --all -o json | jq '.[] | select(.proof.holds)'`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.UsageError(c, "unexpected argument %q: subjects are named with --subject", args[0])
-			}
-			return nil
-		},
+		Args: cli.NoArgsBut("subjects are named with --subject"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) },
 	}
 	o.from.bind(c, "apiserver-config")
@@ -189,8 +183,7 @@ func suggestTable(out io.Writer, answer *query.SuggestAnswer) error {
 		fmt.Fprintf(out, "%-6s  %s\n", nth("GAPS", i), safe.Text(g))
 	}
 	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "SUBJECT\tEXCESS\tAFTER\tBY GROUPS\tREQUESTS\tJUDGED\tAPPLY\tREMOVE\tPROOF")
+	w := cli.Table(out, "SUBJECT\tEXCESS\tAFTER\tBY GROUPS\tREQUESTS\tJUDGED\tAPPLY\tREMOVE\tPROOF")
 	listed := map[string]bool{}
 	for _, s := range answer.Suggestions {
 		listed[s.Subject] = true

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,10 +67,7 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 		if err != nil {
 			return err
 		}
-		if output != "table" {
-			return cli.PrintAs(s.Out, output, answer)
-		}
-		return printWhoCan(s.Out, s.Err, &answer)
+		return cli.Show(s.Out, output, answer, func() error { return printWhoCan(s.Out, s.Err, &answer) })
 	}
 	return c
 }
@@ -121,8 +117,7 @@ func whatIsAsked(c *cobra.Command, args []string, namespace, sub string, all boo
 
 func printWhoCan(out, hints io.Writer, a *query.WhoCanAnswer) error {
 	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can %s, in cluster %s%s", a.Text(), a.Cluster, asOf(a.At))))
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "SUBJECT\tWHERE\tBINDING\tROLE\tRULE")
+	w := cli.Table(out, "SUBJECT\tWHERE\tBINDING\tROLE\tRULE")
 	for _, s := range a.Subjects {
 		subject, where := s.Kind+" "+s.Name, strings.TrimPrefix(s.Scope, "namespace:")
 		if s.Namespace != "" {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,10 +53,7 @@ evaluate does instead, and stores nothing.`,
 			}
 			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", from.noRequest(), phrase.Shorten(args[0]), where))
 		}
-		if output != "table" {
-			return cli.PrintAs(s.Out, output, answer)
-		}
-		return printWhy(s.Out, answer)
+		return cli.Show(s.Out, output, answer, func() error { return printWhy(s.Out, answer) })
 	}
 	return c
 }
@@ -104,7 +100,7 @@ func printRequest(out io.Writer, r query.JudgedRequest) error {
 	if v == nil {
 		v = &query.VerdictLine{Verdict: "none", Recorded: "none", Replayed: "none"}
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := cli.Table(out, "")
 	p := fields{w}
 	p.add("REQUEST", "%s %s", e.Verb, e.RequestURI)
 	p.add("CLUSTER", "%s %s", r.Cluster, r.APIServer)

@@ -101,6 +101,16 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return UsageError(c, "unknown command %q for %q%s", args[0], c.CommandPath(), hint)
 }
 
+// NoArgsBut refuses arguments, and says where what they may mean belongs.
+func NoArgsBut(hint string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return UsageError(c, "unexpected argument %q: %s", args[0], hint)
+		}
+		return nil
+	}
+}
+
 // OneArg requires exactly one argument, which is not empty; name is its name in the usage line.
 func OneArg(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
