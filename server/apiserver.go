@@ -11,6 +11,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/config"
@@ -48,25 +49,21 @@ type apiserverFolder struct {
 // openApiservers reads all folders once. A configuration that cannot be read is unknown
 // until it can: what is judged meanwhile says so, and events are taken all the same.
 func openApiservers(entries []string, log *zap.Logger, reg prometheus.Registerer) (*apiservers, error) {
+	auto := promauto.With(reg)
 	a := &apiservers{
 		clusters: map[string]*apiserverFolder{}, log: log, changed: make(chan struct{}, 1),
-		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
+		reads: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "retrial_apiserver_config_reads_total",
 			Help: "Folders with apiservers' configurations read, by result: taken, or refused because they could not be read or contradict themselves.",
 		}, []string{"result"}),
-		refused: prometheus.NewGauge(prometheus.GaugeOpts{
+		refused: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_apiserver_config_refused",
 			Help: "Clusters whose configuration was refused when it was last read: an earlier one is in use, or none.",
 		}),
-		missing: prometheus.NewGauge(prometheus.GaugeOpts{
+		missing: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_apiserver_config_missing_parts",
 			Help: "Files and flags that are missing from the apiservers' configurations; retrial config check lists them.",
 		}),
-	}
-	for _, c := range []prometheus.Collector{a.reads, a.refused, a.missing} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("register metrics: %w", err)
-		}
 	}
 	for _, result := range []string{"taken", "refused"} {
 		a.reads.WithLabelValues(result)

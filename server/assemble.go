@@ -102,8 +102,8 @@ func (s *system) openReplay(ctx context.Context) (err error) {
 		return err
 	}
 	s.closers = append(s.closers, s.complete.close)
-	s.otherwise, err = newOtherwise(engine, s.store, s.site().DataDir(), log, reg)
-	return err
+	s.otherwise = newOtherwise(engine, s.store, s.site().DataDir(), log, reg)
+	return nil
 }
 
 // nonZero turns a configured 0 into "none": the runner takes 0 for its default.

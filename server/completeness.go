@@ -2,13 +2,13 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/doctor"
@@ -48,9 +48,10 @@ type completenessMetrics struct {
 	failures                                      *prometheus.CounterVec
 }
 
-func newCompletenessMetrics(reg prometheus.Registerer) (*completenessMetrics, error) {
+func newCompletenessMetrics(reg prometheus.Registerer) *completenessMetrics {
+	auto := promauto.With(reg)
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "retrial_completeness_" + name, Help: help}, []string{"cluster", "apiserver"})
+		return auto.NewGaugeVec(prometheus.GaugeOpts{Name: "retrial_completeness_" + name, Help: help}, []string{"cluster", "apiserver"})
 	}
 	m := &completenessMetrics{
 		missing:     gauge("missing_events", "Events of the last hour that the apiserver counted and that did not arrive, at least; those that no backend of it could write are left out."),
@@ -58,27 +59,18 @@ func newCompletenessMetrics(reg prometheus.Registerer) (*completenessMetrics, er
 		dropped:     gauge("dropped_events", "Events of the last hour that the apiserver's webhook dropped or had no room for, whether or not they came another way."),
 		silent:      gauge("silent_seconds", "For how long an apiserver that did send events has sent nothing, when that is longer than usual; 0 otherwise."),
 		halves:      gauge("half_requests", "Requests of the last hour of which a stage is missing that must have been; apiserver is empty."),
-		read: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: doctor.MetricCountersRead,
+		read: auto.NewGaugeVec(prometheus.GaugeOpts{Name: doctor.MetricCountersRead,
 			Help: "When the apiserver's metrics were last read (Unix time), 0 before the first time."}, []string{"cluster", "apiserver"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: doctor.MetricCountersFailed,
+		failures: auto.NewCounterVec(prometheus.CounterOpts{Name: doctor.MetricCountersFailed,
 			Help: "Attempts to read an apiserver's metrics that failed."}, []string{"cluster", "apiserver"}),
 	}
-	for _, c := range []prometheus.Collector{m.missing, m.unexplained, m.dropped, m.silent, m.halves, m.read, m.failures} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("register metrics: %w", err)
-		}
-	}
-	return m, nil
+	return m
 }
 
 func newCompleting(cfg config.Config, store *storage.Store, site func() doctor.Site, log *zap.Logger, reg prometheus.Registerer) (*completing, error) {
-	c := &completing{cfg: cfg, log: log, store: store, site: site, readers: map[apimetrics.Target]*apimetrics.Reader{}}
+	c := &completing{cfg: cfg, log: log, store: store, site: site, readers: map[apimetrics.Target]*apimetrics.Reader{}, metrics: newCompletenessMetrics(reg)}
 	if _, err := doctor.ScrapeTargets(cfg.Completeness); err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
-	}
-	var err error
-	if c.metrics, err = newCompletenessMetrics(reg); err != nil {
-		return nil, err
 	}
 	c.look()
 	return c, nil

@@ -2,12 +2,12 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/doctor"
@@ -48,16 +48,14 @@ type configStore interface {
 	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
 }
 
-func newOtherwise(engine configuredEngine, store configStore, dir string, log *zap.Logger, reg prometheus.Registerer) (*otherwise, error) {
+func newOtherwise(engine configuredEngine, store configStore, dir string, log *zap.Logger, reg prometheus.Registerer) *otherwise {
+	auto := promauto.With(reg)
 	o := &otherwise{engine: engine, store: store, dir: dir, log: log, told: map[string]time.Time{},
-		rows: prometheus.NewGauge(prometheus.GaugeOpts{
+		rows: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_runner_rows_judged_otherwise",
 			Help: "Stored requests that were judged by another configuration of their apiserver than is known now, and not again since: retrial rejudge does.",
 		})}
-	if err := reg.Register(o.rows); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
-	return o, nil
+	return o
 }
 
 // of returns the clusters with such requests, those of one cluster unless it is "".

@@ -59,10 +59,7 @@ func TestJudgedOtherwise(t *testing.T) {
 		{Cluster: "d", Hour: hour(2), Config: "node,rbac;apiserver=d1", Requests: 1000}, // and nothing is known now
 	}}
 	seen, logs := observer.New(zap.InfoLevel)
-	o, err := newOtherwise(f, f, " --data-dir /srv/x", zap.New(seen), prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := newOtherwise(f, f, " --data-dir /srv/x", zap.New(seen), prometheus.NewRegistry())
 	const command = "retrial rejudge --cluster c --since 2026-05-06T09:00:00Z --data-dir /srv/x"
 	look := func(what string, rows float64, lines int) {
 		t.Helper()

@@ -74,11 +74,7 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	site := closedSite(s.cfg, s.apiservers)
 	engine := replay.New(replay.Config{Lag: time.Duration(s.cfg.Replay.Lag), Version: version.Version, Apiserver: s.apiservers.history})
 	if len(s.cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
-		other, err := newOtherwise(engine, store, site.DataDir(), s.log, s.reg)
-		if err != nil {
-			return nil, err
-		}
-		site.Otherwise = other.of
+		site.Otherwise = newOtherwise(engine, store, site.DataDir(), s.log, s.reg).of
 	}
 	return apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site)), nil
 }

@@ -40,6 +40,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"go.uber.org/zap"
 )
@@ -127,10 +128,7 @@ func Start(cfg Config) (*Broker, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	m, err := newMetrics(cfg.Registerer)
-	if err != nil {
-		return nil, fmt.Errorf("start embedded broker: register metrics: %w", err)
-	}
+	m := newMetrics(cfg.Registerer)
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start embedded broker: create directory: %w", err)
 	}
@@ -242,40 +240,33 @@ type metrics struct {
 	rejected *prometheus.CounterVec // reason: size, key, version
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer) *metrics {
+	auto := promauto.With(reg)
 	m := &metrics{
-		held: prometheus.NewGauge(prometheus.GaugeOpts{
+		held: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_embedded_log_bytes",
 			Help: "Bytes of the embedded broker's log that are not yet consumed."}),
-		limit: prometheus.NewGauge(prometheus.GaugeOpts{
+		limit: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_embedded_log_limit_bytes",
 			Help: "Cap on retrial_embedded_log_bytes, at which producers are refused."}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
+		refused: auto.NewCounter(prometheus.CounterOpts{
 			Name: "retrial_embedded_refused_requests_total",
 			Help: "Produce requests refused because the log was at its cap."}),
-		trimmed: prometheus.NewCounter(prometheus.CounterOpts{
+		trimmed: auto.NewCounter(prometheus.CounterOpts{
 			Name: "retrial_embedded_trimmed_records_total",
 			Help: "Records deleted after every consumer group had committed them."}),
-		resets: prometheus.NewCounter(prometheus.CounterOpts{
+		resets: auto.NewCounter(prometheus.CounterOpts{
 			Name: "retrial_embedded_resets_total",
 			Help: "Commits found at start that pointed past the log and were reset: records were lost."}),
-		failed: prometheus.NewGauge(prometheus.GaugeOpts{
+		failed: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_embedded_sync_failed",
 			Help: "1 after the log could not be synced to disk: nothing is acknowledged until the next start."}),
-		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
+		rejected: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "retrial_embedded_rejected_frames_total",
 			Help: "Connections ended because of a frame that the broker must not see."}, []string{"reason"}),
 	}
 	for _, r := range []string{"size", "key", "version"} {
 		m.rejected.WithLabelValues(r)
 	}
-	if reg == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{m.held, m.limit, m.refused, m.trimmed, m.resets, m.failed, m.rejected} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }

@@ -1,6 +1,9 @@
 package spool
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Reasons why records were refused, or could not be sent.
 const (
@@ -21,24 +24,19 @@ type metrics struct {
 	sync                                        prometheus.Histogram
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
-	var all []prometheus.Collector
+func newMetrics(reg prometheus.Registerer) *metrics {
+	auto := promauto.With(reg)
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "retrial_spool_" + name, Help: help})
-		all = append(all, g)
-		return g
+		return auto.NewGauge(prometheus.GaugeOpts{Name: "retrial_spool_" + name, Help: help})
 	}
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_spool_" + name, Help: help})
-		all = append(all, c)
-		return c
+		return auto.NewCounter(prometheus.CounterOpts{Name: "retrial_spool_" + name, Help: help})
 	}
 	vec := func(name, help string, reasons ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_spool_" + name, Help: help}, []string{"reason"})
+		c := auto.NewCounterVec(prometheus.CounterOpts{Name: "retrial_spool_" + name, Help: help}, []string{"reason"})
 		for _, r := range reasons {
 			c.WithLabelValues(r)
 		}
-		all = append(all, c)
 		return c
 	}
 	m := &metrics{
@@ -55,18 +53,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			refusedFull, refusedShare, refusedRoom, refusedDisk),
 		unsent: vec("unsent_records_total", "Acknowledged records that could not be sent to Kafka, by reason; their segment is set aside.",
 			damagedFrame, damagedVersion, damagedSize),
-		sync: prometheus.NewHistogram(prometheus.HistogramOpts{
+		sync: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "retrial_spool_sync_duration_seconds", Help: "Time to write and sync a round, which several posts share.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14)}),
 	}
-	all = append(all, m.sync)
-	if reg == nil {
-		return m, nil
-	}
-	for _, c := range all {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }

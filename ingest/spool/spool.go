@@ -160,10 +160,7 @@ func Open(cfg Config, producer Producer) (*Spool, error) {
 	if producer == nil {
 		return nil, errors.New("open spool: no producer")
 	}
-	m, err := newMetrics(cfg.Registerer)
-	if err != nil {
-		return nil, fmt.Errorf("open spool: register metrics: %w", err)
-	}
+	m := newMetrics(cfg.Registerer)
 	c, err := newCodec(runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)

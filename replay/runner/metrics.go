@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -56,22 +57,19 @@ const (
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	auto := promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_runner_" + name, Help: help})
+		return auto.NewCounter(prometheus.CounterOpts{Name: "retrial_runner_" + name, Help: help})
 	}
 	counters := func(name, help, label string, values ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_runner_" + name, Help: help}, []string{label})
+		v := auto.NewCounterVec(prometheus.CounterOpts{Name: "retrial_runner_" + name, Help: help}, []string{label})
 		for _, value := range values {
 			v.WithLabelValues(value)
 		}
 		return v
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "retrial_runner_" + name, Help: help})
-	}
-	outcomes := make([]string, 0, int(verdict.OutcomeIndeterminate)+1)
-	for o := verdict.OutcomeNotJudged; o <= verdict.OutcomeIndeterminate; o++ {
-		outcomes = append(outcomes, o.String())
+		return auto.NewGauge(prometheus.GaugeOpts{Name: "retrial_runner_" + name, Help: help})
 	}
 	m := &metrics{
 		in:  counter("in_total", "Event records taken from the stream and settled."),
@@ -82,12 +80,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"reason", reasonPoison, reasonCodec),
 		duplicates: counters("duplicates_total", "Event records of events already stored, by what they duplicate.",
 			"kind", duplicateEvent, duplicateContent, duplicatePosition),
-		verdicts: counters("verdicts_total", "Verdicts stored for new requests, by outcome.", "outcome", outcomes...),
+		verdicts: counters("verdicts_total", "Verdicts stored for new requests, by outcome.", "outcome", verdict.OutcomeNames()...),
 		corrections: counters("corrections_total", "Verdicts replaced because policy became known late, by the outcome that stands now.",
-			"outcome", outcomes...),
+			"outcome", verdict.OutcomeNames()...),
 		rejudged:  counter("rejudged_total", "Stored verdicts judged again because policy became known late, changed or not."),
 		recovered: counter("recovered_blocks_total", "Blocks whose insertion had an unknown outcome and was settled."),
-		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		stuck: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "retrial_runner_stuck_operations", Help: "Operations that have failed ten times in a row and are still repeated; " +
 				"their partitions wait.",
 		}, []string{"operation"}),
@@ -97,19 +95,19 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		holdTimeouts: counter("hold_timeouts_total", "Blocks judged without waiting longer for the policy reader."),
 		letters:      counter("deadletters_saved_total", "Dead letters moved from the stream to the store."),
 		replay:       counter("replay_cpu_seconds_total", "Time spent replaying, summed over goroutines."),
-		hold: prometheus.NewHistogram(prometheus.HistogramOpts{
+		hold: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "retrial_runner_hold_seconds", Help: "Time a block waited for the policy reader, after its records had been held.",
 			Buckets: []float64{0.001, 0.01, 0.1, 0.5, 1, 2, 3, 5, 10, 30},
 		}),
-		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		steps: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "retrial_runner_block_seconds", Help: "Time one block spent in a step.",
 			Buckets: []float64{0.0005, 0.002, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10},
 		}, []string{"step"}),
-		blocks: prometheus.NewHistogram(prometheus.HistogramOpts{
+		blocks: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "retrial_runner_block_records", Help: "Records of one block.",
 			Buckets: []float64{1, 10, 100, 1000, 5000, 10000, 20000},
 		}),
-		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		lag: auto.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "retrial_runner_lag_records", Help: "Records of the owned partitions not yet settled, as of the last fetch.",
 		}, []string{"topic"}),
 		owned: gauge("partitions", "Partitions of audit.events owned at present."),
@@ -126,12 +124,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	for _, op := range operations {
 		m.stuck.WithLabelValues(op)
-	}
-	if reg != nil {
-		reg.MustRegister(m.in, m.out, m.deadLettered, m.policyLetters, m.duplicates, m.verdicts, m.corrections, m.rejudged, m.recovered,
-			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned,
-			m.backlog, m.cacheLag,
-			m.pruned, m.forgotten, m.horizon, m.contents)
 	}
 	return m
 }

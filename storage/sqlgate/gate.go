@@ -165,9 +165,7 @@ func New(ctx context.Context, cfg Config) (*Gate, error) {
 			g.check.databases[strings.ToLower(name)] = true
 		}
 	}
-	if g.metrics, err = newMetrics(cfg.Registerer); err != nil {
-		return nil, fmt.Errorf("sql gate: %w", err)
-	}
+	g.metrics = newMetrics(cfg.Registerer)
 	return g, nil
 }
 

@@ -1,10 +1,10 @@
 package sqlgate
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics of a gate; label values come from resultOf.
@@ -14,29 +14,22 @@ type metrics struct {
 	bytes   prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer) *metrics {
+	auto := promauto.With(reg)
 	m := &metrics{
-		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
+		queries: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "retrial_sqlgate_queries_total", Help: "Queries of the store's SQL listener, by result: ok, unauthenticated, refused, " +
 				"limit, cancelled, error.",
 		}, []string{"result"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		seconds: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "retrial_sqlgate_query_seconds", Help: "Time from a query's arrival to the end of its answer.",
 			Buckets: prometheus.ExponentialBuckets(0.002, 4, 8),
 		}),
-		bytes: prometheus.NewCounter(prometheus.CounterOpts{
+		bytes: auto.NewCounter(prometheus.CounterOpts{
 			Name: "retrial_sqlgate_answer_bytes_total", Help: "Bytes of answers before compression.",
 		}),
 	}
-	if reg == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{m.queries, m.seconds, m.bytes} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("register metrics: %w", err)
-		}
-	}
-	return m, nil
+	return m
 }
 
 func (m *metrics) ended(result string, took time.Duration, bytes int64) {
