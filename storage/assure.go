@@ -56,7 +56,7 @@ func (s *Store) missing(ctx context.Context, rows []verdict.Row) ([]verdict.Row,
 	return slices.DeleteFunc(slices.Clone(rows), func(r verdict.Row) bool { return have[r.EventKey] }), nil
 }
 
-// fresh are rows of events that are stored for the first time, of one epoch and without a hole
+// fresh are rows of events that are stored for the first time, of one epoch and without a gap
 // between their offsets, as nearly all of nearly every block are: whether they are there is a
 // matter of counting.
 type fresh struct {

@@ -152,7 +152,7 @@ func TestGoldenQueries(t *testing.T) {
 		{"ServerVolumes", func() error { _, err := s.ServerVolumes(ctx, "c", from, to); return err }},
 		{"LetterCounts", func() error { _, err := s.LetterCounts(ctx, "c", from, to); return err }},
 		{"Senders", func() error { _, err := s.Senders(ctx, "c", from, to); return err }},
-		{"Holes", func() error { _, err := s.Holes(ctx, "c", from, to, false, 10); return err }},
+		{"Pauses", func() error { _, err := s.Pauses(ctx, "c", from, to, false, 10); return err }},
 		{"Unpaired", func() error { _, err := s.Unpaired(ctx, "c", from, to, 10); return err }},
 		{"Totals", func() error { _, err := s.Totals(ctx); return err }},
 	} {

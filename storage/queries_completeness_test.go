@@ -112,18 +112,18 @@ func TestCompletenessQueries(t *testing.T) {
 	}; err != nil || !slices.Equal(counts, want) {
 		t.Errorf("letters %+v, %v\nwant %+v", counts, err, want)
 	}
-	holes, err := s.Holes(ctx, "c", at(0), at(100), true, 5)
+	pauses, err := s.Pauses(ctx, "c", at(0), at(100), true, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []queries.Hole{
+	if want := []queries.Pause{
 		{APIServer: "a", Before: at(30), After: at(60)},
 		{APIServer: "b", Before: at(30), After: at(60)},
-	}; !slices.Equal(holes, want) {
-		t.Errorf("pauses of arrival %+v\nwant %+v", holes, want)
+	}; !slices.Equal(pauses, want) {
+		t.Errorf("pauses of arrival %+v\nwant %+v", pauses, want)
 	}
-	if holes, err = s.Holes(ctx, "c", at(0), at(100), false, 1); err != nil || len(holes) != 2 || holes[0].After.Sub(holes[0].Before) != 2*time.Second {
-		t.Errorf("holes %+v %v", holes, err)
+	if pauses, err = s.Pauses(ctx, "c", at(0), at(100), false, 1); err != nil || len(pauses) != 2 || pauses[0].After.Sub(pauses[0].Before) != 2*time.Second {
+		t.Errorf("pauses %+v %v", pauses, err)
 	}
 	unpaired, err := s.Unpaired(ctx, "c", at(0), at(100), 10)
 	if err != nil {

@@ -8,31 +8,31 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// mostHoles is how many pauses of an apiserver are examined.
-const mostHoles = 200
+// mostPauses is how many pauses of an apiserver are examined.
+const mostPauses = 200
 
 // traces are other evidence of missing events.
 type traces struct {
-	requests, arrivals map[string][]queries.Hole
+	requests, arrivals map[string][]queries.Pause
 	to                 time.Time
 }
 
 // trace is the evidence from one apiserver.
-type trace struct{ requests, arrivals []queries.Hole }
+type trace struct{ requests, arrivals []queries.Pause }
 
 // follow looks for pauses in the events, and in their arrival.
 func follow(ctx context.Context, store Store, q Question, cfg Config) (*traces, error) {
-	t := &traces{map[string][]queries.Hole{}, map[string][]queries.Hole{}, q.To}
+	t := &traces{map[string][]queries.Pause{}, map[string][]queries.Pause{}, q.To}
 	until := q.To.Add(cfg.Settle)
 	for _, x := range []struct {
-		into     map[string][]queries.Hole
+		into     map[string][]queries.Pause
 		arrivals bool
 	}{{t.requests, false}, {t.arrivals, true}} {
-		holes, err := store.Holes(ctx, q.Cluster, q.From.Add(-cfg.Settle), until, x.arrivals, mostHoles)
+		pauses, err := store.Pauses(ctx, q.Cluster, q.From.Add(-cfg.Settle), until, x.arrivals, mostPauses)
 		if err != nil {
 			return nil, err
 		}
-		for _, h := range holes {
+		for _, h := range pauses {
 			x.into[h.APIServer] = append(x.into[h.APIServer], h)
 		}
 	}
@@ -111,7 +111,7 @@ func within(list []jump, from, to time.Time) []jump {
 }
 
 // droppedBy returns why the webhook backend dropped a batch.
-func droppedBy(j jump, arrivals []queries.Hole, cfg Config) string {
+func droppedBy(j jump, arrivals []queries.Pause, cfg Config) string {
 	if outage(j, arrivals, cfg) {
 		return CauseOutage
 	}
@@ -120,7 +120,7 @@ func droppedBy(j jump, arrivals []queries.Hole, cfg Config) string {
 
 // outage reports whether nothing arrived while the batch was being retried: a batch that cannot
 // be encoded fails alone, and others arrive meanwhile.
-func outage(j jump, arrivals []queries.Hole, cfg Config) bool {
+func outage(j jump, arrivals []queries.Pause, cfg Config) bool {
 	for _, h := range arrivals {
 		begin, end := later(h.Before, j.from.Add(-cfg.Retry)), earlier(h.After, j.to)
 		if end.Sub(begin) >= cfg.Retry*6/10 {
@@ -145,8 +145,8 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // pause returns the longest pause of the received events within a gap; zero if there is none.
-func pause(holes []queries.Hole, g Gap) (before, after time.Time) {
-	for _, h := range holes { // longest first
+func pause(pauses []queries.Pause, g Gap) (before, after time.Time) {
+	for _, h := range pauses { // longest first
 		if h.After.After(g.From) && h.Before.Before(g.To) {
 			return h.Before, h.After
 		}

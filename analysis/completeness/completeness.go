@@ -29,7 +29,7 @@ type Store interface {
 	Received(ctx context.Context, cluster string, cuts []time.Time) ([]queries.Received, error)
 	FromLog(ctx context.Context, cluster string, cuts []time.Time) ([]queries.FromLog, error)
 	Senders(ctx context.Context, cluster string, from, to time.Time) ([]queries.Sender, error)
-	Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]queries.Hole, error)
+	Pauses(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]queries.Pause, error)
 	Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]queries.Unpaired, error)
 	Volume(ctx context.Context, cluster string, from, to time.Time, step time.Duration) ([]queries.Bucket, error)
 	ServerVolumes(ctx context.Context, cluster string, from, to time.Time) ([]queries.ServerVolume, error)

@@ -116,7 +116,7 @@ func (w *world) Senders(_ context.Context, _ string, from, to time.Time) ([]quer
 	return out, nil
 }
 
-func (w *world) Holes(_ context.Context, _ string, from, to time.Time, arrivals bool, _ int) ([]queries.Hole, error) {
+func (w *world) Pauses(_ context.Context, _ string, from, to time.Time, arrivals bool, _ int) ([]queries.Pause, error) {
 	times := map[string][]time.Time{}
 	for _, e := range w.events {
 		t := e.at
@@ -127,14 +127,14 @@ func (w *world) Holes(_ context.Context, _ string, from, to time.Time, arrivals 
 			times[e.server] = append(times[e.server], t)
 		}
 	}
-	var out []queries.Hole
+	var out []queries.Pause
 	for server, list := range times {
 		slices.SortFunc(list, time.Time.Compare)
 		for i := 1; i < len(list); i++ {
-			out = append(out, queries.Hole{APIServer: server, Before: list[i-1], After: list[i]})
+			out = append(out, queries.Pause{APIServer: server, Before: list[i-1], After: list[i]})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b queries.Hole) int {
+	slices.SortStableFunc(out, func(a, b queries.Pause) int {
 		return int(b.After.Sub(b.Before) - a.After.Sub(a.Before))
 	})
 	return out, nil

@@ -25,7 +25,7 @@ func (fakeArrivals) FromLog(context.Context, string, []time.Time) ([]queries.Fro
 func (fakeArrivals) Senders(context.Context, string, time.Time, time.Time) ([]queries.Sender, error) {
 	return nil, nil
 }
-func (fakeArrivals) Holes(context.Context, string, time.Time, time.Time, bool, int) ([]queries.Hole, error) {
+func (fakeArrivals) Pauses(context.Context, string, time.Time, time.Time, bool, int) ([]queries.Pause, error) {
 	return nil, nil
 }
 func (fakeArrivals) ServerVolumes(context.Context, string, time.Time, time.Time) ([]queries.ServerVolume, error) {

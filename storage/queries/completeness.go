@@ -197,20 +197,20 @@ func (rd *Reader) Senders(ctx context.Context, cluster string, from, to time.Tim
 	})
 }
 
-// Hole is a stretch in which nothing of an apiserver happened, or nothing of it arrived.
-type Hole struct {
+// Pause is a stretch in which nothing of an apiserver happened, or nothing of it arrived.
+type Pause struct {
 	APIServer     string
 	Before, After time.Time // of the last event before it and the first behind it
 }
 
-// Whole seconds are compared, then their first and last event: a hole within two seconds is
+// Whole seconds are compared, then their first and last event: a pause within two seconds is
 // not seen.
-const holesQuery = `SELECT apiserver, before, after FROM (
+const pausesQuery = `SELECT apiserver, before, after FROM (
     SELECT apiserver, first AS after, lagInFrame(last, 1, 0) OVER (PARTITION BY apiserver ORDER BY second ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS before
     FROM (
         SELECT apiserver, intDiv(at, 1000000) AS second, min(at) AS first, max(at) AS last
         FROM (
-            SELECT apiserver, sign, ` + holeTimes + ` AS at
+            SELECT apiserver, sign, ` + pauseTimes + ` AS at
             FROM %s.events
             WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ({arrivals:UInt8} = 0 OR source = 'webhook')
         )
@@ -223,17 +223,17 @@ WHERE before > 0
 ORDER BY apiserver, after - before DESC, after
 LIMIT {limit:UInt32} BY apiserver`
 
-const holeTimes = `if({arrivals:UInt8} = 0, toUnixTimestamp64Micro(request_received) + stage_delay, toUnixTimestamp64Micro(ingested))`
+const pauseTimes = `if({arrivals:UInt8} = 0, toUnixTimestamp64Micro(request_received) + stage_delay, toUnixTimestamp64Micro(ingested))`
 
-// Holes returns the longest stretches of a range without an event of an apiserver, longest
+// Pauses returns the longest stretches of a range without an event of an apiserver, longest
 // first: by the events' own time, or with arrivals by the time webhook posts arrived.
-func (rd *Reader) Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]Hole, error) {
+func (rd *Reader) Pauses(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]Pause, error) {
 	p := span(cluster, from, to)
 	p["limit"], p["arrivals"] = fmt.Sprint(limit), "0"
 	if arrivals {
 		p["arrivals"] = "1"
 	}
-	return statement.Collect(ctx, rd.at, holesQuery, p, func(h *Hole) ([]any, func()) {
+	return statement.Collect(ctx, rd.at, pausesQuery, p, func(h *Pause) ([]any, func()) {
 		var before, after int64
 		return []any{&h.APIServer, &before, &after}, func() { h.Before, h.After = codec.FromMicro(before), codec.FromMicro(after) }
 	})

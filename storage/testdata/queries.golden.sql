@@ -429,7 +429,7 @@ GROUP BY apiserver
 HAVING n > 0
 ORDER BY apiserver;
 
--- Holes
+-- Pauses
 SELECT apiserver, before, after FROM (
     SELECT apiserver, first AS after, lagInFrame(last, 1, 0) OVER (PARTITION BY apiserver ORDER BY second ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS before
     FROM (

@@ -301,7 +301,7 @@ func TestPatchHole(t *testing.T) {
 	}
 	// The requests before and behind it bound the PATCH.
 	if g := gaps[0]; g.Before.After(patched) || g.After.Before(began) {
-		t.Errorf("the hole is said to be between %s and %s, the PATCH was made between %s and %s", g.Before, g.After, began, patched)
+		t.Errorf("the pause is said to be between %s and %s, the PATCH was made between %s and %s", g.Before, g.After, began, patched)
 	}
 	named := int64(0)
 	suspect := false
