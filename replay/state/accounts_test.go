@@ -13,15 +13,20 @@ import (
 func TestServiceAccounts(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 11, 20, 11, minute, 0, 0, time.UTC) }
 	account := func(namespace, name, uid string) observe.Observation {
-		return observe.Observation{Source: observe.SourceSnapshot, Resource: kept.ServiceAccounts, Namespace: namespace, Name: name, UID: uid, ResourceVersion: "5", NotBefore: at(0), NotAfter: at(0),
+		return observe.Observation{Source: observe.SourceSnapshot, Resource: kept.ServiceAccounts, Namespace: namespace, Name: name,
+			UID: uid, ResourceVersion: "5", NotBefore: at(0), NotAfter: at(0),
 			Object: []byte(`{"metadata":{"creationTimestamp":"2026-11-20T10:00:00Z"}}`)}
 	}
 	st := state.New("c")
 	st.Apply(account("shop", "b", "u2"), account("shop", "a", "u1"), account("kube-system", "z", "u3"),
-		observe.Observation{Source: observe.SourceSnapshot, Resource: kept.ServiceAccounts, AllOf: true, Complete: true, NotBefore: at(0), NotAfter: at(0), Since: at(-30)},
-		observe.Observation{Source: observe.SourceWatch, Resource: kept.ServiceAccounts, Namespace: "shop", Name: "a", UID: "u1", ResourceVersion: "9", Deleted: true, NotBefore: at(10), NotAfter: at(10)},
-		observe.Observation{Source: observe.SourceAudit, Resource: kept.ServiceAccounts, Namespace: "shop", Name: "b", Unknown: true, NotBefore: at(20), NotAfter: at(20)})
-	z, a, b := state.Account{Namespace: "kube-system", Name: "z"}, state.Account{Namespace: "shop", Name: "a"}, state.Account{Namespace: "shop", Name: "b"}
+		observe.Observation{Source: observe.SourceSnapshot, Resource: kept.ServiceAccounts, AllOf: true, Complete: true, NotBefore: at(0),
+			NotAfter: at(0), Since: at(-30)},
+		observe.Observation{Source: observe.SourceWatch, Resource: kept.ServiceAccounts, Namespace: "shop", Name: "a", UID: "u1",
+			ResourceVersion: "9", Deleted: true, NotBefore: at(10), NotAfter: at(10)},
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.ServiceAccounts, Namespace: "shop", Name: "b", Unknown: true,
+			NotBefore: at(20), NotAfter: at(20)})
+	z, a, b := state.Account{Namespace: "kube-system", Name: "z"}, state.Account{Namespace: "shop",
+		Name: "a"}, state.Account{Namespace: "shop", Name: "b"}
 	for _, c := range []struct {
 		name     string
 		at       time.Time

@@ -50,7 +50,8 @@ func TestFatesOfABindingToSeveralRoles(t *testing.T) {
 		return `"subjects":[` + strings.Join(list, ",") + `]`
 	}
 	binding := func(to string, users ...string) string {
-		return fmt.Sprintf(head, "p") + `"ClusterRoleBinding","roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"` + to + `"},` + subjects(users...) + `}`
+		return fmt.Sprintf(head, "p") + `"ClusterRoleBinding","roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole",` +
+			`"name":"` + to + `"},` + subjects(users...) + `}`
 	}
 	key := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: "p"}
 	for name, c := range map[string]struct {
@@ -90,11 +91,13 @@ func TestFatesOfABindingToSeveralRoles(t *testing.T) {
 		"it turns out to be one of them": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:11", "create", uri, 504, binding("reader", "ann"), "")
 			s.during("12:00:12", "12:00:13", "create", uri, 504, binding("viewer", "eve"), "")
-			s.during("12:00:30", "12:00:31", "get", uri+"/p", 200, "", strings.Replace(binding("viewer", "eve"), `"name":"p"`, `"name":"p","uid":"u1","resourceVersion":"9"`, 1))
+			s.during("12:00:30", "12:00:31", "get", uri+"/p", 200, "", strings.Replace(binding("viewer", "eve"), `"name":"p"`,
+				`"name":"p","uid":"u1","resourceVersion":"9"`, 1))
 		}, want: "eve", certain: true},
 		"more roles than are told apart": {tell: func(s *told) {
 			for i := range 100 {
-				s.during(fmt.Sprintf("12:00:10.%03d", i), fmt.Sprintf("12:00:10.%03d", i+1), "create", uri, 504, binding(fmt.Sprint("other", i), "ann", "bob"), "")
+				s.during(fmt.Sprintf("12:00:10.%03d", i), fmt.Sprintf("12:00:10.%03d", i+1), "create", uri, 504,
+					binding(fmt.Sprint("other", i), "ann", "bob"), "")
 			}
 		}, want: "ann? bob?"},
 	} {
@@ -126,7 +129,8 @@ func TestFatesOfABindingToSeveralRoles(t *testing.T) {
 func TestFateOfFewerRoles(t *testing.T) {
 	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 	binding := func(to string) string {
-		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"p"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"` + to + `"}}`
+		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"p"},"roleRef":{` +
+			`"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"` + to + `"}}`
 	}
 	stand := func(s *told, at string) []string {
 		var roles []string
@@ -152,7 +156,8 @@ func TestFateOfFewerRoles(t *testing.T) {
 	s.during("12:01:00", "12:01:01", "delete", uri+"/p", 200, "{}", wentAway)
 	s.during("12:02:00", "12:02:01", "create", uri, 504, binding("r4"), "")
 	s.during("12:02:02", "12:02:03", "create", uri, 504, binding("r5"), "")
-	for at, want := range map[string][]string{"12:00:05": nil, "12:00:30": {"p r1", "p r2", "p r3"}, "12:01:30": nil, "12:02:01.5": {"p r4"}, "12:02:30": {"p r4", "p r5"}} {
+	for at, want := range map[string][]string{"12:00:05": nil, "12:00:30": {"p r1", "p r2", "p r3"}, "12:01:30": nil,
+		"12:02:01.5": {"p r4"}, "12:02:30": {"p r4", "p r5"}} {
 		if got := stand(s, at); !slices.Equal(got, want) {
 			t.Errorf("at %s %q, want %q", at, got, want)
 		}
@@ -164,15 +169,19 @@ func TestFateOfFewerRoles(t *testing.T) {
 func TestFateOfABindingThatEndsUnseen(t *testing.T) {
 	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 	binding := func(uid, user string) string {
-		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"p","uid":"` + uid + `","resourceVersion":"` + uid + `"},` +
-			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"` + user + `"}]}`
+		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"p","uid":"` + uid +
+			`","resourceVersion":"` + uid + `"},` +
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"User",` +
+			`"apiGroup":"rbac.authorization.k8s.io","name":"` + user + `"}]}`
 	}
 	s := tell(t, true)
 	s.during("12:00:01", "12:00:02", "create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", 201,
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["secrets"]}]}`, "")
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader"},"rules":[{"verbs":["get"],`+
+			`"apiGroups":[""],"resources":["secrets"]}]}`, "")
 	s.during("12:00:03", "12:00:04", "create", uri, 201, "", binding("11", "ann"))
 	s.during("12:00:10", "12:00:11", "delete", uri+"/p", 504, "{}", "")
-	s.during("12:00:20", "12:00:21", "patch", uri+"/p", 504, `{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"bob"}]}`, "")
+	s.during("12:00:20", "12:00:21", "patch", uri+"/p", 504,
+		`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"bob"}]}`, "")
 	s.during("12:01:00", "12:01:01", "create", uri, 201, "", binding("12", "eve"))
 	for at, want := range map[string]string{"12:00:05": "ann", "12:00:15": "ann?", "12:00:30": "ann? bob?", "12:01:30": "eve"} {
 		v := s.RBAC(clock(t, at))

@@ -17,11 +17,15 @@ func bindings(n int, start time.Time) []observe.Observation {
 	obs := make([]observe.Observation, n)
 	for i := range obs {
 		at := start.Add(time.Duration(i) * time.Second)
-		ns, name, uid, rv := fmt.Sprintf("ns-%d", i%100), fmt.Sprintf("b-%d", i), fmt.Sprintf("6c31089b-aea6-4adc-97c8-%012d", i), fmt.Sprint(1000+i)
+		ns, name, uid, rv := fmt.Sprintf("ns-%d", i%100), fmt.Sprintf("b-%d", i), fmt.Sprintf("6c31089b-aea6-4adc-97c8-%012d",
+			i), fmt.Sprint(1000+i)
 		obs[i] = observe.Observation{
 			Source: observe.SourceAudit, Resource: kept.RoleBindings, Namespace: ns, Name: name, UID: uid, ResourceVersion: rv,
 			NotBefore: at, NotAfter: at.Add(5 * time.Millisecond),
-			Object: fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":%q,"creationTimestamp":%q},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"user-%d"},{"kind":"ServiceAccount","name":"robot","namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`,
+			Object: fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":%q,`+
+				`"namespace":%q,"uid":%q,"resourceVersion":%q,"creationTimestamp":%q},"subjects":[{`+
+				`"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"user-%d"},{"kind":"ServiceAccount","name":"robot",`+
+				`"namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`,
 				name, ns, uid, rv, at.Format(time.RFC3339), i%1000, ns),
 		}
 	}
@@ -98,7 +102,8 @@ func BenchmarkLoad(b *testing.B) {
 	for i := range obs {
 		obs[i].Source = observe.SourceSnapshot
 	}
-	snap := observe.Snapshot{Began: benchStart.Add(50_000 * time.Second), Ended: benchStart.Add(50_001 * time.Second), Kinds: kept.Resources(), Objects: obs}
+	snap := observe.Snapshot{Began: benchStart.Add(50_000 * time.Second), Ended: benchStart.Add(50_001 * time.Second),
+		Kinds: kept.Resources(), Objects: obs}
 	b.ReportAllocs()
 	var s *state.State
 	for b.Loop() {
@@ -123,7 +128,8 @@ func BenchmarkHotName(b *testing.B) {
 				o := &all[i]
 				o.Namespace, o.Name = "ns-0", "b-0"
 				s.Apply(*o)
-				s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: o.Resource, Namespace: "ns-0", Name: "b-0", UID: o.UID, Deleted: true,
+				s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: o.Resource, Namespace: "ns-0", Name: "b-0", UID: o.UID,
+					Deleted:   true,
 					NotBefore: o.NotAfter.Add(time.Millisecond), NotAfter: o.NotAfter.Add(2 * time.Millisecond)})
 			}
 			b.ReportAllocs()

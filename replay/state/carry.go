@@ -111,7 +111,9 @@ func (o *object) outlives(steps []step) bool {
 	case next.phase == phaseAbsent:
 		return true
 	}
-	return next.uid != "" && next.uid == s.uid && !slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == next.rv && v.uid == next.uid && v.made })
+	return next.uid != "" && next.uid == s.uid && !slices.ContainsFunc(o.versions, func(v version) bool {
+		return v.rv == next.rv && v.uid == next.uid && v.made
+	})
 }
 
 // isEnding tells whether the deletion of the object has been asked for, or may have been.

@@ -83,7 +83,8 @@ func (a *signed) equal(b *signed) bool {
 
 // bind notes what a token is bound to.
 func (c *credential) bind(b *kept.Bound) {
-	if c.bound == nil || cmp.Or(strings.Compare(b.Kind, c.bound.Kind), strings.Compare(b.Name, c.bound.Name), strings.Compare(b.UID, c.bound.UID)) < 0 {
+	if c.bound == nil || cmp.Or(strings.Compare(b.Kind, c.bound.Kind), strings.Compare(b.Name, c.bound.Name),
+		strings.Compare(b.UID, c.bound.UID)) < 0 {
 		c.bound = b
 	}
 }
@@ -115,7 +116,8 @@ func firstTime(into *int64, v int64) {
 // export returns the credential as it is told.
 func (c *credential) export() Credential {
 	out := Credential{
-		ID: c.id, Issued: instant.Time(c.issued), Expires: instant.Time(c.expires), Namespace: c.namespace, ServiceAccount: c.account, UID: c.uid,
+		ID: c.id, Issued: instant.Time(c.issued), Expires: instant.Time(c.expires),
+		Namespace: c.namespace, ServiceAccount: c.account, UID: c.uid,
 		By: c.by, ByAddr: c.address, AuditID: c.audit,
 	}
 	if b := c.bound; b != nil {
@@ -138,7 +140,8 @@ func (c *credential) export() Credential {
 func (s *State) full(c *credential) Credential {
 	out := c.export()
 	if out.UID == "" && out.ServiceAccount != "" {
-		if st, known := s.lookup(kept.Key{Resource: kept.ResServiceAccount, Namespace: out.Namespace, Name: out.ServiceAccount}, c.issued); known == Present {
+		if st, known := s.lookup(kept.Key{Resource: kept.ResServiceAccount, Namespace: out.Namespace, Name: out.ServiceAccount},
+			c.issued); known == Present {
 			out.UID = st.uid
 		}
 	}

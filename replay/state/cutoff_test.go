@@ -11,7 +11,8 @@ import (
 func TestFateOfABindingThatWasCutOff(t *testing.T) {
 	const (
 		uri  = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-		body = `"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}`
+		body = `"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","roleRef":{` +
+			`"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}`
 		is   = `{"metadata":{"name":"p","uid":"u1","resourceVersion":"9"},` + body + `}`
 		user = `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}]`
 	)
@@ -20,10 +21,11 @@ func TestFateOfABindingThatWasCutOff(t *testing.T) {
 		tell  func(s *told)
 		known bool
 	}{
-		"nothing more":          {tell: func(*told) {}},
-		"read, not recorded":    {tell: func(s *told) { s.during("12:01:00", "12:01:01", "get", uri+"/p", 200, "", "") }},
-		"read":                  {tell: func(s *told) { s.during("12:01:00", "12:01:01", "get", uri+"/p", 200, "", is) }, known: true},
-		"patched and answered":  {tell: func(s *told) { s.during("12:01:00", "12:01:01", "patch", uri+"/p", 200, "{"+user+"}", is) }, known: true},
+		"nothing more":       {tell: func(*told) {}},
+		"read, not recorded": {tell: func(s *told) { s.during("12:01:00", "12:01:01", "get", uri+"/p", 200, "", "") }},
+		"read":               {tell: func(s *told) { s.during("12:01:00", "12:01:01", "get", uri+"/p", 200, "", is) }, known: true},
+		"patched and answered": {tell: func(s *told) { s.during("12:01:00", "12:01:01", "patch", uri+"/p", 200, "{"+user+"}", is) },
+			known: true},
 		"patched, not answered": {tell: func(s *told) { s.during("12:01:00", "12:01:01", "patch", uri+"/p", 200, "{"+user+"}", "") }},
 		"written anew": {tell: func(s *told) {
 			s.during("12:01:00", "12:01:01", "update", uri+"/p", 200, `{"metadata":{"name":"p"},`+body+`}`, "")

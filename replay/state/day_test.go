@@ -49,20 +49,24 @@ func (d *day) write(resource, kind, ns, name, rest string) {
 	}
 	rv := fmt.Sprint(d.rv)
 	d.out = append(d.out, observe.Observation{
-		Source: observe.SourceAudit, Resource: resource, Namespace: ns, Name: name, UID: d.uid[k], ResourceVersion: rv, NotBefore: d.at, NotAfter: d.at.Add(4 * time.Millisecond),
-		Object: fmt.Appendf(nil, `{"apiVersion":%s,"kind":%q,"metadata":{%s"name":%q,"uid":%q,"resourceVersion":%q}%s}`, group, kind, scope, name, d.uid[k], rv, rest),
+		Source: observe.SourceAudit, Resource: resource, Namespace: ns, Name: name, UID: d.uid[k], ResourceVersion: rv, NotBefore: d.at,
+		NotAfter: d.at.Add(4 * time.Millisecond),
+		Object: fmt.Appendf(nil, `{"apiVersion":%s,"kind":%q,"metadata":{%s"name":%q,"uid":%q,"resourceVersion":%q}%s}`, group, kind,
+			scope, name, d.uid[k], rv, rest),
 	})
 }
 
 func (d *day) remove(resource, ns, name string) {
 	k := resource + "/" + ns + "/" + name
 	d.at = d.at.Add(d.step)
-	d.out = append(d.out, observe.Observation{Source: observe.SourceAudit, Resource: resource, Namespace: ns, Name: name, UID: d.uid[k], Deleted: true, NotBefore: d.at, NotAfter: d.at.Add(4 * time.Millisecond)})
+	d.out = append(d.out, observe.Observation{Source: observe.SourceAudit, Resource: resource, Namespace: ns, Name: name, UID: d.uid[k],
+		Deleted: true, NotBefore: d.at, NotAfter: d.at.Add(4 * time.Millisecond)})
 	delete(d.uid, k)
 }
 
 func (d *day) binding(resource, kind, ns, name, role, subject string) {
-	d.write(resource, kind, ns, name, fmt.Sprintf(`,"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},"subjects":[%s]`, role, subject))
+	d.write(resource, kind, ns, name, fmt.Sprintf(`,"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},`+
+		`"subjects":[%s]`, role, subject))
 }
 
 func account(ns, name string) string {
@@ -79,7 +83,8 @@ func (d *day) writes(n int) []observe.Observation {
 			if d.IntN(5) == 0 {
 				verbs = `"get","list","watch","patch"`
 			}
-			d.write(kept.Roles, "Role", ns, app, fmt.Sprintf(`,"rules":[{"apiGroups":[""],"resources":["configmaps","secrets"],"verbs":[%s]},{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update"]}]`, verbs))
+			d.write(kept.Roles, "Role", ns, app, fmt.Sprintf(`,"rules":[{"apiGroups":[""],"resources":["configmaps","secrets"],`+
+				`"verbs":[%s]},{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update"]}]`, verbs))
 			d.binding(kept.RoleBindings, "RoleBinding", ns, app, "view", account(ns, app))
 		case p < 75: // a preview comes
 			ns := fmt.Sprint("preview-", d.uids)
@@ -105,7 +110,8 @@ func (d *day) writes(n int) []observe.Observation {
 			if d.uid[kept.ClusterRoleBindings+"//"+name] != "" {
 				d.remove(kept.ClusterRoleBindings, "", name)
 			} else {
-				d.binding(kept.ClusterRoleBindings, "ClusterRoleBinding", "", name, "admin", fmt.Sprintf(`{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"person-%d"}`, d.IntN(400)))
+				d.binding(kept.ClusterRoleBindings, "ClusterRoleBinding", "", name, "admin",
+					fmt.Sprintf(`{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"person-%d"}`, d.IntN(400)))
 			}
 		}
 	}
@@ -151,7 +157,8 @@ func TestDayStaysWithinItsBytes(t *testing.T) {
 	}
 	viewed := heap()
 	st := s.Stats()
-	t.Logf("%d writes: %d objects, %d versions, %d changes of RBAC; %.0f bytes a version, %.1f MB in all; views %.1f MB", n, st.Objects, st.Versions, st.Changes,
+	t.Logf("%d writes: %d objects, %d versions, %d changes of RBAC; %.0f bytes a version, %.1f MB in all; views %.1f MB", n, st.Objects,
+		st.Versions, st.Changes,
 		float64(stored-before)/float64(n), float64(stored-before)/1e6, float64(viewed-stored)/1e6)
 	if per := (stored - before) / int64(n); per > boundVersion {
 		t.Errorf("%d bytes a version, the bound is %d", per, boundVersion)

@@ -40,7 +40,8 @@ func lost(before *step, made bool, wanted *content.Content) (b content.Bounds, c
 	} else {
 		after = now
 	}
-	after = content.Bounds{Least: content.Both(b.Least, after.Least), Most: content.Either(b.Most, after.Most), There: content.Both(b.There, after.There)}
+	after = content.Bounds{Least: content.Both(b.Least, after.Least), Most: content.Either(b.Most, after.Most),
+		There: content.Both(b.There, after.There)}
 	if p != nil && b.Least == nil && (p.Made != nil || p.Blind) { // there may have been none
 		after.Most, after.There = content.Either(after.Most, p.Made.Bounds().Most), content.Both(after.There, p.Made.Bounds().Least)
 	}

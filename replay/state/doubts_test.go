@@ -28,7 +28,8 @@ func TestDoubts(t *testing.T) {
 	key := func(kind rbacindex.Kind, ns, name string) rbacindex.Key {
 		return rbacindex.Key{Kind: kind, Namespace: ns, Name: name}
 	}
-	const role, clusterRole, binding, clusterBinding = rbacindex.KindRole, rbacindex.KindClusterRole, rbacindex.KindRoleBinding, rbacindex.KindClusterRoleBinding
+	const role, clusterRole, binding, clusterBinding = rbacindex.KindRole, rbacindex.KindClusterRole, rbacindex.KindRoleBinding,
+		rbacindex.KindClusterRoleBinding
 	some := []rbacindex.Key{
 		key(role, "n", ""), key(clusterRole, "", "far"), key(clusterRole, "", "hidden"), key(clusterRole, "", "unbound"),
 		key(binding, "m", "x"), key(binding, "n", ""), key(clusterBinding, "", "y"),
@@ -41,14 +42,19 @@ func TestDoubts(t *testing.T) {
 		want       []rbacindex.Key
 	}{
 		{name: "certain", view: state.View{RBAC: rbac}, everywhere: true},
-		{name: "cluster-wide", view: state.View{RBAC: rbac, Unknown: some}, want: []rbacindex.Key{key(clusterRole, "", "hidden"), key(clusterBinding, "", "y")}},
+		{name: "cluster-wide", view: state.View{RBAC: rbac, Unknown: some}, want: []rbacindex.Key{key(clusterRole, "", "hidden"),
+			key(clusterBinding, "", "y")}},
 		{name: "in a namespace with unnamed objects", view: state.View{RBAC: rbac, Unknown: some}, namespace: "n",
-			want: []rbacindex.Key{key(role, "n", "local"), key(clusterRole, "", "hidden"), key(binding, "n", ""), key(clusterBinding, "", "y")}},
+			want: []rbacindex.Key{key(role, "n", "local"), key(clusterRole, "", "hidden"), key(binding, "n", ""), key(clusterBinding, "",
+				"y")}},
 		{name: "in a namespace with others'", view: state.View{RBAC: rbac, Unknown: some}, namespace: "m",
-			want: []rbacindex.Key{key(clusterRole, "", "far"), key(clusterRole, "", "hidden"), key(binding, "m", "x"), key(clusterBinding, "", "y")}},
+			want: []rbacindex.Key{key(clusterRole, "", "far"), key(clusterRole, "", "hidden"), key(binding, "m", "x"), key(clusterBinding,
+				"", "y")}},
 		{name: "everywhere", view: state.View{RBAC: rbac, Unknown: some}, everywhere: true,
-			want: []rbacindex.Key{key(role, "n", "local"), key(clusterRole, "", "far"), key(clusterRole, "", "hidden"), key(binding, "m", "x"), key(binding, "n", ""), key(clusterBinding, "", "y")}},
-		{name: "kinds, cluster-wide", view: state.View{RBAC: rbac, UnknownKinds: []rbacindex.Kind{role, clusterRole, binding, clusterBinding}},
+			want: []rbacindex.Key{key(role, "n", "local"), key(clusterRole, "", "far"), key(clusterRole, "", "hidden"),
+				key(binding, "m", "x"), key(binding, "n", ""), key(clusterBinding, "", "y")}},
+		{name: "kinds, cluster-wide", view: state.View{RBAC: rbac, UnknownKinds: []rbacindex.Kind{role, clusterRole, binding,
+			clusterBinding}},
 			want: []rbacindex.Key{key(clusterRole, "", "hidden"), key(clusterBinding, "", "")}},
 		{name: "kinds, in a namespace", view: state.View{RBAC: rbac, UnknownKinds: []rbacindex.Kind{role, binding}}, namespace: "n",
 			want: []rbacindex.Key{key(role, "n", "local"), key(binding, "", "")}},

@@ -70,7 +70,8 @@ func randomNamespaces(t *testing.T, rnd *rand.Rand) []observe.Observation {
 	}
 	for _, id := range []string{"JTI=known", "X509SHA256=known"} {
 		if rnd.IntN(2) == 0 {
-			o := observe.Observation{Source: observe.SourceAudit, Resource: kept.Credentials, Namespace: "a", Name: id, Object: []byte(`{"kind":"IssuedCredential","reduced":{"issued":{"at":"2026-03-01T12:00:30Z","account":"x"}}}`)}
+			o := observe.Observation{Source: observe.SourceAudit, Resource: kept.Credentials, Namespace: "a", Name: id,
+				Object: []byte(`{"kind":"IssuedCredential","reduced":{"issued":{"at":"2026-03-01T12:00:30Z","account":"x"}}}`)}
 			bounds(&o)
 			obs = append(obs, o)
 		}
@@ -103,7 +104,8 @@ func TestEffectsCoverEveryChange(t *testing.T) {
 			questions = append(questions, question{"namespace", ns, "somebody", at})
 		}
 		for _, ns := range []string{"a", "b"} {
-			questions = append(questions, question{"account", ns, "system:serviceaccount:" + ns + ":x", at}, question{"account of pods", ns, "somebody", at})
+			questions = append(questions, question{"account", ns, "system:serviceaccount:" + ns + ":x", at}, question{"account of pods",
+				ns, "somebody", at})
 		}
 	}
 	ask := func(s *state.State) []string {
@@ -159,7 +161,8 @@ func TestEffectsCoverEveryChange(t *testing.T) {
 				}
 				changes++
 				if !slices.ContainsFunc(effects, func(e state.Effect) bool { return covers(e, q) }) {
-					t.Fatalf("seed %d, step %d: %s %s at %s was %s and is %s, which no effect tells: %+v", seed, n, q.what, q.namespace, q.at.Format("15:04:05.0"), was[i], is[i], effects)
+					t.Fatalf("seed %d, step %d: %s %s at %s was %s and is %s, which no effect tells: %+v", seed, n, q.what, q.namespace,
+						q.at.Format("15:04:05.0"), was[i], is[i], effects)
 				}
 			}
 			was = is

@@ -34,9 +34,10 @@ func TestEffects(t *testing.T) {
 		before, after string   // first subject of a binding, "" when absent or unknown
 	}{
 		{
-			name:  "a late update is in force until the next version",
-			write: []string{"12:00:20", "12:00:20.5", "update", kept.RoleBindings, "a/b", "uid=u1", "rv=20", "created=12:00:10", "user=bob"},
-			from:  "12:00:20", to: "12:00:30.5", users: []string{"alice", "bob"}, namespaces: []string{"a"}, before: "alice", after: "bob",
+			name: "a late update is in force until the next version",
+			write: []string{"12:00:20", "12:00:20.5", "update", kept.RoleBindings, "a/b", "uid=u1", "rv=20", "created=12:00:10",
+				"user=bob"},
+			from: "12:00:20", to: "12:00:30.5", users: []string{"alice", "bob"}, namespaces: []string{"a"}, before: "alice", after: "bob",
 		},
 		{
 			name:  "a new deletion holds until now",
@@ -44,9 +45,10 @@ func TestEffects(t *testing.T) {
 			from:  "12:00:50", users: []string{"carol"}, namespaces: []string{"a"}, before: "carol",
 		},
 		{
-			name:  "a role concerns the subjects of the bindings that name it",
-			write: []string{"12:00:50", "12:00:50.5", "update", kept.ClusterRoles, "view", "uid=r1", "rv=50", "created=12:00:10", "verbs=list"},
-			from:  "12:00:50", users: []string{"alice", "carol", "dave"},
+			name: "a role concerns the subjects of the bindings that name it",
+			write: []string{"12:00:50", "12:00:50.5", "update", kept.ClusterRoles, "view", "uid=r1", "rv=50", "created=12:00:10",
+				"verbs=list"},
+			from: "12:00:50", users: []string{"alice", "carol", "dave"},
 		},
 		{
 			name:  "unknown content of a binding concerns everybody in its namespace",
@@ -70,7 +72,8 @@ func TestEffects(t *testing.T) {
 			w := tc.write
 			effects := s.Apply(auditWrite(t, w[0], w[1], w[2], w[3], w[4], w[5:])...)
 			if w[3] == kept.ServiceAccounts {
-				if n := len(effects); n != 2 || !effects[1].Subjects().All || !slices.Equal(effects[1].Subjects().Namespaces, []string{"a"}) {
+				if n := len(effects); n != 2 || !effects[1].Subjects().All || !slices.Equal(effects[1].Subjects().Namespaces,
+					[]string{"a"}) {
 					t.Fatalf("effects %+v", effects)
 				}
 				effects = effects[:1]

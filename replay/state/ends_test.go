@@ -26,7 +26,8 @@ func TestHowPodsEnd(t *testing.T) {
 		options = `{"kind":"DeleteOptions"}`
 	)
 	deleting := func(seconds int, finalizers string) string {
-		return fmt.Sprintf(`,"deletionTimestamp":"2026-01-02T12:00:40Z","deletionGracePeriodSeconds":%d,"finalizers":[%s]`, seconds, finalizers)
+		return fmt.Sprintf(`,"deletionTimestamp":"2026-01-02T12:00:40Z","deletionGracePeriodSeconds":%d,"finalizers":[%s]`, seconds,
+			finalizers)
 	}
 	list := func(item string) string { return `{"kind":"PodList","items":[` + item + `]}` }
 	gone := func(s *told, at string) {
@@ -51,13 +52,16 @@ func TestHowPodsEnd(t *testing.T) {
 			s.event("12:00:10", "deletecollection", podsURI, 200, options, list(ended(podJSON("p", "u1", `,"finalizers":["x"]`, onNode))))
 		}, []string{"12:00:11", "unknown u1 sa n1 deletion=12:00:10"}},
 		"dependents go first": {func(s *told) {
-			s.event("12:00:10", "deletecollection", podsURI, 200, `{"propagationPolicy":"Foreground","gracePeriodSeconds":0}`, list(podJSON("p", "u1", "", onNode)))
+			s.event("12:00:10", "deletecollection", podsURI, 200, `{"propagationPolicy":"Foreground","gracePeriodSeconds":0}`,
+				list(podJSON("p", "u1", "", onNode)))
 		}, []string{"12:00:11", "unknown u1 sa n1 deletion=12:00:10"}},
 		"the grace is shortened": {func(s *told) {
-			s.event("12:00:10", "deletecollection", podsURI, 200, `{"gracePeriodSeconds":5}`, list(podJSON("p", "u1", deleting(30, ""), onNode)))
+			s.event("12:00:10", "deletecollection", podsURI, 200, `{"gracePeriodSeconds":5}`, list(podJSON("p", "u1", deleting(30, ""),
+				onNode)))
 		}, []string{"12:00:11", "present u1 sa n1 deletion=12:00:15"}},
 		"the grace is over at once": {func(s *told) {
-			s.event("12:00:10", "deletecollection", podsURI, 200, `{"gracePeriodSeconds":0}`, list(podJSON("p", "u1", deleting(30, ""), onNode)))
+			s.event("12:00:10", "deletecollection", podsURI, 200, `{"gracePeriodSeconds":0}`, list(podJSON("p", "u1", deleting(30, ""),
+				onNode)))
 		}, []string{"12:00:11", "absent - - -"}},
 		"the last finalizer goes": {func(s *told) {
 			s.event("12:00:10", "delete", pod, 200, options, podJSON("p", "u1", deleting(0, `"batch.kubernetes.io/job-tracking"`), onNode))
@@ -66,7 +70,8 @@ func TestHowPodsEnd(t *testing.T) {
 		"the garbage collector takes the last finalizer": {func(s *told) {
 			s.event("12:00:10", "delete", pod, 200, options, podJSON("p", "u1", deleting(0, `"foregroundDeletion"`), onNode))
 			s.event("12:00:20", "patch", pod, 200, `{"metadata":{"finalizers":[]}}`,
-				`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p","namespace":"a","uid":"u1","resourceVersion":"12","deletionTimestamp":"2026-01-02T12:00:40Z","deletionGracePeriodSeconds":0}}`)
+				`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p","namespace":"a","uid":"u1",`+
+					`"resourceVersion":"12","deletionTimestamp":"2026-01-02T12:00:40Z","deletionGracePeriodSeconds":0}}`)
 		}, []string{"12:00:11", "present u1 sa n1 deletion=12:00:40", "12:00:21", "absent - - -"}},
 		"a finalizer goes, which was not recorded": {func(s *told) {
 			s.event("12:00:10", "delete", pod, 200, options, podJSON("p", "u1", deleting(0, `"x"`), onNode))
@@ -137,8 +142,10 @@ func TestHowBindingsEnd(t *testing.T) {
 		ending  = `,"deletionTimestamp":"2026-01-02T12:00:10Z"`
 	)
 	binding := func(rv, meta string) string {
-		return fmt.Sprintf(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u1","resourceVersion":%q%s},`+
-			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}`, rv, meta)
+		return fmt.Sprintf(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b",`+
+			`"uid":"u1","resourceVersion":%q%s},`+
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{`+
+			`"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}`, rv, meta)
 	}
 	for name, c := range map[string]struct {
 		tell func(s *told)
@@ -146,7 +153,8 @@ func TestHowBindingsEnd(t *testing.T) {
 	}{
 		"dependents first": {func(s *told) {
 			s.event("12:00:10", "delete", one, 200, `{"propagationPolicy":"Foreground"}`, binding("11", held))
-			s.event("12:00:20", "patch", one, 200, `{"metadata":{"resourceVersion":"11","finalizers":[]}}`, fmt.Sprintf(partial, "11", ending))
+			s.event("12:00:20", "patch", one, 200, `{"metadata":{"resourceVersion":"11","finalizers":[]}}`, fmt.Sprintf(partial, "11",
+				ending))
 		}, []string{"12:00:11", "jane", "12:00:21", "absent"}},
 		"dependents first, at level Metadata": {func(s *told) {
 			s.event("12:00:10", "delete", one, 200, "", "")
@@ -159,7 +167,8 @@ func TestHowBindingsEnd(t *testing.T) {
 			s.event("12:00:30", "create", uri, 201, "", binding("20", ""))
 		}, []string{"12:00:11", "jane", "12:00:21", "unknown", "12:00:31", "jane"}},
 		"its owner was orphaned": {func(s *told) {
-			s.event("12:00:20", "patch", one, 200, `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"o"}],"uid":"u1"}}`, fmt.Sprintf(partial, "12", ""))
+			s.event("12:00:20", "patch", one, 200, `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"o"}],"uid":"u1"}}`,
+				fmt.Sprintf(partial, "12", ""))
 		}, []string{"12:00:21", "jane"}},
 		"its labels changed, at level Request": {func(s *told) {
 			s.event("12:00:20", "patch", one, 200, `{"metadata":{"labels":{"a":"b"}}}`, "")
@@ -198,10 +207,12 @@ func TestHowBindingsEnd(t *testing.T) {
 func TestHowNamespacesEnd(t *testing.T) {
 	const (
 		one     = "/api/v1/namespaces/n"
-		partial = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n","uid":"u1","resourceVersion":"12","deletionTimestamp":"2026-01-02T12:00:10Z","finalizers":["orphan"]}}`
+		partial = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n","uid":"u1",` +
+			`"resourceVersion":"12","deletionTimestamp":"2026-01-02T12:00:10Z","finalizers":["orphan"]}}`
 	)
 	namespace := func(rv, finalizers, spec string) string {
-		return fmt.Sprintf(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u1","resourceVersion":%q,"creationTimestamp":"2026-01-02T12:00:00Z",`+
+		return fmt.Sprintf(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u1","resourceVersion":%q,`+
+			`"creationTimestamp":"2026-01-02T12:00:00Z",`+
 			`"deletionTimestamp":"2026-01-02T12:00:10Z","finalizers":[%s]},"spec":{"finalizers":[%s]}}`, rv, finalizers, spec)
 	}
 	marked := tell(t, true)
@@ -213,12 +224,16 @@ func TestHowNamespacesEnd(t *testing.T) {
 		options, answer string
 		want            state.NamespaceAnswer
 	}{
-		"its orphans are let go":                         {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan"`, ""), state.NamespaceAbsent},
-		"its orphans are let go, its spec holds it":      {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan"`, `"kubernetes"`), state.NamespaceTerminating},
-		"its orphans are let go, something holds it":     {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan","x"`, ""), state.NamespaceTerminating},
+		"its orphans are let go": {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan"`, ""),
+			state.NamespaceAbsent},
+		"its orphans are let go, its spec holds it": {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan"`,
+			`"kubernetes"`), state.NamespaceTerminating},
+		"its orphans are let go, something holds it": {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan","x"`, ""),
+			state.NamespaceTerminating},
 		"its orphans are let go, answered with metadata": {`{"propagationPolicy":"Background"}`, partial, state.NamespaceUnknown},
-		"its dependents are not orphaned":                {`{"orphanDependents":false}`, namespace("12", `"foregroundDeletion"`, ""), state.NamespaceAbsent},
-		"its orphans stay":                               {`{}`, namespace("12", `"orphan"`, ""), state.NamespaceTerminating},
+		"its dependents are not orphaned": {`{"orphanDependents":false}`, namespace("12", `"foregroundDeletion"`, ""),
+			state.NamespaceAbsent},
+		"its orphans stay": {`{}`, namespace("12", `"orphan"`, ""), state.NamespaceTerminating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t, true)

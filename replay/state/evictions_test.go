@@ -13,7 +13,8 @@ func (s *told) by(user, at, verb, uri string) {
 	s.t.Helper()
 	e := &event.Event{
 		Level: event.LevelMetadata, Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, AuditID: "audit-" + at,
-		User: event.User{Username: user}, ResponseStatus: &event.Status{Code: 200}, RequestReceivedTimestamp: clock(s.t, at), StageTimestamp: clock(s.t, at),
+		User: event.User{Username: user}, ResponseStatus: &event.Status{Code: 200}, RequestReceivedTimestamp: clock(s.t,
+			at), StageTimestamp: clock(s.t, at),
 	}
 	obs, err := observe.FromEvent(e)
 	if err != nil {
@@ -103,7 +104,8 @@ func TestEvictions(t *testing.T) {
 			evict(s, "12:00:20", atOnce)
 		}, want: []string{"12:00:19", alive, "12:00:21", open}},
 		"after a collection was deleted with dependents first": {tell: func(s *told) {
-			s.event("12:00:10", "deletecollection", podsURI, 200, `{"propagationPolicy":"Foreground"}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", onNode)+`]}`)
+			s.event("12:00:10", "deletecollection", podsURI, 200, `{"propagationPolicy":"Foreground"}`, `{"kind":"PodList","items":[`+
+				podJSON("p", "u1", "", onNode)+`]}`)
 			evict(s, "12:00:20", atOnce)
 		}, want: []string{"12:00:19", alive + " deletion=12:00:40", "12:00:21", open + " deletion=12:00:40"}},
 		"twice, so that it was there the second time": {tell: func(s *told) {
@@ -184,7 +186,8 @@ func TestCollectionsOfFinishedPods(t *testing.T) {
 		}, open},
 		"its finalizer goes after its turn": {func(s *told) {
 			deleted(s, "{}", finished("11", job))
-			s.during("12:00:12", "12:00:13", "patch", pod, 200, frees, finished("12", `,"deletionTimestamp":"2026-01-02T12:00:12Z","deletionGracePeriodSeconds":0`))
+			s.during("12:00:12", "12:00:13", "patch", pod, 200, frees,
+				finished("12", `,"deletionTimestamp":"2026-01-02T12:00:12Z","deletionGracePeriodSeconds":0`))
 		}, gone},
 		"and seen afterwards": {func(s *told) {
 			deleted(s, "{}", finished("11", job))

@@ -21,7 +21,8 @@ func (s *told) during(from, to, verb, uri string, code int32, request, response 
 	s.t.Helper()
 	e := &event.Event{
 		Level: event.LevelRequest, Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, AuditID: "audit-" + from,
-		ResponseStatus: &event.Status{Code: code}, ObjectRef: &event.ObjectRef{Name: "p"}, RequestObject: []byte(request), ResponseObject: []byte(response),
+		ResponseStatus: &event.Status{Code: code}, ObjectRef: &event.ObjectRef{Name: "p"}, RequestObject: []byte(
+			request), ResponseObject: []byte(response),
 		RequestReceivedTimestamp: clock(s.t, from), StageTimestamp: clock(s.t, to),
 	}
 	if response != "" {
@@ -118,7 +119,8 @@ func TestFatesOfPods(t *testing.T) {
 		"only its end was seen, answered with metadata, after another": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
 			s.event("12:00:10", "delete", pod, 200, options, podJSON("p", "u1", "", ""))
-			s.event("12:00:20", "delete", pod, 200, options, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p","namespace":"a","uid":"u2"}}`)
+			s.event("12:00:20", "delete", pod, 200, options,
+				`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p","namespace":"a","uid":"u2"}}`)
 		}, want: []string{"12:00:05", "present u1 sa -", "12:00:15", "unknown - - -", "12:00:21", "absent - - -"}},
 		"held back by finalizers when it was listed": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
@@ -137,36 +139,47 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:10", "12:00:11", "delete", pod, 404, options, `pods "p" not found`)
 		}, want: []string{"12:00:12", "unknown - - -"}, open: true},
 		"bound, which was answered in no form": {tell: func(s *told) {
-			s.during("12:00:10", "12:00:11", "create", pod+"/binding", 406, `{"kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}`, "")
+			s.during("12:00:10", "12:00:11", "create", pod+"/binding", 406,
+				`{"kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}`, "")
 		}, want: []string{"12:00:12", "unknown - - -"}, open: true},
 		"bound while it was being made": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
-			s.during("12:00:10.2", "12:00:10.3", "create", pod+"/binding", 201, `{"kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}`, "")
+			s.during("12:00:10.2", "12:00:10.3", "create", pod+"/binding", 201,
+				`{"kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}`, "")
 		}, want: []string{"12:00:12", "present - sa n1"}},
 		"bound in the old way, for which a uid is no condition": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:10.1", "create", podsURI, 201, made, podJSON("p", "u1", "", ""))
-			s.during("12:00:11", "12:00:11.1", "create", "/api/v1/namespaces/a/bindings", 201, `{"kind":"Binding","metadata":{"name":"p","uid":"other"},"target":{"kind":"Node","name":"n1"}}`, "")
+			s.during("12:00:11", "12:00:11.1", "create", "/api/v1/namespaces/a/bindings", 201,
+				`{"kind":"Binding","metadata":{"name":"p","uid":"other"},"target":{"kind":"Node","name":"n1"}}`, "")
 		}, want: []string{"12:00:12", "present u1 sa n1"}},
 		"bound by its uid while it was being made again": {tell: func(s *told) {
 			s.during("12:00:00", "12:00:00.1", "create", podsURI, 201, strings.Replace(made, `"sa"`, `"sb"`, 1), "")
 			s.during("12:00:05", "12:00:05.1", "delete", pod, 200, options, "")
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
-			s.during("12:00:10.2", "12:00:10.3", "create", pod+"/binding", 201, `{"kind":"Binding","metadata":{"name":"p","uid":"u2"},"target":{"kind":"Node","name":"n1"}}`, "")
+			s.during("12:00:10.2", "12:00:10.3", "create", pod+"/binding", 201,
+				`{"kind":"Binding","metadata":{"name":"p","uid":"u2"},"target":{"kind":"Node","name":"n1"}}`, "")
 		}, want: []string{"12:00:01", "present - sb -", "12:00:06", "unknown - sb -", "12:00:12", "present u2 - n1"}},
 		"given a finalizer while its collection was being deleted": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", `,"resourceVersion":"3"`, ""))
-			s.during("12:00:10.1", "12:00:10.2", "delete", pod, 200, `{"propagationPolicy":"Orphan"}`, podJSON("p", "u1", `,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`, ""))
-			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", `,"resourceVersion":"3"`, "")))
+			s.during("12:00:10.1", "12:00:10.2", "delete", pod, 200, `{"propagationPolicy":"Orphan"}`, podJSON("p", "u1",
+				`,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z",`+
+					`"deletionGracePeriodSeconds":0,"finalizers":["orphan"]`, ""))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options,
+				list(podJSON("p", "u1", `,"resourceVersion":"3"`, "")))
 		}, want: []string{"12:00:09", "present u1 sa -", "12:00:12", "unknown u1 sa - deletion=12:00:10"}, open: true},
 		"running once more while its collection was being deleted": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", `,"resourceVersion":"2"`, onNode))
-			s.during("12:00:10.1", "12:00:10.2", "patch", pod+"/status", 200, `{"status":{"phase":"Running"}}`, podJSON("p", "u1", `,"resourceVersion":"4"`, onNode))
-			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options, list(ended(podJSON("p", "u1", `,"resourceVersion":"3"`, onNode))))
+			s.during("12:00:10.1", "12:00:10.2", "patch", pod+"/status", 200, `{"status":{"phase":"Running"}}`, podJSON("p", "u1",
+				`,"resourceVersion":"4"`, onNode))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options,
+				list(ended(podJSON("p", "u1", `,"resourceVersion":"3"`, onNode))))
 		}, want: []string{"12:00:09", "present u1 sa n1", "12:00:11", "unknown u1 sa n1"}},
 		"written while its collection was being deleted, its containers ended": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", `,"resourceVersion":"2"`, onNode))
-			s.during("12:00:10.1", "12:00:10.2", "patch", pod+"/status", 200, `{"status":{"reason":"x"}}`, ended(podJSON("p", "u1", `,"resourceVersion":"4"`, onNode)))
-			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options, list(ended(podJSON("p", "u1", `,"resourceVersion":"3"`, onNode))))
+			s.during("12:00:10.1", "12:00:10.2", "patch", pod+"/status", 200, `{"status":{"reason":"x"}}`,
+				ended(podJSON("p", "u1", `,"resourceVersion":"4"`, onNode)))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options,
+				list(ended(podJSON("p", "u1", `,"resourceVersion":"3"`, onNode))))
 		}, want: []string{"12:00:09", "present u1 sa n1", "12:00:11", "absent - - -"}},
 		"patched, perhaps made, while it was looked for": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
@@ -176,12 +189,16 @@ func TestFatesOfPods(t *testing.T) {
 		}, want: []string{"12:00:04", "present u1 sa -", "12:00:12", "unknown - - -"}, open: true},
 		"made again in the second in which it was deleted with others": {tell: func(s *told) {
 			s.during("12:00:00", "12:00:00", "create", podsURI, 201, "", "")
-			s.during("12:00:00.1", "12:00:00.1", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", `,"resourceVersion":"3"`, "")))
+			s.during("12:00:00.1", "12:00:00.1", "deletecollection", podsURI, 200, options,
+				list(podJSON("p", "u1", `,"resourceVersion":"3"`, "")))
 			s.during("12:00:00.2", "12:00:00.2", "patch", pod, 201, "", "")
 		}, want: []string{"12:00:00.15", "absent - - -", "12:00:01", "present - - -"}},
 		"evicted while a longer deletion was pending": {tell: func(s *told) {
-			s.event("12:00:00", "create", podsURI, 201, "", strings.Replace(podJSON("p", "u1", `,"resourceVersion":"2"`, onNode), `"spec":{`, `"spec":{"terminationGracePeriodSeconds":0,`, 1))
-			s.event("12:00:10", "delete", pod, 200, `{"gracePeriodSeconds":60}`, strings.Replace(podJSON("p", "u1", `,"resourceVersion":"3"`+pending("12:01:10", 60), onNode), `"spec":{`, `"spec":{"terminationGracePeriodSeconds":0,`, 1))
+			s.event("12:00:00", "create", podsURI, 201, "", strings.Replace(podJSON("p", "u1", `,"resourceVersion":"2"`, onNode),
+				`"spec":{`, `"spec":{"terminationGracePeriodSeconds":0,`, 1))
+			s.event("12:00:10", "delete", pod, 200, `{"gracePeriodSeconds":60}`,
+				strings.Replace(podJSON("p", "u1", `,"resourceVersion":"3"`+pending("12:01:10", 60), onNode), `"spec":{`,
+					`"spec":{"terminationGracePeriodSeconds":0,`, 1))
 			s.during("12:00:20", "12:00:20", "create", pod+"/eviction", 201, `{"kind":"Eviction","metadata":{"name":"p"}}`, "")
 		}, want: []string{"12:00:15", "present u1 sa n1 deletion=12:01:10", "12:00:21", "unknown u1 sa n1 deletion=12:01:10"}, open: true},
 		"deleted before it was first listed": {tell: func(s *told) {
@@ -190,7 +207,8 @@ func TestFatesOfPods(t *testing.T) {
 		"only its making and its end were seen": {tell: func(s *told) {
 			s.during("12:00:03", "12:00:03", "delete", pod, 404, options, `pods "p" not found`)
 			s.during("12:00:04", "12:00:04", "create", podsURI, 201, made, "")
-			s.event("12:00:06", "delete", pod, 200, `{"gracePeriodSeconds":0}`, `{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"p","kind":"pods","uid":"u1"}}`)
+			s.event("12:00:06", "delete", pod, 200, `{"gracePeriodSeconds":0}`,
+				`{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"p","kind":"pods","uid":"u1"}}`)
 		}, want: []string{"12:00:05", "unknown - - -", "12:00:07", "absent - - -"}},
 		"deleted while it was being made": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
@@ -260,7 +278,8 @@ func TestFateOfADeletionShownLater(t *testing.T) {
 func TestFateOfAnEphemeralContainer(t *testing.T) {
 	const ephemeral = `,"nodeName":"n1","ephemeralContainers":[{"name":"e","envFrom":[{"secretRef":{"name":"late"}}]}]`
 	s := tell(t, true)
-	s.during("12:00:00.1", "12:00:00.2", "create", podsURI, 201, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"serviceAccountName":"sa","nodeName":"n1"}}`, "")
+	s.during("12:00:00.1", "12:00:00.2", "create", podsURI, 201,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"serviceAccountName":"sa","nodeName":"n1"}}`, "")
 	s.during("12:00:10", "12:00:10.1", "patch", podsURI+"/p/ephemeralcontainers", 200, given, "")
 	s.listed("12:00:20", "12:00:21", podJSON("p", "u1", "", ephemeral))
 	for at, open := range map[string]bool{"12:00:05": true, "12:00:15": true, "12:00:22": false} {
@@ -290,8 +309,10 @@ func TestFatesOfWhatFinalizersHold(t *testing.T) {
 		held, after           state.Known
 	}{
 		{kept.Nodes, "/api/v1/nodes", `{"kind":"Node","apiVersion":"v1",`, state.Unknown, state.Unknown},
-		{kept.PersistentVolumes, "/api/v1/persistentvolumes", `{"kind":"PersistentVolume","apiVersion":"v1",`, state.Present, state.Unknown},
-		{kept.VolumeAttachments, "/apis/storage.k8s.io/v1/volumeattachments", `{"kind":"VolumeAttachment","apiVersion":"storage.k8s.io/v1",`, state.Present, state.Unknown},
+		{kept.PersistentVolumes, "/api/v1/persistentvolumes", `{"kind":"PersistentVolume","apiVersion":"v1",`, state.Present,
+			state.Unknown},
+		{kept.VolumeAttachments, "/apis/storage.k8s.io/v1/volumeattachments",
+			`{"kind":"VolumeAttachment","apiVersion":"storage.k8s.io/v1",`, state.Present, state.Unknown},
 	} {
 		t.Run(c.resource, func(t *testing.T) {
 			s := tell(t, true)
@@ -311,7 +332,8 @@ func TestFatesOfWhatFinalizersHold(t *testing.T) {
 func TestFateOfAVolumeThatIsHeld(t *testing.T) {
 	const uri = "/api/v1/persistentvolumes"
 	volume := func(meta string) string {
-		return `{"kind":"PersistentVolume","apiVersion":"v1","metadata":{"name":"v","uid":"u1","resourceVersion":"10"` + meta + `},"spec":{}}`
+		return `{"kind":"PersistentVolume","apiVersion":"v1","metadata":{"name":"v","uid":"u1","resourceVersion":"10"` + meta +
+			`},"spec":{}}`
 	}
 	for name, c := range map[string]struct{ collection, end string }{
 		"at once":          {"12:00:12.5", "12:00:12"},
@@ -319,7 +341,8 @@ func TestFateOfAVolumeThatIsHeld(t *testing.T) {
 	} {
 		s := tell(t, true)
 		s.event("12:00:00", "create", uri, 201, "", volume(`,"finalizers":["x"]`))
-		s.during("12:00:10", c.collection, "deletecollection", uri, 200, `{"kind":"DeleteOptions"}`, `{"kind":"PersistentVolumeList","items":[`+volume(`,"finalizers":["x"]`)+`]}`)
+		s.during("12:00:10", c.collection, "deletecollection", uri, 200, `{"kind":"DeleteOptions"}`,
+			`{"kind":"PersistentVolumeList","items":[`+volume(`,"finalizers":["x"]`)+`]}`)
 		if name != "at once" {
 			s.during("12:00:11.2", "12:00:11.3", "update", uri+"/v/status", 200, "", "")
 		}
@@ -337,7 +360,8 @@ func TestFateOfAVolumeThatIsHeld(t *testing.T) {
 func TestFateOfABindingListedWhileItIsDeleted(t *testing.T) {
 	const (
 		uri     = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"%s},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`
+		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"%s},"roleRef":{` +
+			`"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`
 	)
 	of := func(meta string) string { return fmt.Sprintf(binding, meta) }
 	s := tell(t, true)
@@ -345,9 +369,11 @@ func TestFateOfABindingListedWhileItIsDeleted(t *testing.T) {
 	s.during("12:00:03", "12:00:03", "update", uri+"/b", 200, of(`,"uid":"u1"`), "")
 	s.during("12:00:06", "12:00:06", "delete", uri+"/b?propagationPolicy=Orphan", 200, "", "")
 	s.during("12:00:07", "12:00:07", "update", uri+"/b", 200, of(`,"uid":"u1","deletionTimestamp":"2026-01-02T12:00:06Z"`), "")
-	snap := observe.Snapshot{Began: clock(t, "12:00:04"), Ended: clock(t, "12:00:07"), Kinds: []string{kept.ClusterRoleBindings}, Objects: []observe.Observation{{
-		Resource: kept.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "2", Object: []byte(of(`,"uid":"u1","resourceVersion":"2","creationTimestamp":"2026-01-02T12:00:02Z"`)),
-	}}}
+	snap := observe.Snapshot{Began: clock(t, "12:00:04"), Ended: clock(t, "12:00:07"), Kinds: []string{kept.ClusterRoleBindings},
+		Objects: []observe.Observation{{
+			Resource: kept.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "2", Object: []byte(
+				of(`,"uid":"u1","resourceVersion":"2","creationTimestamp":"2026-01-02T12:00:02Z"`)),
+		}}}
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
@@ -362,8 +388,10 @@ func TestFateOfABindingPatchedTwice(t *testing.T) {
 	const (
 		uri     = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 		partial = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"b","uid":"u1","resourceVersion":"20"}}`
-		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u1","resourceVersion":"10"},` +
-			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}`
+		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u1",` +
+			`"resourceVersion":"10"},` +
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{` +
+			`"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}`
 	)
 	key := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: "b"}
 	s := tell(t, true)
@@ -386,7 +414,8 @@ func TestFateOfABindingPatchedTwice(t *testing.T) {
 func TestFateOfABindingFoundAfterALostWrite(t *testing.T) {
 	const (
 		uri     = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/b"
-		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`
+		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},"roleRef":{` +
+			`"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`
 	)
 	for name, c := range map[string]struct {
 		begun, ended string // of the deletion
@@ -430,12 +459,14 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 		options = `{"kind":"DeleteOptions"}`
 	)
 	role := func(meta string) string {
-		return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"p"` + meta + `},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`
+		return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"p"` + meta +
+			`},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`
 	}
 	listed := func(s *told, began, ended, resource, namespace, rv, object string) {
-		if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, began), Ended: clock(t, ended), Kinds: []string{resource}, Objects: []observe.Observation{{
-			Resource: resource, Namespace: namespace, Name: "p", UID: "u1", ResourceVersion: rv, Object: []byte(object),
-		}}}); err != nil {
+		if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, began), Ended: clock(t, ended), Kinds: []string{resource},
+			Objects: []observe.Observation{{
+				Resource: resource, Namespace: namespace, Name: "p", UID: "u1", ResourceVersion: rv, Object: []byte(object),
+			}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -446,17 +477,23 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 	}{
 		"held back while its collection was being deleted": {kept.ClusterRoles, "", func(s *told) {
 			s.event("12:00:00", "create", roles, 201, "", role(`,"uid":"u1","resourceVersion":"3"`))
-			s.during("12:00:10.1", "12:00:10.2", "delete", roles+"/p", 200, `{"propagationPolicy":"Orphan"}`, role(`,"uid":"u1","resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`))
-			s.during("12:00:10", "12:00:10.3", "deletecollection", roles, 200, options, `{"kind":"ClusterRoleList","items":[`+role(`,"uid":"u1","resourceVersion":"3"`)+`]}`)
+			s.during("12:00:10.1", "12:00:10.2", "delete", roles+"/p", 200, `{"propagationPolicy":"Orphan"}`,
+				role(`,"uid":"u1","resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,`+
+					`"finalizers":["orphan"]`))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", roles, 200, options, `{"kind":"ClusterRoleList","items":[`+
+				role(`,"uid":"u1","resourceVersion":"3"`)+`]}`)
 		}, map[string]state.Known{"12:00:09": state.Present, "12:00:11": state.Unknown}},
 		"deleted with its collection": {kept.ClusterRoles, "", func(s *told) {
 			s.event("12:00:00", "create", roles, 201, "", role(`,"uid":"u1","resourceVersion":"3"`))
-			s.during("12:00:10", "12:00:10.3", "deletecollection", roles, 200, options, `{"kind":"ClusterRoleList","items":[`+role(`,"uid":"u1","resourceVersion":"3"`)+`]}`)
+			s.during("12:00:10", "12:00:10.3", "deletecollection", roles, 200, options, `{"kind":"ClusterRoleList","items":[`+
+				role(`,"uid":"u1","resourceVersion":"3"`)+`]}`)
 		}, map[string]state.Known{"12:00:09": state.Present, "12:00:11": state.Absent}},
 		"made again as a listing ended": {kept.Secrets, "a", func(s *told) {
 			s.during("12:00:05.1", "12:00:05.1", "delete", secrets+"/p", 200, "", "")
 			s.during("12:00:05.3", "12:00:05.3", "create", secrets, 201, "", "")
-			listed(s, "12:00:03", "12:00:05.3", kept.Secrets, "a", "4", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"p","namespace":"a","creationTimestamp":"2026-01-02T12:00:05Z"},"type":"Opaque"}`)
+			listed(s, "12:00:03", "12:00:05.3", kept.Secrets, "a", "4",
+				`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"p","namespace":"a",`+
+					`"creationTimestamp":"2026-01-02T12:00:05Z"},"type":"Opaque"}`)
 		}, map[string]state.Known{"12:00:04": state.Unknown, "12:00:06": state.Present}},
 		"made twice while it was listed": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:03", "12:00:03", "create", roles, 201, "", "")
@@ -465,8 +502,10 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 			listed(s, "12:00:02", "12:00:03.2", kept.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
 		}, map[string]state.Known{"12:00:04": state.Unknown}},
 		"made again while the deletion of another was answered": {kept.ClusterRoles, "", func(s *told) {
-			s.event("12:00:10.1", "create", roles, 201, "", role(`,"uid":"u2","resourceVersion":"5","creationTimestamp":"2026-01-02T12:00:10Z"`))
-			s.during("12:00:10", "12:00:10.2", "delete", roles+"/p", 200, options, `{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"p","uid":"u1"}}`)
+			s.event("12:00:10.1", "create", roles, 201, "", role(`,"uid":"u2","resourceVersion":"5",`+
+				`"creationTimestamp":"2026-01-02T12:00:10Z"`))
+			s.during("12:00:10", "12:00:10.2", "delete", roles+"/p", 200, options,
+				`{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"p","uid":"u1"}}`)
 		}, map[string]state.Known{"12:00:11": state.Present}},
 		"looked for while it was being made, and others deleted": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:02", "12:00:02.1", "deletecollection", roles, 200, options, "")
@@ -476,14 +515,17 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 		"looked for while it was being made, as its answer tells, and others deleted": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:03.1", "12:00:03.1", "deletecollection", roles, 200, options, "")
 			s.during("12:00:03.4", "12:00:03.4", "delete", roles+"/p", 404, options, `clusterroles.rbac.authorization.k8s.io "p" not found`)
-			s.during("12:00:03", "12:00:03.5", "patch", roles+"/p", 201, role(""), role(`,"uid":"u1","resourceVersion":"2","creationTimestamp":"2026-01-02T12:00:03Z"`))
+			s.during("12:00:03", "12:00:03.5", "patch", roles+"/p", 201, role(""),
+				role(`,"uid":"u1","resourceVersion":"2","creationTimestamp":"2026-01-02T12:00:03Z"`))
 		}, map[string]state.Known{"12:00:04": state.Unknown}},
 		"changed between two listings of which the first ended late": {kept.ClusterRoles, "", func(s *told) {
 			s.during("12:00:03", "12:00:03", "create", roles, 201, "", "")
 			s.during("12:00:05", "12:00:05", "delete", roles+"/p", 200, "", "")
 			s.during("12:00:06", "12:00:06", "patch", roles+"/p", 200, "", "")
 			listed(s, "12:00:02", "12:00:06", kept.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
-			listed(s, "12:00:04", "12:00:07", kept.ClusterRoles, "", "3", role(`,"creationTimestamp":"2026-01-02T12:00:03Z","deletionTimestamp":"2026-01-02T12:00:05Z","finalizers":["foregroundDeletion"]`))
+			listed(s, "12:00:04", "12:00:07", kept.ClusterRoles, "", "3",
+				role(`,"creationTimestamp":"2026-01-02T12:00:03Z","deletionTimestamp":"2026-01-02T12:00:05Z",`+
+					`"finalizers":["foregroundDeletion"]`))
 		}, map[string]state.Known{"12:00:08": state.Unknown}},
 	} {
 		s := tell(t, true)
@@ -500,12 +542,15 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 func TestFateOfARoleThatIsFreedPerhaps(t *testing.T) {
 	const roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 	role := func(meta string) string {
-		return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"p","uid":"u1"` + meta + `},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`
+		return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"p","uid":"u1"` + meta +
+			`},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`
 	}
 	s := tell(t, true)
 	s.event("12:00:00", "create", roles, 201, "", role(`,"resourceVersion":"3"`))
-	s.event("12:00:10", "delete", roles+"/p?propagationPolicy=Orphan", 200, "", role(`,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`))
-	s.during("12:00:20", "12:00:20", "update", roles+"/p", 504, role(`,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z"`), "")
+	s.event("12:00:10", "delete", roles+"/p?propagationPolicy=Orphan", 200, "",
+		role(`,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`))
+	s.during("12:00:20", "12:00:20", "update", roles+"/p", 504, role(`,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z"`),
+		"")
 	v := s.RBAC(clock(t, "12:00:21"))
 	if key := (rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "p"}); !v.IsUnknown(key) {
 		t.Error("known")
@@ -520,10 +565,13 @@ func TestFateOfABindingNamedByTheServer(t *testing.T) {
 	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 	s := tell(t, true)
 	obs, err := observe.FromEvent(&event.Event{
-		Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", RequestURI: uri, AuditID: "x", ResponseStatus: &event.Status{Code: 504},
-		RequestReceivedTimestamp: clock(t, "12:00:10"), StageTimestamp: clock(t, "12:00:11"), ObjectRef: &event.ObjectRef{Resource: "clusterrolebindings"},
+		Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", RequestURI: uri, AuditID: "x",
+		ResponseStatus:           &event.Status{Code: 504},
+		RequestReceivedTimestamp: clock(t, "12:00:10"), StageTimestamp: clock(t,
+			"12:00:11"), ObjectRef: &event.ObjectRef{Resource: "clusterrolebindings"},
 		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"generateName":"g-"},` +
-			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`),
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{` +
+			`"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -544,7 +592,8 @@ func TestFateOfABindingNamedByTheServer(t *testing.T) {
 	if obj, ok := v.Most.Get(v.Doubted[0]); !ok || obj.(*rbacv1.ClusterRoleBinding).Subjects[0].Name != "mallory" {
 		t.Errorf("at the most %v", obj)
 	}
-	if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, "12:01:00"), Ended: clock(t, "12:01:01"), Kinds: []string{kept.ClusterRoleBindings}}); err != nil {
+	if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, "12:01:00"), Ended: clock(t, "12:01:01"),
+		Kinds: []string{kept.ClusterRoleBindings}}); err != nil {
 		t.Fatal(err)
 	}
 	if v := s.RBAC(clock(t, "12:01:02")); !v.Certain() {

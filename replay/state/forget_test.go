@@ -23,7 +23,8 @@ func TestForgottenLostAnswers(t *testing.T) {
 		head = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"p"},`
 		ref  = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"%s"},`
 		who  = `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}]}`
-		role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"%s"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["%s"]}]}`
+		role = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"%s"},"rules":[{"verbs":["get"],` +
+			`"apiGroups":[""],"resources":["%s"]}]}`
 	)
 	toReader := head + fmt.Sprintf(ref, "reader") + who
 	for name, c := range map[string]struct {
@@ -32,19 +33,24 @@ func TestForgottenLostAnswers(t *testing.T) {
 		unknown           bool
 		forgottenIsAPatch bool
 	}{
-		"creation":                           {verb: "create", body: toReader, secrets: true},
-		"update":                             {verb: "update", body: toReader, was: "reader", secrets: true},
-		"applied":                            {verb: "patch", body: toReader, secrets: true, forgottenIsAPatch: true},
-		"merge patch of a binding":           {verb: "patch", body: `{` + who, was: "viewer", nodes: true, forgottenIsAPatch: true},
-		"merge patch of nothing":             {verb: "patch", body: `{` + who, forgottenIsAPatch: true},
-		"JSON patch of a binding":            {verb: "patch", body: `[{"op":"add","path":"/subjects","value":[]}]`, was: "viewer", nodes: true, forgottenIsAPatch: true},
-		"JSON patch of nothing":              {verb: "patch", body: `[{"op":"add","path":"/subjects","value":[]}]`, forgottenIsAPatch: true},
-		"creation of a role of a large name": {verb: "create", body: head + fmt.Sprintf(ref, strings.Repeat("x", 4000)) + who, unknown: true, secrets: true, nodes: true},
+		"creation":                 {verb: "create", body: toReader, secrets: true},
+		"update":                   {verb: "update", body: toReader, was: "reader", secrets: true},
+		"applied":                  {verb: "patch", body: toReader, secrets: true, forgottenIsAPatch: true},
+		"merge patch of a binding": {verb: "patch", body: `{` + who, was: "viewer", nodes: true, forgottenIsAPatch: true},
+		"merge patch of nothing":   {verb: "patch", body: `{` + who, forgottenIsAPatch: true},
+		"JSON patch of a binding": {verb: "patch", body: `[{"op":"add","path":"/subjects","value":[]}]`, was: "viewer",
+			nodes: true, forgottenIsAPatch: true},
+		"JSON patch of nothing": {verb: "patch", body: `[{"op":"add","path":"/subjects","value":[]}]`,
+			forgottenIsAPatch: true},
+		"creation of a role of a large name": {verb: "create", body: head + fmt.Sprintf(ref, strings.Repeat("x", 4000)) + who,
+			unknown: true, secrets: true, nodes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t, true)
-			s.during("12:00:01", "12:00:02", "create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", 201, fmt.Sprintf(role, "reader", "secrets"), "")
-			s.during("12:00:03", "12:00:04", "create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", 201, fmt.Sprintf(role, "viewer", "nodes"), "")
+			s.during("12:00:01", "12:00:02", "create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", 201, fmt.Sprintf(role, "reader",
+				"secrets"), "")
+			s.during("12:00:03", "12:00:04", "create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", 201, fmt.Sprintf(role, "viewer",
+				"nodes"), "")
 			if c.was != "" {
 				s.during("12:00:05", "12:00:06", "create", uri, 201, head+fmt.Sprintf(ref, c.was)+`"subjects":[]}`, "")
 			}
@@ -52,8 +58,10 @@ func TestForgottenLostAnswers(t *testing.T) {
 			if c.verb != "create" {
 				at += "/p"
 			}
-			e := &event.Event{Level: event.LevelRequest, Stage: event.StageResponseComplete, AuditID: "w", Verb: c.verb, RequestURI: at, RequestObject: []byte(c.body),
-				ObjectRef: &event.ObjectRef{Name: "p"}, ResponseStatus: &event.Status{Code: 504}, RequestReceivedTimestamp: clock(t, "12:00:10"), StageTimestamp: clock(t, "12:00:11")}
+			e := &event.Event{Level: event.LevelRequest, Stage: event.StageResponseComplete, AuditID: "w", Verb: c.verb, RequestURI: at,
+				RequestObject: []byte(c.body),
+				ObjectRef:     &event.ObjectRef{Name: "p"}, ResponseStatus: &event.Status{Code: 504}, RequestReceivedTimestamp: clock(t,
+					"12:00:10"), StageTimestamp: clock(t, "12:00:11")}
 			obs, err := observe.FromEvent(e)
 			if err != nil || len(obs) != 1 {
 				t.Fatal(obs, err)
@@ -72,7 +80,8 @@ func TestForgottenLostAnswers(t *testing.T) {
 				t.Errorf("without bounds: %v", v.Unknown)
 			}
 			for resource, want := range map[string]bool{"secrets": c.secrets, "nodes": c.nodes} {
-				a := rbacindex.Attributes{User: "whoever", Groups: []string{content.GroupAnybody}, ResourceRequest: true, Verb: "get", Resource: resource}
+				a := rbacindex.Attributes{User: "whoever", Groups: []string{content.GroupAnybody}, ResourceRequest: true, Verb: "get",
+					Resource: resource}
 				got := len(v.Unknown) > 0 || v.Most != nil && v.Most.Authorize(&a, nil).Allowed
 				if a.Groups = nil; v.RBAC.Authorize(&a, nil).Allowed {
 					t.Errorf("whoever may get %s for certain", resource)
@@ -99,13 +108,16 @@ func TestLostAnswersHaveABudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := func(n int) []byte {
-		return fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":["%d%s"]}]}`,
+		return fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"r"},"rules":[{`+
+			`"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":["%d%s"]}]}`,
 			n, strings.Repeat("x", 1<<19))
 	}
 	write := func(verb string, code int32, object []byte) {
 		at = at.Add(time.Second)
-		e := &event.Event{Level: event.LevelRequest, Stage: event.StageResponseComplete, AuditID: fmt.Sprint(at), Verb: verb, RequestURI: uri + "/r", RequestObject: object,
-			ObjectRef: &event.ObjectRef{Name: "r"}, ResponseStatus: &event.Status{Code: code}, RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond)}
+		e := &event.Event{Level: event.LevelRequest, Stage: event.StageResponseComplete, AuditID: fmt.Sprint(at), Verb: verb,
+			RequestURI: uri + "/r", RequestObject: object,
+			ObjectRef: &event.ObjectRef{Name: "r"}, ResponseStatus: &event.Status{Code: code}, RequestReceivedTimestamp: at,
+			StageTimestamp: at.Add(time.Millisecond)}
 		if verb == "create" {
 			e.RequestURI = uri
 		}
@@ -137,13 +149,15 @@ func TestLostAnswersHaveABudget(t *testing.T) {
 func TestVersionAfterAnEnd(t *testing.T) {
 	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 	role := func(meta, verb string) string {
-		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"p"` + meta + `},"rules":[{"verbs":["` + verb + `"],"apiGroups":[""],"resources":["pods"]}]}`
+		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"p"` + meta +
+			`},"rules":[{"verbs":["` + verb + `"],"apiGroups":[""],"resources":["pods"]}]}`
 	}
 	s := tell(t, true)
 	s.during("12:00:02", "12:00:03", "create", uri, 504, role("", "get"), "")
 	s.during("12:00:04", "12:00:05", "delete", uri+"/p", 200, "{}", wentAway)
 	s.during("12:00:08", "12:00:09", "patch", uri+"/p", 201, role("", "get"), "")
-	s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: "p", UID: "u2", ResourceVersion: "110", Unknown: true,
+	s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: "p", UID: "u2", ResourceVersion: "110",
+		Unknown:   true,
 		NotBefore: clock(t, "12:00:10"), NotAfter: clock(t, "12:00:11")})
 	key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "p"}
 	if v := s.RBAC(clock(t, "12:00:09.5")); v.IsUnknown(key) || v.IsDoubted(key) {

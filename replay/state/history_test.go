@@ -30,7 +30,8 @@ func writtenRole(name string, n, names int, at time.Time) observe.Observation {
 	if err != nil {
 		panic(err)
 	}
-	return observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "uid-" + name, ResourceVersion: fmt.Sprint(n + 1), Object: raw, NotBefore: at, NotAfter: at.Add(time.Millisecond)}
+	return observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "uid-" + name,
+		ResourceVersion: fmt.Sprint(n + 1), Object: raw, NotBefore: at, NotAfter: at.Add(time.Millisecond)}
 }
 
 // TestHistoryHasABudget writes a large role again and again, and large roles under ever new
@@ -56,7 +57,8 @@ func TestHistoryHasABudget(t *testing.T) {
 		o := writtenRole(fmt.Sprint("many-", i), n, 5500, at())
 		s.Apply(o)
 		n++
-		s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: o.Name, UID: o.UID, Deleted: true, NotBefore: at(), NotAfter: at().Add(time.Millisecond)})
+		s.Apply(observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: o.Name, UID: o.UID, Deleted: true,
+			NotBefore: at(), NotAfter: at().Add(time.Millisecond)})
 		n++
 	}
 	for _, e := range first {

@@ -75,7 +75,8 @@ func (s *State) late(o *observe.Observation, res kept.Resource) observe.Observat
 			return out
 		}
 		// A listing from before the horizon does not show that it is no more, hence the bound.
-		out = observe.Observation{Source: o.Source, Resource: o.Resource, Namespace: o.Namespace, Unknown: true, NotBefore: o.NotBefore, NotAfter: instant.Time(s.horizon)}
+		out = observe.Observation{Source: o.Source, Resource: o.Resource, Namespace: o.Namespace, Unknown: true, NotBefore: o.NotBefore,
+			NotAfter: instant.Time(s.horizon)}
 		if out.Name = o.Name; s.pods.names[n] == nil {
 			out.Name, out.AllOf = "", true
 		}

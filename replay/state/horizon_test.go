@@ -50,13 +50,15 @@ func TestBeforeTheHorizon(t *testing.T) {
 			if views = s.RBACWindow(at, at); len(views) != 1 || len(views[0].UnknownKinds) != 4 {
 				fail("RBACWindow", views)
 			}
-			if c := s.Changes(at, horizon.Add(time.Minute)); len(c.From.UnknownKinds) != 4 || len(c.To.UnknownKinds) != len(s.RBAC(horizon.Add(time.Minute)).UnknownKinds) {
+			if c := s.Changes(at, horizon.Add(time.Minute)); len(c.From.UnknownKinds) != 4 ||
+				len(c.To.UnknownKinds) != len(s.RBAC(horizon.Add(time.Minute)).UnknownKinds) {
 				fail("Changes", c)
 			}
 			if c := s.Changes(at, at); len(c.Keys) != 0 || len(c.To.UnknownKinds) != 4 {
 				fail("Changes", c)
 			}
-			if r := s.Reason(rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "a", Name: "x"}, at); r != "it is older than the kept history" {
+			if r := s.Reason(rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "a", Name: "x"},
+				at); r != "it is older than the kept history" {
 				fail("Reason", r)
 			}
 			if n := s.Namespace("a", at, horizon.Add(time.Hour)); n != state.NamespaceUnknown {
@@ -130,7 +132,8 @@ func TestLateBehindTheHorizon(t *testing.T) {
 				case known == state.Unknown:
 					unknown++
 				case before != known || want != got:
-					t.Errorf("seed %d: %s at %s: %s %s, want %s %s\nheld back: %s\nall: %s", seed, what, at, known, got, before, want, dump(held), dump(obs))
+					t.Errorf("seed %d: %s at %s: %s %s, want %s %s\nheld back: %s\nall: %s", seed, what, at, known, got, before, want,
+						dump(held), dump(obs))
 				default:
 					same++
 				}
@@ -168,7 +171,8 @@ func trueHistory(t *testing.T, rnd *rand.Rand) []observe.Observation {
 		for k, l := range lives {
 			f := newFields(t, k[0], "a/"+k[1], nil)
 			f.opt["uid"], f.opt["rv"] = l.uid, strconv.Itoa(l.rv)
-			snap.Objects = append(snap.Objects, observe.Observation{Resource: k[0], Namespace: "a", Name: k[1], UID: l.uid, ResourceVersion: strconv.Itoa(l.rv), Object: historyObject(f, k[0], k[1])})
+			snap.Objects = append(snap.Objects, observe.Observation{Resource: k[0], Namespace: "a", Name: k[1], UID: l.uid,
+				ResourceVersion: strconv.Itoa(l.rv), Object: historyObject(f, k[0], k[1])})
 		}
 		return snap.Observations()
 	}
@@ -181,7 +185,8 @@ func trueHistory(t *testing.T, rnd *rand.Rand) []observe.Observation {
 		}
 		k := [2]string{[]string{kept.RoleBindings, kept.Pods}[rnd.IntN(2)], []string{"x", "y", "z"}[rnd.IntN(3)]}
 		l, there := lives[k]
-		o := observe.Observation{Source: observe.SourceAudit, Resource: k[0], Namespace: "a", Name: k[1], NotBefore: at, NotAfter: at.Add(100 * time.Millisecond)}
+		o := observe.Observation{Source: observe.SourceAudit, Resource: k[0], Namespace: "a", Name: k[1], NotBefore: at,
+			NotAfter: at.Add(100 * time.Millisecond)}
 		switch {
 		case there && rnd.IntN(2) == 0:
 			delete(lives, k)
@@ -205,7 +210,8 @@ func trueHistory(t *testing.T, rnd *rand.Rand) []observe.Observation {
 
 func historyObject(f *fields, resource, name string) []byte {
 	if resource == kept.Pods {
-		return []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + name + `","namespace":"a"},"spec":{"serviceAccountName":"sa"}}`)
+		return []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + name +
+			`","namespace":"a"},"spec":{"serviceAccountName":"sa"}}`)
 	}
 	return f.object(true)
 }

@@ -118,7 +118,8 @@ func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 func (s *State) ServiceAccountIn(namespace, name string, from, to time.Time) (known Known, changed bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	steps, absent, ok := s.during(kept.Key{Resource: kept.ResServiceAccount, Namespace: namespace, Name: name}, instant.Of(from), instant.Of(to))
+	steps, absent, ok := s.during(kept.Key{Resource: kept.ResServiceAccount, Namespace: namespace, Name: name}, instant.Of(from),
+		instant.Of(to))
 	if !ok {
 		return Unknown, false
 	}

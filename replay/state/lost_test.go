@@ -62,7 +62,8 @@ func (l *lossy) body(k rbacindex.Key) map[string]any {
 			}
 		}
 		if l.large() {
-			rules = slices.Insert(rules, 0, any(map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"pods"}, "resourceNames": []any{largeName}}))
+			rules = slices.Insert(rules, 0, any(map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"pods"},
+				"resourceNames": []any{largeName}}))
 		}
 		o["rules"] = rules
 		return o
@@ -74,7 +75,8 @@ func (l *lossy) body(k rbacindex.Key) map[string]any {
 		}
 	}
 	if l.large() {
-		subjects = slices.Insert(subjects, 0, any(map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": largeName}))
+		subjects = slices.Insert(subjects, 0, any(map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io",
+			"name": largeName}))
 	}
 	role := fmt.Sprint("r", l.rnd.IntN(2))
 	if had := l.is[k]; had != nil && l.rnd.IntN(4) > 0 {
@@ -135,7 +137,8 @@ func (l *lossy) write() {
 		k, uri = rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: fmt.Sprint("b", l.rnd.IntN(2))}, rbacURI+"clusterrolebindings"
 	}
 	had := l.is[k]
-	e := &event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, AuditID: fmt.Sprint("w", l.n), ObjectRef: &event.ObjectRef{Name: k.Name},
+	e := &event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, AuditID: fmt.Sprint("w", l.n),
+		ObjectRef:                &event.ObjectRef{Name: k.Name},
 		RequestReceivedTimestamp: l.at.Add(100 * time.Millisecond), StageTimestamp: l.at.Add(200 * time.Millisecond)}
 	code, became := int32(200), had
 	switch e.Verb = []string{"create", "update", "patch", "delete", "get"}[l.rnd.IntN(5)]; e.Verb {
@@ -170,7 +173,8 @@ func (l *lossy) write() {
 		}
 	}
 	if became != nil && code < 300 && e.Verb != "get" {
-		meta := map[string]any{"name": k.Name, "uid": fmt.Sprint("u", l.n), "resourceVersion": strconv.Itoa(100 + l.n), "creationTimestamp": l.at.UTC().Format(time.RFC3339)}
+		meta := map[string]any{"name": k.Name, "uid": fmt.Sprint("u", l.n), "resourceVersion": strconv.Itoa(100 + l.n),
+			"creationTimestamp": l.at.UTC().Format(time.RFC3339)}
 		if had != nil {
 			old := had["metadata"].(map[string]any)
 			meta["uid"], meta["creationTimestamp"] = old["uid"], old["creationTimestamp"]
@@ -181,9 +185,11 @@ func (l *lossy) write() {
 	e.ResponseStatus = &event.Status{Code: code}
 	switch _, kind, _ := strings.Cut(uri, "/v1/"); code {
 	case 404:
-		e.ResponseStatus.Reason, e.ResponseStatus.Message = "NotFound", fmt.Sprintf("%s.rbac.authorization.k8s.io %q not found", kind, k.Name)
+		e.ResponseStatus.Reason, e.ResponseStatus.Message = "NotFound", fmt.Sprintf("%s.rbac.authorization.k8s.io %q not found", kind,
+			k.Name)
 	case 409:
-		e.ResponseStatus.Reason, e.ResponseStatus.Message = "AlreadyExists", fmt.Sprintf("%s.rbac.authorization.k8s.io %q already exists", kind, k.Name)
+		e.ResponseStatus.Reason, e.ResponseStatus.Message = "AlreadyExists", fmt.Sprintf("%s.rbac.authorization.k8s.io %q already exists",
+			kind, k.Name)
 	}
 	switch lost := l.rnd.IntN(5); {
 	case lost > 1 || e.Verb == "get":
@@ -192,13 +198,15 @@ func (l *lossy) write() {
 				e.ResponseObject, e.Level = nil, event.LevelRequest
 			}
 		} else if code == 200 {
-			e.ResponseStatus.Raw = []byte(fmt.Sprintf(`{"metadata":{},"status":"Success","details":{"name":%q,"uid":%q},"code":200}`, k.Name, had["metadata"].(map[string]any)["uid"]))
+			e.ResponseStatus.Raw = []byte(fmt.Sprintf(`{"metadata":{},"status":"Success","details":{"name":%q,"uid":%q},"code":200}`,
+				k.Name, had["metadata"].(map[string]any)["uid"]))
 		}
 	case lost == 1:
 		became = had // and it was not done
 		fallthrough
 	default:
-		e.ResponseStatus = []*event.Status{{Code: 504}, {Code: 500, Message: "etcdserver: request timed out"}, {Code: 503}, nil}[l.rnd.IntN(4)]
+		e.ResponseStatus = []*event.Status{{Code: 504}, {Code: 500, Message: "etcdserver: request timed out"}, {Code: 503},
+			nil}[l.rnd.IntN(4)]
 		if l.rnd.IntN(5) == 0 {
 			e.Stage, e.ResponseStatus = event.StagePanic, &event.Status{Code: 500}
 		}
@@ -295,7 +303,8 @@ func (m *lossyMoment) holds(t *testing.T, v state.View) (open int) {
 			}
 		}
 	}
-	for _, k := range []rbacindex.Key{{Kind: rbacindex.KindClusterRole, Name: "r0"}, {Kind: rbacindex.KindClusterRole, Name: "r1"}, {Kind: rbacindex.KindClusterRoleBinding, Name: "b0"}, {Kind: rbacindex.KindClusterRoleBinding, Name: "b1"}} {
+	for _, k := range []rbacindex.Key{{Kind: rbacindex.KindClusterRole, Name: "r0"}, {Kind: rbacindex.KindClusterRole, Name: "r1"},
+		{Kind: rbacindex.KindClusterRoleBinding, Name: "b0"}, {Kind: rbacindex.KindClusterRoleBinding, Name: "b1"}} {
 		said, known := v.RBAC.Get(k)
 		if truly, there := is.Get(k); !v.IsUnknown(k) && (known != there || there && meaning(said) != meaning(truly)) {
 			t.Errorf("%s: %s is said to be %v, is %v", m.at.Format(time.TimeOnly), k, said, truly)
@@ -315,7 +324,8 @@ func (m *lossyMoment) holds(t *testing.T, v state.View) (open int) {
 func TestLostAnswers(t *testing.T) {
 	asked, open, unknown := lossyHistories(t, false)
 	if open*10 > asked || unknown*150 > asked {
-		t.Errorf("of %d questions %d are open, %d objects are unknown without bounds: a lost answer concerns too much", asked, open, unknown)
+		t.Errorf("of %d questions %d are open, %d objects are unknown without bounds: a lost answer concerns too much", asked, open,
+			unknown)
 	}
 }
 
@@ -331,7 +341,8 @@ func TestCutEvents(t *testing.T) {
 func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 	t.Helper()
 	for seed := range uint64(3000) {
-		l := &lossy{t: t, cuts: cuts, rnd: rand.New(rand.NewPCG(seed, 1)), at: clock(t, "12:00:00"), is: map[rbacindex.Key]map[string]any{}, late: map[rbacindex.Key]lateWrite{}}
+		l := &lossy{t: t, cuts: cuts, rnd: rand.New(rand.NewPCG(seed, 1)), at: clock(t, "12:00:00"),
+			is: map[rbacindex.Key]map[string]any{}, late: map[rbacindex.Key]lateWrite{}}
 		empty := observe.Snapshot{Began: l.at, Ended: l.at, Since: l.at, Kinds: kept.Resources()}
 		live, late := state.New("c"), state.New("c")
 		for _, s := range []*state.State{live, late} {
@@ -386,7 +397,8 @@ func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 		last.holds(t, live.RBAC(listed.Ended))
 		if t.Failed() {
 			for _, e := range l.log {
-				t.Logf("%s %s %s %s %v -> %+v %s", e.RequestReceivedTimestamp.Format(time.TimeOnly), e.Verb, e.RequestURI, e.RequestObject, e.Stage, e.ResponseStatus, e.ResponseObject)
+				t.Logf("%s %s %s %s %v -> %+v %s", e.RequestReceivedTimestamp.Format(time.TimeOnly), e.Verb, e.RequestURI,
+					e.RequestObject, e.Stage, e.ResponseStatus, e.ResponseObject)
 			}
 			t.Fatalf("seed %d", seed)
 		}

@@ -76,7 +76,8 @@ func (l *lossy) operations(list string, wanted []any, o map[string]any) (ops []s
 			ops = append(ops, `{"op":"add","path":"/metadata/labels","value":{}}`)
 		case kind < 4 && len(wanted) > 0:
 			// Who reads names of members as they please takes this for an operation on labels.
-			ops, is = append(ops, fmt.Sprintf(`{"op":"add","path":"x/%s/-","Path":"/metadata/labels","value":%s}`, list, quote(wanted[0]))), append(is, wanted[0])
+			ops, is = append(ops, fmt.Sprintf(`{"op":"add","path":"x/%s/-","Path":"/metadata/labels","value":%s}`, list,
+				quote(wanted[0]))), append(is, wanted[0])
 		case kind == 4 && list == "subjects" && len(is) > 0:
 			ops = append(ops, fmt.Sprintf(`{"op":"replace","path":"%s/name","value":"u1"}`, at))
 			var other map[string]any

@@ -16,12 +16,15 @@ import (
 )
 
 const (
-	objRole    = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":"a","uid":"u1","resourceVersion":"7","creationTimestamp":"2026-01-02T12:00:00Z"},"rules":[]}`
-	objRole2   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":"b","uid":"u2","resourceVersion":"8"},"rules":[]}`
-	objCluster = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"c","uid":"u3","resourceVersion":"9"}}`
-	objMap     = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","namespace":"a"},"data":{"password":"aHVudGVyMg=="}}`
-	objSecret  = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a"},"data":{"password":"aHVudGVyMg=="}}`
-	objOther   = `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"r","namespace":"a"}}`
+	objRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":"a","uid":"u1",` +
+		`"resourceVersion":"7","creationTimestamp":"2026-01-02T12:00:00Z"},"rules":[]}`
+	objRole2 = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":"b","uid":"u2",` +
+		`"resourceVersion":"8"},"rules":[]}`
+	objCluster = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"c","uid":"u3",` +
+		`"resourceVersion":"9"}}`
+	objMap    = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","namespace":"a"},"data":{"password":"aHVudGVyMg=="}}`
+	objSecret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a"},"data":{"password":"aHVudGVyMg=="}}`
+	objOther  = `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"r","namespace":"a"}}`
 )
 
 func TestReadObjects(t *testing.T) {
@@ -30,12 +33,15 @@ func TestReadObjects(t *testing.T) {
 		want     []string // kind namespace/name resource
 		err      string   // part of the error
 	}{
-		{name: "a List", in: `{"apiVersion":"v1","kind":"List","items":[` + objRole + `,` + objSecret + `],"metadata":{"resourceVersion":""}}`,
+		{name: "a List", in: `{"apiVersion":"v1","kind":"List","items":[` + objRole + `,` + objSecret +
+			`],"metadata":{"resourceVersion":""}}`,
 			want: []string{"Role a/r " + kept.Roles, "Secret a/s " + kept.Secrets}},
 		{name: "items before the kind", in: `{"items":[` + objRole + `],"kind":"List"}`, want: []string{"Role a/r " + kept.Roles}},
-		{name: "several Lists and single objects", in: `{"kind":"List","items":[` + objRole + `]}` + "\n" + objCluster + ` {"kind":"List","items":[]}` + objRole2,
+		{name: "several Lists and single objects", in: `{"kind":"List","items":[` + objRole + `]}` + "\n" + objCluster +
+			` {"kind":"List","items":[]}` + objRole2,
 			want: []string{"Role a/r " + kept.Roles, "ClusterRole /c " + kept.ClusterRoles, "Role b/r " + kept.Roles}},
-		{name: "typed list, items without kind", in: `{"kind":"NamespaceList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"n"}}]}`,
+		{name: "typed list, items without kind", in: `{"kind":"NamespaceList","apiVersion":"v1","metadata":{},"items":[{"metadata":{` +
+			`"name":"n"}}]}`,
 			want: []string{"Namespace /n " + kept.Namespaces}},
 		{name: "null items", in: `{"kind":"List","items":null}`},
 		{name: "a kind of the same name in another group", in: objOther, want: []string{"Role a/r "}},
@@ -86,7 +92,8 @@ func TestReadSnapshotKinds(t *testing.T) {
 		{"in one namespace only", `{"kind":"List","items":[` + objRole + `]}`, nil},
 		{"cluster-scoped", `{"kind":"List","items":[` + objCluster + `]}`, []string{kept.ClusterRoles}},
 		{"single objects", objCluster + objRole + objRole2, nil},
-		{"a page of a list", `{"kind":"ClusterRoleList","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"continue":"abc"},"items":[` + objCluster + `]}`, nil},
+		{"a page of a list", `{"kind":"ClusterRoleList","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"continue":"abc"},` +
+			`"items":[` + objCluster + `]}`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			snap, _, err := observe.ReadSnapshot(strings.NewReader(tc.in))
@@ -146,8 +153,11 @@ func TestWritesInTheSecondOfAListing(t *testing.T) {
 		Resource: kept.Roles, Namespace: "a", Name: "r", UID: "u1", ResourceVersion: "7", Object: []byte(objRole),
 	}}}
 	written := clock(t, "12:00:00").Add(700 * time.Millisecond)
-	later := observe.Observation{Source: observe.SourceAudit, Resource: kept.Roles, Namespace: "a", Name: "later", UID: "u2", ResourceVersion: "8",
-		NotBefore: written, NotAfter: written.Add(time.Millisecond), Object: []byte(strings.NewReplacer(`"r"`, `"later"`, `"u1"`, `"u2"`, `"7"`, `"8"`).Replace(objRole))}
+	later := observe.Observation{Source: observe.SourceAudit, Resource: kept.Roles, Namespace: "a", Name: "later", UID: "u2",
+		ResourceVersion: "8",
+		NotBefore:       written, NotAfter: written.Add(time.Millisecond), Object: []byte(strings.NewReplacer(`"r"`, `"later"`, `"u1"`,
+			`"u2"`,
+			`"7"`, `"8"`).Replace(objRole))}
 	s := state.New("c")
 	s.Apply(later)
 	if _, err := s.LoadSnapshot(snap); err != nil {
@@ -156,7 +166,8 @@ func TestWritesInTheSecondOfAListing(t *testing.T) {
 	for _, tc := range []struct {
 		at   time.Time
 		want state.Known
-	}{{clock(t, "11:59:00"), state.Absent}, {written.Add(2 * time.Millisecond), state.Present}, {clock(t, "12:00:02"), state.Present}, {clock(t, "13:00:00"), state.Present}} {
+	}{{clock(t, "11:59:00"), state.Absent}, {written.Add(2 * time.Millisecond), state.Present}, {clock(t, "12:00:02"),
+		state.Present}, {clock(t, "13:00:00"), state.Present}} {
 		if _, got := s.Version(kept.Roles, "a", "later", tc.at); got != tc.want {
 			t.Errorf("at %s %s, want %s", tc.at, got, tc.want)
 		}
@@ -179,7 +190,8 @@ func TestSnapshotWithoutMetadata(t *testing.T) {
 	if _, ok := v.RBAC.Get(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "c"}); !ok {
 		t.Error("the role is missing")
 	}
-	if v.IsUnknown(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "d"}) || !v.IsUnknown(rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "n", Name: "d"}) {
+	if v.IsUnknown(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "d"}) || !v.IsUnknown(rbacindex.Key{Kind: rbacindex.KindRole,
+		Namespace: "n", Name: "d"}) {
 		t.Errorf("unknown %v, kinds %v", v.Unknown, v.UnknownKinds)
 	}
 	if a := s.Namespace("n", clock(t, "00:00:00"), clock(t, "00:00:01")); a != state.NamespaceActive {
@@ -198,16 +210,21 @@ func TestOtherCluster(t *testing.T) {
 		load []observe.Observation
 		want string // "" is accepted
 	}{
-		{"kube-system agrees", []observe.Observation{ns("kube-system", "u1", "11:00:00")}, []observe.Observation{ns("kube-system", "u1", "11:00:00")}, ""},
-		{"kube-system differs", []observe.Observation{ns("kube-system", "u1", "11:00:00")}, []observe.Observation{ns("kube-system", "u2", "10:00:00")}, "namespace kube-system has uid u2, known here as u1"},
+		{"kube-system agrees", []observe.Observation{ns("kube-system", "u1", "11:00:00")}, []observe.Observation{ns("kube-system", "u1",
+			"11:00:00")}, ""},
+		{"kube-system differs", []observe.Observation{ns("kube-system", "u1", "11:00:00")}, []observe.Observation{ns("kube-system", "u2",
+			"10:00:00")}, "namespace kube-system has uid u2, known here as u1"},
 		{"nothing in common", []observe.Observation{ns("x", "u1", "11:00:00")}, []observe.Observation{ns("y", "u2", "11:00:00")}, ""},
 		{"made anew", []observe.Observation{ns("x", "u1", "11:00:00")}, []observe.Observation{ns("x", "u2", "11:30:00")}, ""},
-		{"same second, other uid", []observe.Observation{ns("x", "u1", "11:00:00")}, []observe.Observation{ns("x", "u2", "11:00:00")}, "namespaces x has uid u2, known here as u1"},
-		{"more agree than differ", []observe.Observation{ns("x", "u1", "11:00:00"), ns("y", "u3", "11:00:00")}, []observe.Observation{ns("x", "u2", "11:00:00"), ns("y", "u3", "11:00:00")}, ""},
+		{"same second, other uid", []observe.Observation{ns("x", "u1", "11:00:00")}, []observe.Observation{ns("x", "u2", "11:00:00")},
+			"namespaces x has uid u2, known here as u1"},
+		{"more agree than differ", []observe.Observation{ns("x", "u1", "11:00:00"), ns("y", "u3", "11:00:00")},
+			[]observe.Observation{ns("x", "u2", "11:00:00"), ns("y", "u3", "11:00:00")}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := state.New("c")
-			if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, "12:00:00"), Ended: clock(t, "12:00:01"), Objects: tc.have}); err != nil {
+			if _, err := s.LoadSnapshot(observe.Snapshot{Began: clock(t, "12:00:00"), Ended: clock(t, "12:00:01"),
+				Objects: tc.have}); err != nil {
 				t.Fatal(err)
 			}
 			revision := s.Revision()
@@ -231,7 +248,8 @@ func TestOtherCluster(t *testing.T) {
 func TestObservationCodec(t *testing.T) {
 	o := observe.Observation{
 		Source: observe.SourceWatch, Resource: kept.Roles, Namespace: "a", Name: "r\x00\"", UID: "u", ResourceVersion: "7",
-		Object: []byte(`{"a":1}`), NotBefore: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC), NotAfter: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC),
+		Object: []byte(`{"a":1}`), NotBefore: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC), NotAfter: time.Date(2026, 1, 2, 3, 4,
+			6, 0, time.UTC),
 	}
 	enc := o.Append([]byte("x"))
 	if enc[0] != 'x' {
@@ -244,7 +262,8 @@ func TestObservationCodec(t *testing.T) {
 	if again := d.Append(nil); !bytes.Equal(again, enc[1:]) {
 		t.Errorf("%s, then %s", enc[1:], again)
 	}
-	if !d.NotBefore.Equal(o.NotBefore) || !d.NotAfter.Equal(o.NotAfter) || d.Name != o.Name || string(d.Object) != string(o.Object) || d.Source != o.Source {
+	if !d.NotBefore.Equal(o.NotBefore) || !d.NotAfter.Equal(o.NotAfter) || d.Name != o.Name || string(d.Object) != string(o.Object) ||
+		d.Source != o.Source {
 		t.Errorf("got %+v", d)
 	}
 	for _, tc := range []struct {
@@ -264,7 +283,8 @@ func TestObservationCodec(t *testing.T) {
 		})
 	}
 	t.Run("an object that is no JSON is stored as unknown", func(t *testing.T) {
-		d, err := observe.Decode(observe.Observation{Source: observe.SourceAudit, Resource: kept.Roles, Name: "r", Object: []byte("{")}.Append(nil))
+		d, err := observe.Decode(observe.Observation{Source: observe.SourceAudit, Resource: kept.Roles, Name: "r",
+			Object: []byte("{")}.Append(nil))
 		if err != nil || !d.Unknown || d.Object != nil {
 			t.Errorf("got %+v, %v", d, err)
 		}

@@ -89,7 +89,8 @@ func TestAnyOrder(t *testing.T) {
 				}
 				revision := s.Revision()
 				if effects := s.Apply(order...); len(effects) != 0 || s.Revision() != revision {
-					t.Fatalf("seed %d: applying everything again had %d effects, revision %d then %d", seed, len(effects), revision, s.Revision())
+					t.Fatalf("seed %d: applying everything again had %d effects, revision %d then %d", seed, len(effects), revision,
+						s.Revision())
 				}
 			}
 		})
@@ -129,7 +130,8 @@ func TestEffectsCoverChanges(t *testing.T) {
 			if !slices.ContainsFunc(effects, func(e state.Effect) bool {
 				return !at.Before(e.From) && (e.To.IsZero() || !at.After(e.To))
 			}) {
-				t.Fatalf("late %s\nchanged the view at %s outside of all effects %+v:\n%s", obs[late].Append(nil), at, effects, cut(diff(before[i], now)))
+				t.Fatalf("late %s\nchanged the view at %s outside of all effects %+v:\n%s", obs[late].Append(nil), at, effects,
+					cut(diff(before[i], now)))
 			}
 		}
 	}

@@ -107,7 +107,8 @@ func (l *podLife) doubt() span {
 	for i := range l.blinds {
 		b := &l.blinds[i]
 		switch {
-		case b.kind == podWritten, b.kind == podGone && b.nb < l.made.na && b.na > l.made.nb: // what ended one may have come before this one or have ended it
+		// what ended one may have come before this one or have ended it
+		case b.kind == podWritten, b.kind == podGone && b.nb < l.made.na && b.na > l.made.nb:
 			add(b.span)
 		case b.kind == podEvicted && l.lives(b) && (b.uid == "" || b.uid == l.uid):
 			if _, ends := l.evicted(); !ends {

@@ -70,7 +70,8 @@ func (l *podLife) steps(steps []podStep) []podStep {
 	if l.bare() {
 		return l.onlyEnd(steps, instant.None)
 	}
-	now := podStep{span: l.made, phase: phasePresent, pod: l.pod, spec: l.spec, created: l.made.na, bound: instant.None, deletion: instant.None}
+	now := podStep{span: l.made, phase: phasePresent, pod: l.pod, spec: l.spec, created: l.made.na, bound: instant.None,
+		deletion: instant.None}
 	now.open = l.openAtFirst()
 	var room [4]podChange
 	changes := l.bindings(room[:0], &now)
@@ -109,7 +110,9 @@ func (l *podLife) openAtFirst() bool {
 		return true
 	}
 	// First seen with a grace that was cut short: it was asked for before, nobody knows when.
-	return l.more != nil && slices.ContainsFunc(l.more.deletions, func(d podDeletion) bool { return d.asked == instant.None && d.na <= l.seen })
+	return l.more != nil && slices.ContainsFunc(l.more.deletions, func(d podDeletion) bool {
+		return d.asked == instant.None && d.na <= l.seen
+	})
 }
 
 // bindings appends the pod's binding, which may have been as it was made.
@@ -137,7 +140,8 @@ func (l *podLife) contents(changes []podChange, now *podStep) []podChange {
 		now.spec = &podSpec{account: now.spec.account, grace: now.spec.grace, anyRefs: true}
 	}
 	for i := 1; i < len(specs); i++ {
-		changes = append(changes, podChange{span: span{l.made.nb, max(specs[i].at, l.made.na)}, spec: specs[i].spec, deletion: instant.None})
+		changes = append(changes, podChange{span: span{l.made.nb, max(specs[i].at, l.made.na)}, spec: specs[i].spec,
+			deletion: instant.None})
 	}
 	return changes
 }

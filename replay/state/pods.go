@@ -206,8 +206,9 @@ func (ps *pods) record(n podName, uid string) *pod {
 	text := n.name + uid
 	n.name, uid = text[:len(n.name)], text[len(n.name):]
 	p := &pod{
-		name: n, uid: uid, made: instant.None, born: instant.None, seen: noSight, alive: instant.None, unbound: instant.None, bound: noSight,
-		bind: anytime, gone: anytime, older: ps.names[n],
+		name: n, uid: uid, made: instant.None, born: instant.None, seen: noSight, alive: instant.None, unbound: instant.None,
+		bound: noSight,
+		bind:  anytime, gone: anytime, older: ps.names[n],
 	}
 	ps.names[n] = p
 	ps.count++

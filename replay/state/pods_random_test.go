@@ -38,9 +38,12 @@ func randomPods(t *testing.T, rnd *rand.Rand) []observe.Observation {
 				meta += `,"finalizers":["x"]`
 			}
 			if rnd.IntN(4) == 0 {
-				meta += `,"deletionGracePeriodSeconds":30,"deletionTimestamp":"` + day.Add(time.Duration(30+rnd.IntN(40))*time.Second).Format(time.RFC3339) + `"`
+				meta += `,"deletionGracePeriodSeconds":30,"deletionTimestamp":"` +
+					day.Add(time.Duration(30+rnd.IntN(40))*time.Second).Format(time.RFC3339) + `"`
 			}
-			return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"a"%s},"spec":{"serviceAccountName":"sa%d","terminationGracePeriodSeconds":5,"containers":[{"name":"c","envFrom":[{"secretRef":{"name":"s"}}]}]%s}}`,
+			return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"a"%s},"spec":{`+
+				`"serviceAccountName":"sa%d","terminationGracePeriodSeconds":5,"containers":[{"name":"c","envFrom":[{"secretRef":{`+
+				`"name":"s"}}]}]%s}}`,
 				o.Name, meta, rv/30, more)
 		}
 		switch rnd.IntN(17) {
@@ -69,7 +72,8 @@ func randomPods(t *testing.T, rnd *rand.Rand) []observe.Observation {
 			for _, name := range []string{"x", "y"} {
 				if o.Name = name; rnd.IntN(2) == 0 {
 					snap.Objects = append(snap.Objects, observe.Observation{
-						Resource: kept.Pods, Namespace: "a", Name: name, UID: fmt.Sprintf("%s%d", name, rv/10), ResourceVersion: fmt.Sprint(rv), Object: body(),
+						Resource: kept.Pods, Namespace: "a", Name: name, UID: fmt.Sprintf("%s%d", name,
+							rv/10), ResourceVersion: fmt.Sprint(rv), Object: body(),
 					})
 				}
 			}
@@ -98,7 +102,8 @@ func randomPods(t *testing.T, rnd *rand.Rand) []observe.Observation {
 			o.Unchanged, o.Update = true, true
 		case 16:
 			o.UID = uid
-			o.Object = fmt.Appendf(nil, `{"kind":"Pod","metadata":{"deletionTimestamp":%q,"deletionGracePeriodSeconds":0,"finalizers":["x"]},"reduced":{"account":"sa0","read":%d}}`,
+			o.Object = fmt.Appendf(nil, `{"kind":"Pod","metadata":{"deletionTimestamp":%q,"deletionGracePeriodSeconds":0,`+
+				`"finalizers":["x"]},"reduced":{"account":"sa0","read":%d}}`,
 				day.Add(time.Duration(30+rnd.IntN(40))*time.Second).Format(time.RFC3339), rv)
 		case 15:
 			o.UID, o.ResourceVersion, o.Unchanged = uid, fmt.Sprint(rv), true
@@ -176,7 +181,8 @@ func TestAnyOrderOfPods(t *testing.T) {
 						// A window looks two seconds ahead.
 						return !at.Add(2*time.Second).Before(e.From) && (e.To.IsZero() || !at.After(e.To))
 					}) {
-						t.Fatalf("seed %d: late %s\nchanged an answer at %s outside of all effects %+v:\n%s\n%s\n%v\n%s", seed, o.Append(nil), at, effects, before[i], line, s.History(kept.Pods, "a", "x"), dump(obs))
+						t.Fatalf("seed %d: late %s\nchanged an answer at %s outside of all effects %+v:\n%s\n%s\n%v\n%s", seed,
+							o.Append(nil), at, effects, before[i], line, s.History(kept.Pods, "a", "x"), dump(obs))
 					}
 				}
 				before = now

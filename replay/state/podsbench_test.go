@@ -19,7 +19,13 @@ func podObject(i int, node bool, at time.Time) (namespace, name, uid string, obj
 	if node {
 		on = fmt.Sprintf(`,"nodeName":"node-%d"`, i%1000)
 	}
-	return namespace, name, uid, fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":"%d","creationTimestamp":%q,"labels":{"app":"service-%d","pod-template-hash":"7d9db56779"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"service","uid":"b8675655-52ca-4bf8-bcb1-bca0765486f4","controller":true}]},"spec":{"volumes":[{"name":"config","configMap":{"name":"service-%d"}},{"name":"kube-api-access-r82lr","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},{"configMap":{"name":"kube-root-ca.crt"}}]}}],"containers":[{"name":"main","image":"registry.example/service:1","envFrom":[{"secretRef":{"name":"service-%d"}}]}],"terminationGracePeriodSeconds":30,"serviceAccountName":"service-%d"%s},"status":{"phase":"Running"}}`,
+	return namespace, name, uid, fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,`+
+		`"resourceVersion":"%d","creationTimestamp":%q,"labels":{"app":"service-%d","pod-template-hash":"7d9db56779"},`+
+		`"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"service","uid":"b8675655-52ca-4bf8-bcb1-bca0765486f4",`+
+		`"controller":true}]},"spec":{"volumes":[{"name":"config","configMap":{"name":"service-%d"}},{"name":"kube-api-access-r82lr",`+
+		`"projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},{"configMap":{`+
+		`"name":"kube-root-ca.crt"}}]}}],"containers":[{"name":"main","image":"registry.example/service:1","envFrom":[{"secretRef":{`+
+		`"name":"service-%d"}}]}],"terminationGracePeriodSeconds":30,"serviceAccountName":"service-%d"%s},"status":{"phase":"Running"}}`,
 		name, namespace, uid, 1000+2*i, at.Format(time.RFC3339), i%2000, i%2000, i%2000, i%2000, on)
 }
 
@@ -30,12 +36,17 @@ func podWrites(n int, start time.Time) []*event.Event {
 		at := start.Add(time.Duration(i) * 20 * time.Millisecond)
 		namespace, name, uid, object := podObject(i, false, at)
 		out = append(out, &event.Event{
-			Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", AuditID: uid, RequestURI: "/api/v1/namespaces/" + namespace + "/pods",
-			ResponseStatus: &event.Status{Code: 201}, ResponseObject: object, RequestReceivedTimestamp: at, StageTimestamp: at.Add(5 * time.Millisecond),
+			Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", AuditID: uid,
+			RequestURI:     "/api/v1/namespaces/" + namespace + "/pods",
+			ResponseStatus: &event.Status{Code: 201}, ResponseObject: object, RequestReceivedTimestamp: at, StageTimestamp: at.Add(
+				5 * time.Millisecond),
 		}, &event.Event{
-			Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", AuditID: uid, RequestURI: "/api/v1/namespaces/" + namespace + "/pods/" + name + "/binding",
-			ResponseStatus: &event.Status{Code: 201}, RequestReceivedTimestamp: at.Add(6 * time.Millisecond), StageTimestamp: at.Add(8 * time.Millisecond),
-			RequestObject: fmt.Appendf(nil, `{"kind":"Binding","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q},"target":{"kind":"Node","name":"node-%d"}}`, name, namespace, uid, i%1000),
+			Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", AuditID: uid,
+			RequestURI:     "/api/v1/namespaces/" + namespace + "/pods/" + name + "/binding",
+			ResponseStatus: &event.Status{Code: 201}, RequestReceivedTimestamp: at.Add(6 * time.Millisecond), StageTimestamp: at.Add(
+				8 * time.Millisecond),
+			RequestObject: fmt.Appendf(nil, `{"kind":"Binding","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q},`+
+				`"target":{"kind":"Node","name":"node-%d"}}`, name, namespace, uid, i%1000),
 		})
 	}
 	return out
@@ -134,11 +145,16 @@ func BenchmarkCredentials(b *testing.B) {
 		at := benchStart.Add(time.Duration(i) * 20 * time.Millisecond)
 		namespace, name, uid, _ := podObject(i, false, at)
 		_, r := stored(b, []*event.Event{{
-			Stage: event.StageResponseComplete, Verb: "create", RequestURI: fmt.Sprintf("/api/v1/namespaces/%s/serviceaccounts/service-%d/token", namespace, i%2000),
-			AuditID: fmt.Sprintf("aaaaaaaa-aea6-4adc-97c8-%012d", i), User: event.User{Username: fmt.Sprintf("system:node:node-%d", i%1000)}, SourceIPs: []string{fmt.Sprintf("10.0.0.%d", i%250)},
+			Stage: event.StageResponseComplete, Verb: "create", RequestURI: fmt.Sprintf(
+				"/api/v1/namespaces/%s/serviceaccounts/service-%d/token", namespace, i%2000),
+			AuditID: fmt.Sprintf("aaaaaaaa-aea6-4adc-97c8-%012d", i), User: event.User{Username: fmt.Sprintf("system:node:node-%d",
+				i%1000)}, SourceIPs: []string{fmt.Sprintf("10.0.0.%d", i%250)},
 			ResponseStatus: &event.Status{Code: 201}, RequestReceivedTimestamp: at, StageTimestamp: at.Add(5 * time.Millisecond),
-			Annotations:    event.Pairs{{Key: "authentication.kubernetes.io/issued-credential-id", Value: fmt.Sprintf("JTI=bbbbbbbb-aea6-4adc-97c8-%012d", i)}},
-			ResponseObject: fmt.Appendf(nil, `{"kind":"TokenRequest","metadata":{"uid":"cccccccc-aea6-4adc-97c8-%012d"},"spec":{"boundObjectRef":{"kind":"Pod","name":%q,"uid":%q}},"status":{"expirationTimestamp":"2026-01-02T12:00:00Z"}}`, i%2000, name, uid),
+			Annotations: event.Pairs{{Key: "authentication.kubernetes.io/issued-credential-id",
+				Value: fmt.Sprintf("JTI=bbbbbbbb-aea6-4adc-97c8-%012d", i)}},
+			ResponseObject: fmt.Appendf(nil, `{"kind":"TokenRequest","metadata":{"uid":"cccccccc-aea6-4adc-97c8-%012d"},"spec":{`+
+				`"boundObjectRef":{"kind":"Pod","name":%q,"uid":%q}},"status":{"expirationTimestamp":"2026-01-02T12:00:00Z"}}`, i%2000,
+				name, uid),
 		}})
 		raw = append(raw, r...)
 	}

@@ -35,7 +35,8 @@ func absent(at span) podStep {
 // equal tells whether two steps say the same.
 func (s *podStep) equal(t *podStep) bool {
 	return s.span == t.span && s.phase == t.phase && s.pod == t.pod && comparePodSpecs(s.spec, t.spec) == 0 &&
-		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion && s.open == t.open && s.loose == t.loose
+		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion && s.open == t.open &&
+		s.loose == t.loose
 }
 
 // same tells whether two steps say the same, or both that there is no pod.

@@ -71,8 +71,11 @@ func (o *object) reason(st *step) string {
 	case slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && v.forgotten }):
 		return "what it held at resourceVersion " + st.version(o.key).ResourceVersion + " is forgotten: " + tooMuch
 	case slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && st.rv != 0 }):
-		return "it was written at resourceVersion " + st.version(o.key).ResourceVersion + " by " + when + ", and what was written was not recorded"
-	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span.na >= st.na && b.span.nb <= st.na && (b.content != nil || b.absent) }):
+		return "it was written at resourceVersion " + st.version(o.key).ResourceVersion + " by " + when +
+			", and what was written was not recorded"
+	case slices.ContainsFunc(o.blinds, func(b blind) bool {
+		return b.span.na >= st.na && b.span.nb <= st.na && (b.content != nil || b.absent)
+	}):
 		return "several writes overlapped by " + when + ": which came last cannot be told"
 	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span.na >= st.na && b.span.nb <= st.na }):
 		return "it was written by " + when + ", and what was written was not recorded"
@@ -82,7 +85,9 @@ func (o *object) reason(st *step) string {
 
 // wasCut tells whether a step is of a write of which a part was cut out.
 func (o *object) wasCut(st *step) bool {
-	return slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && v.content != nil && v.content.Cut }) ||
+	return slices.ContainsFunc(o.versions, func(v version) bool {
+		return v.rv == st.rv && v.uid == st.uid && v.content != nil && v.content.Cut
+	}) ||
 		slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.content != nil && b.content.Cut })
 }
 

@@ -65,7 +65,8 @@ func (r releases) effect(name string, is releases) []Effect {
 	var points []int64
 	for _, list := range [...]releases{r, is} {
 		for _, v := range list {
-			points = append(points, v.first-int64(releaseBefore), v.first-int64(releaseAround), v.first, v.last, v.last+int64(releaseAround))
+			points = append(points, v.first-int64(releaseBefore), v.first-int64(releaseAround), v.first, v.last,
+				v.last+int64(releaseAround))
 		}
 	}
 	slices.Sort(points)
@@ -81,7 +82,8 @@ func (r releases) effect(name string, is releases) []Effect {
 	if first < 0 {
 		return nil
 	}
-	e := Effect{Resource: observe.Apiservers, Name: name, From: instant.Time(points[first]), subjects: Subjects{All: true, AllNamespaces: true}}
+	e := Effect{Resource: observe.Apiservers, Name: name, From: instant.Time(points[first]),
+		subjects: Subjects{All: true, AllNamespaces: true}}
 	if last+1 < len(points) {
 		e.To = instant.Time(points[last+1])
 	}

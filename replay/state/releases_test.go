@@ -16,8 +16,10 @@ import (
 func seen(t *testing.T, at string, server string, minor int) []observe.Observation {
 	t.Helper()
 	obs, err := observe.FromEvent(&event.Event{
-		Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/api/v1/nodes", RequestReceivedTimestamp: clock(t, at), Server: server,
-		User: event.User{Username: "system:apiserver"}, SourceIPs: []string{"::1"}, UserAgent: fmt.Sprintf("kube-apiserver/v1.%d.1 (linux/amd64) kubernetes/abc", minor),
+		Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/api/v1/nodes", RequestReceivedTimestamp: clock(t,
+			at), Server: server,
+		User: event.User{Username: "system:apiserver"}, SourceIPs: []string{"::1"}, UserAgent: fmt.Sprintf(
+			"kube-apiserver/v1.%d.1 (linux/amd64) kubernetes/abc", minor),
 	})
 	if err != nil || len(obs) != 1 {
 		t.Fatal(obs, err)

@@ -170,7 +170,9 @@ func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*li
 // moment: what was not there then may have come since.
 func outstanding(steps []step, at int64) bool {
 	last := &steps[len(steps)-1]
-	return last.phase == phaseUnknown && last.rv == 0 && slices.ContainsFunc(steps, func(s step) bool { return s.na > at && s.overlaps(last.span) })
+	return last.phase == phaseUnknown && last.rv == 0 && slices.ContainsFunc(steps, func(s step) bool {
+		return s.na > at && s.overlaps(last.span)
+	})
 }
 
 // insertBlinds places writes without a resourceVersion among the steps, by time. One that
@@ -226,7 +228,9 @@ func (o *object) heldBefore(steps []step, listings []*listing) []step {
 		return steps
 	}
 	vacant := func(p span) bool { return p.na <= steps[0].nb }
-	if slices.ContainsFunc(o.missing, vacant) || slices.ContainsFunc(listings, func(l *listing) bool { return vacant(l.span) && !o.presentIn(l) }) {
+	if slices.ContainsFunc(o.missing, vacant) || slices.ContainsFunc(listings, func(l *listing) bool {
+		return vacant(l.span) && !o.presentIn(l)
+	}) {
 		return steps
 	}
 	return slices.Insert(steps, 0, before(noSpan, ""))

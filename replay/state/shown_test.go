@@ -22,12 +22,15 @@ import (
 func TestReadsSettleLostAnswers(t *testing.T) {
 	const (
 		uri     = rbacURI + "clusterrolebindings"
-		binding = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"eve"}]}`
-		asked   = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},` + binding
-		stored  = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u1","resourceVersion":"7","creationTimestamp":"2026-01-02T11:00:00Z"},` + binding
+		binding = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"},"subjects":[{` +
+			`"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"eve"}]}`
+		asked  = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},` + binding
+		stored = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u1",` +
+			`"resourceVersion":"7","creationTimestamp":"2026-01-02T11:00:00Z"},` + binding
 	)
 	key := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: "b"}
-	there, missing := `clusterrolebindings.rbac.authorization.k8s.io "b" already exists`, `clusterrolebindings.rbac.authorization.k8s.io "b" not found`
+	there, missing := `clusterrolebindings.rbac.authorization.k8s.io "b" already exists`,
+		`clusterrolebindings.rbac.authorization.k8s.io "b" not found`
 	for _, c := range []struct {
 		name   string
 		before string // the binding, where there was one
@@ -54,7 +57,8 @@ func TestReadsSettleLostAnswers(t *testing.T) {
 			at := clock(t, "12:00:00")
 			snap := observe.Snapshot{Began: at, Ended: at, Since: at, Kinds: kept.Resources()}
 			if c.before != "" {
-				snap.Objects = []observe.Observation{{Resource: kept.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "7", Object: []byte(c.before)}}
+				snap.Objects = []observe.Observation{{Resource: kept.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "7",
+					Object: []byte(c.before)}}
 			}
 			if _, err := s.LoadSnapshot(snap); err != nil {
 				t.Fatal(err)
@@ -62,8 +66,10 @@ func TestReadsSettleLostAnswers(t *testing.T) {
 			n := 0
 			send := func(verb, body, answer string, code int32) {
 				n++
-				e := &event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, AuditID: fmt.Sprint(n), Verb: verb, RequestURI: uri, ObjectRef: &event.ObjectRef{Name: "b"},
-					RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond), RequestObject: []byte(body), ResponseObject: []byte(answer), ResponseStatus: &event.Status{Code: code}}
+				e := &event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, AuditID: fmt.Sprint(n),
+					Verb: verb, RequestURI: uri, ObjectRef: &event.ObjectRef{Name: "b"},
+					RequestReceivedTimestamp: at, StageTimestamp: at.Add(time.Millisecond), RequestObject: []byte(
+						body), ResponseObject: []byte(answer), ResponseStatus: &event.Status{Code: code}}
 				if verb != "create" {
 					e.RequestURI += "/b"
 				}

@@ -73,5 +73,6 @@ func (v *View) mayStandIn(k rbacindex.Key) bool {
 		return false
 	}
 	i, _ := slices.BinarySearchFunc(v.Doubted, rbacindex.Key{Kind: k.Kind, Namespace: k.Namespace, Name: beginning}, compareKeys)
-	return i < len(v.Doubted) && v.Doubted[i].Kind == k.Kind && v.Doubted[i].Namespace == k.Namespace && strings.HasPrefix(v.Doubted[i].Name, beginning)
+	return i < len(v.Doubted) && v.Doubted[i].Kind == k.Kind && v.Doubted[i].Namespace == k.Namespace &&
+		strings.HasPrefix(v.Doubted[i].Name, beginning)
 }

@@ -17,7 +17,8 @@ func TestTimesBeyondNanoseconds(t *testing.T) {
 	written := func(name string, at time.Time) observe.Observation {
 		return observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: name, ResourceVersion: "7",
 			NotBefore: at, NotAfter: at.Add(time.Millisecond),
-			Object: []byte(`{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `","creationTimestamp":"` + at.Format(time.RFC3339) + `"}}`)}
+			Object: []byte(`{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name +
+				`","creationTimestamp":"` + at.Format(time.RFC3339) + `"}}`)}
 	}
 	s := state.New("c")
 	s.Apply(written("now", at), written("later", far))

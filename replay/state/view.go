@@ -265,7 +265,8 @@ func (s *State) windowFromNothing(nothing *State, from, to time.Time) []View {
 	out := []View{nothing.RBAC(from)}
 	if horizon := s.Horizon(); !to.Before(horizon) {
 		since := slices.Clone(s.RBACWindow(horizon, to))
-		since[0].Changed = []Version{{Resource: "rbac.authorization.k8s.io", Deleted: true, Assumed: true, NotBefore: horizon, NotAfter: horizon}}
+		since[0].Changed = []Version{{Resource: "rbac.authorization.k8s.io", Deleted: true, Assumed: true, NotBefore: horizon,
+			NotAfter: horizon}}
 		out = append(out, since...)
 	}
 	return out

@@ -119,7 +119,8 @@ func (c *Content) Alternatives(most *rbacindex.Snapshot, k rbacindex.Key) (chang
 		if _, ref, ok := a.Binding(); ok && ref.Name == GrantsAnything {
 			role := &rbacv1.ClusterRole{Rules: anything}
 			role.Name = GrantsAnything
-			changes = append(changes, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: GrantsAnything}, Object: role})
+			changes = append(changes, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: GrantsAnything},
+				Object: role})
 		}
 	}
 	at, i := k, 1

@@ -173,7 +173,8 @@ func (in *Interner) Parse(res kept.Resource, key kept.Key, raw []byte) (*Content
 	if err != nil {
 		return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
 	}
-	c := &Content{Created: instant.Of(o.Metadata.Created()), Deletion: instant.Of(o.Metadata.Deletion()), Deleting: o.Metadata.DeletionTimestamp != "", Cut: o.Cut, Digest: xxhash.Sum64(raw), size: int32(len(raw))}
+	c := &Content{Created: instant.Of(o.Metadata.Created()), Deletion: instant.Of(o.Metadata.Deletion()),
+		Deleting: o.Metadata.DeletionTimestamp != "", Cut: o.Cut, Digest: xxhash.Sum64(raw), size: int32(len(raw))}
 	om := metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace}
 	for i := range o.Subjects {
 		s := &o.Subjects[i]

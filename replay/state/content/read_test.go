@@ -34,8 +34,13 @@ var readSeeds = []struct {
 	text  string
 	plain bool // read without encoding/json
 }{
-	{`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","namespace":"n","uid":"u","resourceVersion":"7","creationTimestamp":"2026-01-02T00:00:00Z","labels":{"a":"b"},"annotations":{"x":"{\"a\":\"b\\n\"}"},"managedFields":[{"time":null,"n":-12,"t":[true,false,{}]}]},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"a"},{"kind":"ServiceAccount","name":"s","namespace":"n"}],"roleRef":{"apiGroup":"g","kind":"Role","name":"r"}}`, true},
-	{` { "metadata" : { } , "rules" : [ { "verbs" : [ "get" , "list" ] , "apiGroups":[""],"resources":["pods"],"resourceNames":[] } , {"verbs":["get"],"nonResourceURLs":["/x"]} ] } ` + "\n", true},
+	{`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","namespace":"n","uid":"u",` +
+		`"resourceVersion":"7","creationTimestamp":"2026-01-02T00:00:00Z","labels":{"a":"b"},"annotations":{"x":"{\"a\":\"b\\n\"}"},` +
+		`"managedFields":[{"time":null,"n":-12,"t":[true,false,{}]}]},"subjects":[{"kind":"User",` +
+		`"apiGroup":"rbac.authorization.k8s.io","name":"a"},{"kind":"ServiceAccount","name":"s","namespace":"n"}],"roleRef":{` +
+		`"apiGroup":"g","kind":"Role","name":"r"}}`, true},
+	{` { "metadata" : { } , "rules" : [ { "verbs" : [ "get" , "list" ] , "apiGroups":[""],"resources":["pods"],"resourceNames":[] } , ` +
+		`{"verbs":["get"],"nonResourceURLs":["/x"]} ] } ` + "\n", true},
 	{`{"rules":[]}`, true},
 	{`{}`, true},
 	{`{"rules":null}`, false},
@@ -57,7 +62,8 @@ var readSeeds = []struct {
 	{`[]`, false},
 	{`{"roleRef":{"kind":"Role","name":"r","extra":{"deep":[[[[]]]]}}}`, true},
 	{`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, true},
-	{`{"spec":{"finalizers":["kubernetes"]},"kind":"Namespace","apiVersion":"v1","metadata":{"creationTimestamp":"2026-01-02T00:00:00Z"}}`, true},
+	{`{"spec":{"finalizers":["kubernetes"]},"kind":"Namespace","apiVersion":"v1",` +
+		`"metadata":{"creationTimestamp":"2026-01-02T00:00:00Z"}}`, true},
 	{`{"kind":5}`, true}, // of no interest in an RBAC object
 }
 

@@ -14,7 +14,8 @@ func (in *Interner) parseReduced(res kept.Resource, raw []byte) (*Content, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Content{Created: instant.Of(o.Metadata.Created()), Deletion: instant.Of(o.Metadata.Deletion()), Deleting: o.Metadata.DeletionTimestamp != "", Digest: xxhash.Sum64(raw)}
+	c := &Content{Created: instant.Of(o.Metadata.Created()), Deletion: instant.Of(o.Metadata.Deletion()),
+		Deleting: o.Metadata.DeletionTimestamp != "", Digest: xxhash.Sum64(raw)}
 	f := o.Reduced
 	switch res {
 	case kept.ResVolume, kept.ResAttachment, kept.ResSlice, kept.ResPodCertificate:

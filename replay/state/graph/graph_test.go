@@ -81,7 +81,8 @@ func TestPathsOfAPod(t *testing.T) {
 	g.Set(graph.Object{Kind: graph.Volume, Name: "pv"}, from(10, volumeOf(t, `{"spec":{"claimRef":{"namespace":"d","name":"data"},
 		"csi":{"driver":"x","controllerPublishSecretRef":{"namespace":"k","name":"controller"},"controllerExpandSecretRef":{"namespace":"k","name":"grow"},
 		"nodePublishSecretRef":{"namespace":"k","name":"publish"},"nodeStageSecretRef":{"namespace":"k","name":"stage"},"nodeExpandSecretRef":{"namespace":"k","name":"expand"}}}}`)))
-	g.Set(graph.Object{Kind: graph.Volume, Name: "free"}, from(10, volumeOf(t, `{"spec":{"cephfs":{"secretRef":{"namespace":"k","name":"free"}}}}`)))
+	g.Set(graph.Object{Kind: graph.Volume, Name: "free"}, from(10, volumeOf(t, `{"spec":{"cephfs":{"secretRef":{"namespace":"k",`+
+		`"name":"free"}}}}`)))
 	g.Set(graph.Object{Kind: graph.Attachment, Name: "va"}, from(10, &graph.Content{Node: "n1"}))
 	g.Set(graph.Object{Kind: graph.Slice, Name: "slice"}, from(10, &graph.Content{Node: "n1"}))
 	g.Set(graph.Object{Kind: graph.Slice, Name: "network"}, from(10, &graph.Content{}))
@@ -91,9 +92,11 @@ func TestPathsOfAPod(t *testing.T) {
 		{"", "pods", "d", "p"}, {"", "serviceaccounts", "d", "sa"},
 		{"", "secrets", "d", "pull"}, {"", "secrets", "d", "init-all"}, {"", "secrets", "d", "env"}, {"", "secrets", "d", "debug"},
 		{"", "secrets", "d", "vol"}, {"", "secrets", "d", "projected"}, {"", "secrets", "d", "csi"}, {"", "secrets", "d", "azure"},
-		{"", "configmaps", "d", "env"}, {"", "configmaps", "d", "all"}, {"", "configmaps", "d", "vol"}, {"", "configmaps", "d", "kube-root-ca.crt"},
+		{"", "configmaps", "d", "env"}, {"", "configmaps", "d", "all"}, {"", "configmaps", "d", "vol"}, {"", "configmaps", "d",
+			"kube-root-ca.crt"},
 		{"", "persistentvolumeclaims", "d", "data"}, {"", "persistentvolumeclaims", "d", "p-scratch"},
-		{"resource.k8s.io", "resourceclaims", "d", "gpus"}, {"resource.k8s.io", "resourceclaims", "d", "p-made-x"}, {"resource.k8s.io", "resourceclaims", "d", "p-extended"},
+		{"resource.k8s.io", "resourceclaims", "d", "gpus"}, {"resource.k8s.io", "resourceclaims", "d", "p-made-x"}, {"resource.k8s.io",
+			"resourceclaims", "d", "p-extended"},
 		{"", "persistentvolumes", "", "pv"},
 		{"", "secrets", "k", "publish"}, {"", "secrets", "k", "stage"}, {"", "secrets", "k", "expand"},
 		{"storage.k8s.io", "volumeattachments", "", "va"}, {"resource.k8s.io", "resourceslices", "", "slice"},
@@ -116,7 +119,8 @@ func TestPathsOfAPod(t *testing.T) {
 		}
 	}
 	for _, q := range []question{
-		{"", "secrets", "k", "controller"}, {"", "secrets", "k", "grow"}, {"", "secrets", "k", "free"}, {"", "persistentvolumes", "", "free"},
+		{"", "secrets", "k", "controller"}, {"", "secrets", "k", "grow"}, {"", "secrets", "k", "free"}, {"", "persistentvolumes", "",
+			"free"},
 		{"", "secrets", "d", "publish"}, {"", "secrets", "d", "sa"}, {"", "configmaps", "d", "pull"}, {"", "secrets", "d", ""},
 		{"resource.k8s.io", "resourceclaims", "d", "none"}, {"resource.k8s.io", "resourceslices", "", "network"}, {"", "pods", "d", "q"},
 	} {

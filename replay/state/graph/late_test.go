@@ -11,14 +11,17 @@ import (
 // references are taken anew by every release.
 func TestLate(t *testing.T) {
 	const (
-		bound   = `{"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"envFrom":[{"secretRef":{"name":"own"}}]}]}}`
-		debug   = `{"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"envFrom":[{"secretRef":{"name":"own"}}]}],"ephemeralContainers":[{"envFrom":[{"secretRef":{"name":"own"}},{"secretRef":{"name":"debug"}},{"configMapRef":{"name":"debug"}}]}]}}`
+		bound = `{"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"envFrom":[{"secretRef":{"name":"own"}}]}]}}`
+		debug = `{"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"envFrom":[{"secretRef":{"name":"own"}}]}],` +
+			`"ephemeralContainers":[{"envFrom":[{"secretRef":{"name":"own"}},{"secretRef":{"name":"debug"}},{"configMapRef":{` +
+			`"name":"debug"}}]}]}}`
 		claimed = `"status":{"resourceClaimStatuses":[{"name":"r","resourceClaimName":"c"}]}}`
 	)
 	after := strings.TrimSuffix(debug, "}") + "," + claimed
 	g := known()
 	g.Set(graph.Object{Kind: graph.Pod, Namespace: "d", Name: "p"}, []graph.Step{
-		step(10, graph.Present, podOf(t, bound)), step(20, graph.Present, podOf(t, debug)), step(30, graph.Present, podOf(t, after)), step(40, graph.Absent, nil),
+		step(10, graph.Present, podOf(t, bound)), step(20, graph.Present, podOf(t, debug)), step(30, graph.Present,
+			podOf(t, after)), step(40, graph.Absent, nil),
 	})
 	for _, tc := range []struct {
 		at             int
@@ -26,7 +29,8 @@ func TestLate(t *testing.T) {
 		want           graph.Known
 	}{
 		{15, "secrets", "own", graph.Present}, {15, "secrets", "debug", graph.Absent},
-		{25, "secrets", "own", graph.Present}, {25, "secrets", "debug", graph.Late}, {25, "configmaps", "debug", graph.Late}, {25, "configmaps", "own", graph.Absent},
+		{25, "secrets", "own", graph.Present}, {25, "secrets", "debug", graph.Late}, {25, "configmaps", "debug", graph.Late}, {25,
+			"configmaps", "own", graph.Absent},
 		{35, "secrets", "own", graph.Present}, {35, "secrets", "debug", graph.Present}, {35, "configmaps", "debug", graph.Present},
 		{45, "secrets", "own", graph.Absent}, {45, "secrets", "debug", graph.Absent},
 	} {
@@ -37,7 +41,8 @@ func TestLate(t *testing.T) {
 			t.Errorf("at %d %s/%s of another node: %v", tc.at, tc.resource, tc.name, got)
 		}
 	}
-	if a := g.RelatedWithin(at(22), at(25), "n1", "", "secrets", "d", "debug"); !a.Has(graph.Present) || !a.Has(graph.Absent) || a.Has(graph.Unknown) {
+	if a := g.RelatedWithin(at(22), at(25), "n1", "", "secrets", "d", "debug"); !a.Has(graph.Present) || !a.Has(graph.Absent) ||
+		a.Has(graph.Unknown) {
 		t.Errorf("a late path within a window: %b", a)
 	}
 	// Bound with its ephemeral container there is nothing late about it.

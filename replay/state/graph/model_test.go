@@ -279,7 +279,8 @@ func (g *generator) scope() []graph.Step {
 	}
 	t := int64(g.IntN(span))
 	for range g.IntN(3) {
-		life = append(life, graph.Step{NotBefore: t, NotAfter: t, Known: graph.Unknown}, graph.Step{NotBefore: t + 5, NotAfter: t + 5, Known: graph.Absent})
+		life = append(life, graph.Step{NotBefore: t, NotAfter: t, Known: graph.Unknown}, graph.Step{NotBefore: t + 5, NotAfter: t + 5,
+			Known: graph.Absent})
 		t += 5 + int64(g.IntN(span/2))
 	}
 	return life
@@ -410,7 +411,8 @@ func TestModelPruned(t *testing.T) {
 		gr.Prune(at(0).Add(nano(horizon)))
 		for range 400 {
 			q, node, when := g.question(), pick(g, nodes), horizon+int64(g.IntN(span))
-			if got, want := gr.Related(at(0).Add(nano(when)), node, q.group, q.resource, q.namespace, q.name), w.related(when, node, q); got != want {
+			if got, want := gr.Related(at(0).Add(nano(when)), node, q.group, q.resource, q.namespace, q.name), w.related(when, node,
+				q); got != want {
 				t.Fatalf("seed %d: %v from node %q at %d, pruned to %d: %v, want %v\n%s", seed, q, node, when, horizon, got, want, w)
 			}
 		}

@@ -30,7 +30,8 @@ func TestUnknownMattersOnlyWhereItCould(t *testing.T) {
 	pod := func(ns, name string) graph.Object {
 		return graph.Object{Kind: graph.Pod, Namespace: ns, Name: name}
 	}
-	bound := volumeOf(t, `{"spec":{"claimRef":{"namespace":"d","name":"data"},"csi":{"nodeStageSecretRef":{"namespace":"k","name":"ceph"}}}}`)
+	bound := volumeOf(t, `{"spec":{"claimRef":{"namespace":"d","name":"data"},"csi":{"nodeStageSecretRef":{"namespace":"k",`+
+		`"name":"ceph"}}}}`)
 	for name, tc := range map[string]struct {
 		facts func(g *graph.Graph)
 		want  []asks
@@ -140,19 +141,28 @@ func TestRefresh(t *testing.T) {
 		life     []graph.Step
 		old, new graph.Known
 	}{
-		"another field":             {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present, next(nil))}, graph.Present, graph.Absent},
-		"an ephemeral container":    {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present, next(func(c *graph.Content) { c.Ephemeral = 1 }))}, graph.Absent, graph.Present},
-		"claim statuses":            {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present, next(func(c *graph.Content) { c.Statuses = 7 }))}, graph.Absent, graph.Present},
-		"another pod":               {[]graph.Step{step(1, graph.Present, first), {NotBefore: sec(2), NotAfter: sec(2), Known: graph.Present, UID: "other", Content: next(nil)}}, graph.Absent, graph.Present},
-		"it had gone":               {[]graph.Step{step(1, graph.Present, first), step(2, graph.Absent, nil), step(3, graph.Present, next(nil))}, graph.Absent, graph.Present},
-		"first without a node":      {[]graph.Step{step(1, graph.Present, &graph.Content{Refs: "r3:old"}), step(2, graph.Present, next(nil))}, graph.Absent, graph.Present},
-		"another field, then both":  {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present, next(nil)), step(3, graph.Present, next(func(c *graph.Content) { c.Statuses = 7 }))}, graph.Absent, graph.Present},
-		"another field, twice over": {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present, next(nil)), step(3, graph.Present, next(nil))}, graph.Present, graph.Absent},
+		"another field": {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present, next(nil))}, graph.Present,
+			graph.Absent},
+		"an ephemeral container": {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present,
+			next(func(c *graph.Content) { c.Ephemeral = 1 }))}, graph.Absent, graph.Present},
+		"claim statuses": {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present,
+			next(func(c *graph.Content) { c.Statuses = 7 }))}, graph.Absent, graph.Present},
+		"another pod": {[]graph.Step{step(1, graph.Present, first), {NotBefore: sec(2), NotAfter: sec(2),
+			Known: graph.Present, UID: "other", Content: next(nil)}}, graph.Absent, graph.Present},
+		"it had gone": {[]graph.Step{step(1, graph.Present, first), step(2, graph.Absent, nil), step(3, graph.Present,
+			next(nil))}, graph.Absent, graph.Present},
+		"first without a node": {[]graph.Step{step(1, graph.Present, &graph.Content{Refs: "r3:old"}), step(2, graph.Present,
+			next(nil))}, graph.Absent, graph.Present},
+		"another field, then both": {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present, next(nil)),
+			step(3, graph.Present, next(func(c *graph.Content) { c.Statuses = 7 }))}, graph.Absent, graph.Present},
+		"another field, twice over": {[]graph.Step{step(1, graph.Present, first), step(2, graph.Present, next(nil)),
+			step(3, graph.Present, next(nil))}, graph.Present, graph.Absent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := known()
 			g.Set(graph.Object{Kind: graph.Pod, Namespace: "d", Name: "p"}, tc.life)
-			check(t, g, []asks{{"n1", question{"resource.k8s.io", "resourceclaims", "d", "old"}, tc.old}, {"n1", question{"resource.k8s.io", "resourceclaims", "d", "new"}, tc.new}})
+			check(t, g, []asks{{"n1", question{"resource.k8s.io", "resourceclaims", "d", "old"}, tc.old},
+				{"n1", question{"resource.k8s.io", "resourceclaims", "d", "new"}, tc.new}})
 		})
 	}
 }
@@ -176,10 +186,11 @@ func TestWindows(t *testing.T) {
 		"across":                   {[]graph.Step{blurred(10, 12, graph.Present, c)}, 5, 20, p | a},
 		"as it goes":               {[]graph.Step{blurred(10, 12, graph.Present, c), blurred(20, 22, graph.Absent, nil)}, 15, 20, p | a},
 		"after it went":            {[]graph.Step{blurred(10, 12, graph.Present, c), blurred(20, 22, graph.Absent, nil)}, 22, 30, a},
-		"gone and back inside":     {[]graph.Step{blurred(10, 12, graph.Present, c), blurred(20, 22, graph.Absent, nil), blurred(24, 26, graph.Present, c)}, 15, 30, p | a},
-		"unknown for a while":      {[]graph.Step{blurred(10, 10, graph.Unknown, nil), blurred(20, 20, graph.Absent, nil)}, 5, 15, a | u},
-		"unknown all the while":    {[]graph.Step{blurred(10, 10, graph.Unknown, nil)}, 12, 15, u},
-		"turned around":            {[]graph.Step{blurred(10, 12, graph.Present, c)}, 20, 5, p},
+		"gone and back inside": {[]graph.Step{blurred(10, 12, graph.Present, c), blurred(20, 22, graph.Absent, nil),
+			blurred(24, 26, graph.Present, c)}, 15, 30, p | a},
+		"unknown for a while":   {[]graph.Step{blurred(10, 10, graph.Unknown, nil), blurred(20, 20, graph.Absent, nil)}, 5, 15, a | u},
+		"unknown all the while": {[]graph.Step{blurred(10, 10, graph.Unknown, nil)}, 12, 15, u},
+		"turned around":         {[]graph.Step{blurred(10, 12, graph.Present, c)}, 20, 5, p},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := known()
@@ -203,7 +214,8 @@ func TestContentThatIsNone(t *testing.T) {
 		t.Errorf("a volume bound to a number: %+v", c)
 	}
 	// Keys are told apart by case: an annotation that looks like the mirror's is none.
-	c := podOf(t, `{"metadata":{"name":"p","annotations":{"kubernetes.io/Config.mirror":"x"}},"spec":{"nodeName":"n1","serviceAccountName":"sa"}}`)
+	c := podOf(t, `{"metadata":{"name":"p","annotations":{"kubernetes.io/Config.mirror":"x"}},"spec":{"nodeName":"n1",`+
+		`"serviceAccountName":"sa"}}`)
 	if c.Refs == "" {
 		t.Error("an annotation of another name made a mirror pod")
 	}

@@ -73,7 +73,8 @@ func (h *Head) Gone(res Resource) bool {
 var (
 	headMembers = []string{"metadata", "spec", "kind", "apiVersion"}
 	specMembers = []string{"finalizers"}
-	metaMembers = []string{"creationTimestamp", "deletionTimestamp", "name", "namespace", "uid", "resourceVersion", "generateName", "finalizers",
+	metaMembers = []string{"creationTimestamp", "deletionTimestamp", "name", "namespace", "uid", "resourceVersion", "generateName",
+		"finalizers",
 		"deletionGracePeriodSeconds"}
 )
 

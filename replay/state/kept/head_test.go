@@ -11,7 +11,8 @@ import (
 // TestPlainHead names the heads that are read quickly.
 func TestPlainHead(t *testing.T) {
 	for text, want := range map[string]bool{
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","deletionTimestamp":"2026-01-02T00:00:00Z","deletionGracePeriodSeconds":30,"finalizers":["x"],"labels":{}},"spec":{"nodeName":"n"}}`: true,
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","deletionTimestamp":"2026-01-02T00:00:00Z",` +
+			`"deletionGracePeriodSeconds":30,"finalizers":["x"],"labels":{}},"spec":{"nodeName":"n"}}`: true,
 		`{"kind":"Namespace","metadata":{},"spec":{"finalizers":["kubernetes"]}}`: true,
 		`{"metadata":{"deletionGracePeriodSeconds":1.5}}`:                         false,
 		`{"metadata":{"deletionGracePeriodSeconds":99999999999999999999}}`:        false,
@@ -28,7 +29,8 @@ func TestPlainHead(t *testing.T) {
 
 // FuzzHead holds heads read plainly against encoding/json.
 func FuzzHead(f *testing.F) {
-	f.Add([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","deletionGracePeriodSeconds":30,"finalizers":["x"]},"spec":{"finalizers":[]}}`))
+	f.Add([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","deletionGracePeriodSeconds":30,"finalizers":["x"]},"spec":{` +
+		`"finalizers":[]}}`))
 	f.Add([]byte(`{"Kind":"Pod","metadata":null}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var want Head

@@ -154,7 +154,8 @@ func ReduceHead(res Resource, h *Head, raw []byte, request bool) ([]byte, error)
 func Encode(h *Head, f *Facts) ([]byte, error) {
 	m := &h.Metadata
 	return json.Marshal(Object{APIVersion: h.APIVersion, Kind: h.Kind, Reduced: f, Metadata: Meta{
-		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, GracePeriod: m.GracePeriod, Finalizers: m.Finalizers,
+		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, GracePeriod: m.GracePeriod,
+		Finalizers: m.Finalizers,
 	}})
 }
 
@@ -263,7 +264,8 @@ func (f *Facts) Graph() *graph.Content {
 	if f.Bare {
 		return nil
 	}
-	return &graph.Content{Node: f.Node, Refs: graph.Refs(f.Refs), Statuses: f.Statuses, Ephemeral: f.Ephemeral, AnyNode: f.AnyNode, AnyRefs: f.AnyRefs}
+	return &graph.Content{Node: f.Node, Refs: graph.Refs(f.Refs), Statuses: f.Statuses, Ephemeral: f.Ephemeral, AnyNode: f.AnyNode,
+		AnyRefs: f.AnyRefs}
 }
 
 // ReadObject reads an object of a reduced kind, reducing it first when that was not done.

@@ -96,5 +96,6 @@ func (w *write) metadata(m *kept.Meta) ([]byte, error) {
 	}
 	return json.Marshal(struct {
 		Metadata kept.Meta `json:"metadata"`
-	}{kept.Meta{CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, GracePeriod: m.GracePeriod, Finalizers: m.Finalizers}})
+	}{kept.Meta{CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, GracePeriod: m.GracePeriod,
+		Finalizers: m.Finalizers}})
 }

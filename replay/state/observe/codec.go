@@ -78,7 +78,8 @@ func (o Observation) appendSlowly(dst []byte) []byte {
 	j := observationJSON{
 		Version: o.version(), Source: o.Source.String(), Resource: o.Resource,
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
-		Deleted: o.Deleted, Unknown: o.Unknown, AllOf: o.AllOf, Complete: o.Complete, Unchanged: o.Unchanged, Created: o.Created, Update: o.Update, Patch: o.Patch, Object: o.Object,
+		Deleted: o.Deleted, Unknown: o.Unknown, AllOf: o.AllOf, Complete: o.Complete, Unchanged: o.Unchanged, Created: o.Created,
+		Update: o.Update, Patch: o.Patch, Object: o.Object,
 		NotBefore: stored(o.NotBefore), NotAfter: stored(o.NotAfter), Since: stored(o.Since),
 	}
 	b, err := json.Marshal(j)
@@ -215,7 +216,8 @@ func Decode(b []byte) (Observation, error) {
 	o := Observation{
 		Resource: j.Resource, Namespace: j.Namespace, Name: j.Name, UID: j.UID,
 		ResourceVersion: j.ResourceVersion, Deleted: j.Deleted, Unknown: j.Unknown,
-		AllOf: j.AllOf, Complete: j.Complete, Unchanged: j.Unchanged, Created: j.Created, Update: j.Update, Patch: j.Patch, Object: j.Object,
+		AllOf: j.AllOf, Complete: j.Complete, Unchanged: j.Unchanged, Created: j.Created, Update: j.Update, Patch: j.Patch,
+		Object: j.Object,
 	}
 	switch j.Source {
 	case "snapshot":

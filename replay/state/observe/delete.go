@@ -99,7 +99,9 @@ func (w *write) delete() ([]Observation, error) {
 		return []Observation{w.lingers(&kept.Meta{})}, nil // or a Status would say so
 	case !a.tells():
 		return w.asked(), nil
-	case w.target.res == kept.ResNamespace && !a.partial && (a.head.Gone(kept.ResNamespace) || options.frees(m) && options.OrphanDependents != nil && len(a.head.Spec.Finalizers) == 0) && !m.Deletion().Before(e.RequestReceivedTimestamp.Truncate(time.Second)):
+	case w.target.res == kept.ResNamespace && !a.partial && (a.head.Gone(kept.ResNamespace) || options.frees(m) &&
+		options.OrphanDependents != nil && len(a.head.Spec.Finalizers) == 0) &&
+		!m.Deletion().Before(e.RequestReceivedTimestamp.Truncate(time.Second)):
 		// The first deletion marks it, the next one ends it; in one second they look alike. (For the
 		// first one, orphanDependents=false is to delete them in the foreground.)
 		o := w.observe(&a)
@@ -107,7 +109,8 @@ func (w *write) delete() ([]Observation, error) {
 		return []Observation{o}, nil
 	case a.partial && w.target.res == kept.ResNamespace && m.DeletionTimestamp != "" && options.frees(m):
 		return w.asked(), nil // it has gone, unless its spec has finalizers
-	case a.partial && w.target.res == kept.ResNamespace, m.DeletionTimestamp != "" && !a.head.Gone(w.target.res) && (len(a.head.Spec.Finalizers) > 0 || !options.frees(m)):
+	case a.partial && w.target.res == kept.ResNamespace, m.DeletionTimestamp != "" && !a.head.Gone(w.target.res) &&
+		(len(a.head.Spec.Finalizers) > 0 || !options.frees(m)):
 		answered := w.version
 		if a.partial {
 			answered = w.partial

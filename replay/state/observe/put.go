@@ -258,7 +258,8 @@ func (w *write) there() Observation {
 	case w.target.res.RBACKind() != 0 && w.event.Verb == "patch" && !w.makes():
 		o.Unknown, o.Patch, o.Object = false, true, w.event.RequestObject
 	case w.target.res == kept.ResPod && !w.makes(): // what it refers to was changed, how was not recorded
-		if b, err := json.Marshal(kept.Object{Kind: kept.ResPod.ObjectKind(), Reduced: &kept.Facts{Bare: true, AnyRefs: true}}); err == nil {
+		if b, err := json.Marshal(kept.Object{Kind: kept.ResPod.ObjectKind(), Reduced: &kept.Facts{Bare: true,
+			AnyRefs: true}}); err == nil {
 			o.Unknown, o.Object = false, b
 		}
 	case w.target.res.Reduces():

@@ -96,10 +96,13 @@ func TestPrunedReadsTheSame(t *testing.T) {
 }
 
 func FuzzPrunedReadsTheSame(f *testing.F) {
-	uris := []string{"/api/v1/namespaces/a/pods/x", "/api/v1/namespaces/a/secrets/x", "/api/v1/persistentvolumes/x", "/apis/certificates.k8s.io/v1/certificatesigningrequests/x",
+	uris := []string{"/api/v1/namespaces/a/pods/x", "/api/v1/namespaces/a/secrets/x", "/api/v1/persistentvolumes/x",
+		"/apis/certificates.k8s.io/v1/certificatesigningrequests/x",
 		"/api/v1/namespaces/x", "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles/x"}
 	for i := range uris {
-		f.Add(i, []byte(`{"kind":"Pod","metadata":{"name":"x","annotations":{"kubernetes.io/config.mirror":"y"}},"spec":{"containers":[{"name":"c","env":[{"name":"e","valueFrom":{"secretKeyRef":{"name":"s"}}}]}],"volumes":[{"name":"v","secret":{"secretName":"s"}}]},"status":{"phase":"Failed"}}`))
+		f.Add(i, []byte(`{"kind":"Pod","metadata":{"name":"x","annotations":{"kubernetes.io/config.mirror":"y"}},"spec":{`+
+			`"containers":[{"name":"c","env":[{"name":"e","valueFrom":{"secretKeyRef":{"name":"s"}}}]}],"volumes":[{"name":"v",`+
+			`"secret":{"secretName":"s"}}]},"status":{"phase":"Failed"}}`))
 		f.Add(i, []byte(`{"kind":"PodList","items":[{"metadata":{"NAME":"x"}},null,[1]],"status":"Success","details":{"uid":"u"}}`))
 	}
 	f.Fuzz(func(t *testing.T, uri int, body []byte) {
