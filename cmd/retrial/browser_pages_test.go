@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -306,6 +307,14 @@ func linksBetween(t *testing.T, s *running, b *browser) {
 	b.until(t, "through that binding", `location.hash.includes('via=') && document.querySelectorAll('.holders tbody tr').length >= 1`)
 	b.click(t, ".holders a.who", "")
 	b.until(t, "a subject", `/subject|access/.test(location.hash) && `+drawn)
+
+	// A request made as somebody else leads to both, and says which is which.
+	lines := recorded(t)
+	acted := slices.IndexFunc(lines, func(line []byte) bool { return bytes.Contains(line, []byte(`"impersonatedUser":{"username":"carol"`)) })
+	b.load(t, s.ui+"#/?cluster=sample&why="+decoded(t, lines[acted]).AuditID)
+	b.until(t, "both are named", readsIn("#drawer .onward", "All about audit-reader, who made it")+" && "+readsIn("#drawer .onward", "All about carol, whom they acted as"))
+	b.click(t, "#drawer .onward a", "who made it")
+	b.until(t, "who made it", `document.querySelector('#drawer').hidden && document.querySelector('h1')?.innerText === 'audit-reader'`)
 
 	// An address that was kept when parameters had other names.
 	b.load(t, s.ui+"#/?cluster=sample&user=grace&decision=allow")

@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/retrial-io/retrial/internal/cli"
 )
@@ -70,6 +73,58 @@ func TestAnswersThatMislead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNoTryIsRecordedAsDone: sixteen tries to bind cluster-admin, to none of which an answer of success was recorded. Each
+// is a critical finding before anybody uses it, who-can says that the binding may be there, and what others were
+// refused is as certain as before.
+func TestNoTryIsRecordedAsDone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var log, refused [][]byte
+	for _, line := range recorded(t) {
+		if bytes.Contains(line, []byte(`"user":{"username":"carol"`)) && bytes.Contains(line, []byte(`decision":"forbid"`)) && len(refused) < 20 {
+			refused = append(refused, line)
+		}
+	}
+	const tries = 16
+	at := decoded(t, refused[0]).RequestReceivedTimestamp
+	for i := range tries {
+		answer := `"responseStatus":{"metadata":{},"status":"Failure","reason":"Timeout","message":"Timeout: request did not complete within requested timeout - context deadline exceeded","code":504},`
+		if i%4 == 0 {
+			answer = "" // cut off
+		}
+		made := at.Add(time.Duration(i-tries) * time.Millisecond).Format("2006-01-02T15:04:05.000000Z")
+		log = append(log, fmt.Appendf(nil, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"e0000000-0000-4000-8000-0000000000%02d",`+
+			`"stage":"ResponseComplete","requestURI":"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?timeout=900us","verb":"create",`+
+			`"user":{"username":"kubernetes-super-admin","groups":["system:masters","system:authenticated"]},"sourceIPs":["10.0.0.1"],`+
+			`"objectRef":{"resource":"clusterrolebindings","name":"dormant-%d","apiGroup":"rbac.authorization.k8s.io","apiVersion":"v1"},%s`+
+			`"requestObject":{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"dormant-%d"},`+
+			`"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"sleeper-%d"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io",`+
+			`"kind":"ClusterRole","name":"cluster-admin"}},"requestReceivedTimestamp":%q,"stageTimestamp":%q,`+
+			`"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":""}}`, i, i, answer, i, i, made, made))
+	}
+	state := writeState(t, dir)
+	ask := func(log [][]byte, args ...string) string {
+		t.Helper()
+		file := writeLog(t, filepath.Join(dir, fmt.Sprint(len(log), ".jsonl")), log)
+		code, out, errs := commandLine(t, "", append(args, "--state", state, "--events", file)...)
+		if code != cli.ExitOK {
+			t.Fatalf("%q: exit code %d: %s", args, code, errs)
+		}
+		return out + errs
+	}
+	found := ask(log, "findings", "--rule", "cluster-admin-binding", "--min-severity", "critical")
+	can := ask(log, "who-can", "get", "secrets", "-o", "json")
+	for i := range tries {
+		says(t, found, fmt.Sprintf("it gives cluster-admin to User sleeper-%d by ClusterRoleBinding dormant-%d; its answer was lost, and it may have been done", i, i))
+		says(t, can, fmt.Sprintf("%q", fmt.Sprint("ClusterRoleBinding/dormant-", i)))
+	}
+	both := slices.Concat(log, refused)
+	if want, got := ask(refused, "drift"), ask(both, "drift"); strings.Contains(got, "INDETERMINATE") != strings.Contains(want, "INDETERMINATE") ||
+		strings.Count(got, "DRIFT") != strings.Count(want, "DRIFT") {
+		t.Errorf("what carol was refused is judged otherwise after the tries:\n%s\nand without them:\n%s", got, want)
 	}
 }
 
