@@ -90,7 +90,7 @@ func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []qu
 }
 
 // certificateCheck checks how long the newest certificate of a cluster is valid.
-func (f *ConnectionFacts) certificateCheck(c *Checks) {
+func (f *connectionFacts) certificateCheck(c *Checks) {
 	var last time.Time
 	for _, cert := range f.Entry.Certificates {
 		if cert.Revoked == nil && cert.Expires.After(last) {
@@ -162,7 +162,7 @@ func policyChecks(c *Checks, t queries.LogTraits, watched bool) {
 }
 
 // watchCheck reports the state of a cluster's watch, from its metrics.
-func (s Site) watchCheck(c *Checks, f *ConnectionFacts) {
+func (s Site) watchCheck(c *Checks, f *connectionFacts) {
 	if !f.Watched || s.Metrics == nil {
 		return
 	}
@@ -201,7 +201,7 @@ func (s Site) watchCheck(c *Checks, f *ConnectionFacts) {
 
 // completenessCheck reports what is missing of the last hour, for clusters that post. It warns as
 // long as that is not known.
-func (a *Service) completenessCheck(ctx context.Context, c *Checks, f *ConnectionFacts, imported bool) error {
+func (a *Service) completenessCheck(ctx context.Context, c *Checks, f *connectionFacts, imported bool) error {
 	const id = "completeness"
 	r, err := LastHour(ctx, a.Store, a.Site, f.Cluster, a.Site.time())
 	if err != nil {

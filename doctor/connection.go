@@ -59,9 +59,9 @@ func (a *Service) Connection(ctx context.Context, q ConnectionRequest) (out Conn
 // coverageRange is how much of the newest events the share of certain verdicts is taken of.
 const coverageRange = time.Hour
 
-func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []queries.Cluster) (ConnectionFacts, error) {
+func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []queries.Cluster) (connectionFacts, error) {
 	s := a.Site
-	f := ConnectionFacts{Cluster: cluster, Now: s.time(), Site: s, lag: a.Replay.Lag(), Receiver: s.receiver()}
+	f := connectionFacts{Cluster: cluster, Now: s.time(), Site: s, lag: a.Replay.Lag(), Receiver: s.receiver()}
 	f.Entry, f.Registered = s.entry(cluster)
 	f.Watched = slices.ContainsFunc(s.Config.Watch.Clusters, func(entry string) bool {
 		name, _, err := config.WatchedCluster(entry)
@@ -77,9 +77,9 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 		f.Unfollowed = append(f.Unfollowed, cmp.Or(name, "the apiserver that has no name"))
 	}
 	f.Refusals = s.Contacts.Refusals(cluster)
-	f.State.UnknownKinds = RBACKinds
+	f.State.UnknownKinds = rbacKinds
 	if st, ok := a.Replay.State(cluster); ok {
-		f.State = StateFacts{}
+		f.State = stateFacts{}
 		view := st.RBAC(f.Now)
 		roles, clusterRoles, bindings, clusterBindings := view.RBAC.Len()
 		f.State.Objects, f.State.UnknownObjects = roles+clusterRoles+bindings+clusterBindings, len(view.Unknown)
@@ -98,8 +98,8 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 	return f, nil
 }
 
-// RBACKinds is what is not known before any state was given.
-var RBACKinds = []string{"ClusterRoles", "ClusterRoleBindings", "Roles", "RoleBindings"}
+// rbacKinds is what is not known before any state was given.
+var rbacKinds = []string{"ClusterRoles", "ClusterRoleBindings", "Roles", "RoleBindings"}
 
 // Receiver describes the webhook's listener.
 func (s Site) receiver() Receiver {

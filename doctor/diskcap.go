@@ -32,10 +32,10 @@ func DiskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
 	if err != nil {
 		return 0 // asked again with the next look at retention, which meets the same error
 	}
-	return CapOf(used, free, total)
+	return capOf(used, free, total)
 }
 
-// CapOf returns the cap of a store that uses that much of a disk.
-func CapOf(used, free, total int64) int64 {
+// capOf returns the cap of a store that uses that much of a disk.
+func capOf(used, free, total int64) int64 {
 	return max(1, used+free-min(keptFree, total/keptFreeShare))
 }

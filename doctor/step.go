@@ -64,8 +64,8 @@ type Refusal struct {
 	Count  int64     `json:"count"`
 }
 
-// ConnectionFacts is what the steps are derived from.
-type ConnectionFacts struct {
+// connectionFacts is what the steps are derived from.
+type connectionFacts struct {
 	Cluster string
 	Now     time.Time
 	Site    Site
@@ -80,13 +80,13 @@ type ConnectionFacts struct {
 
 	Stored  queries.Cluster // zero: no event
 	lag     verdict.Backlog
-	State   StateFacts
+	State   stateFacts
 	Watched bool
 	Shares  []queries.Share // of the newest hour there are events of
 }
 
-// StateFacts is what is now known of a cluster's objects.
-type StateFacts struct {
+// stateFacts is what is now known of a cluster's objects.
+type stateFacts struct {
 	Objects        int // roles and bindings
 	UnknownKinds   []string
 	UnknownObjects int

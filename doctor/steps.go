@@ -24,7 +24,7 @@ const (
 )
 
 // Steps words how far the connection is.
-func (f *ConnectionFacts) Steps() []Step {
+func (f *connectionFacts) Steps() []Step {
 	list := []Step{f.registeredStep(), f.connectedStep(), f.firstEventStep(), f.stateStep(), f.coverageStep()}
 	if f.Site.Contacts != nil { // otherwise other processes receive, and know
 		list = append(list, f.followedStep())
@@ -32,7 +32,7 @@ func (f *ConnectionFacts) Steps() []Step {
 	return append(list, f.countedStep())
 }
 
-func (f *ConnectionFacts) registeredStep() Step {
+func (f *connectionFacts) registeredStep() Step {
 	s := Step{ID: StepRegistered, Title: "The cluster is registered", State: StateFailed}
 	var last time.Time
 	for _, c := range f.Entry.Certificates {
@@ -66,11 +66,11 @@ func (f *ConnectionFacts) registeredStep() Step {
 	return s
 }
 
-func (f *ConnectionFacts) rotateCommand() string {
+func (f *connectionFacts) rotateCommand() string {
 	return "retrial cluster rotate " + phrase.ShellWord(f.Cluster) + " --output webhook.kubeconfig" + f.Site.DataDir()
 }
 
-func (f *ConnectionFacts) connectedStep() Step {
+func (f *connectionFacts) connectedStep() Step {
 	s := Step{ID: StepConnected, Title: "The apiserver reaches the receiver", State: StateWaiting}
 	refused := f.newestRefusal()
 	switch {
@@ -106,7 +106,7 @@ func (f *ConnectionFacts) connectedStep() Step {
 
 // newestRefusal returns the latest refusal that is this cluster's. A refusal without a name counts
 // while nothing has been received from this cluster: it is the likeliest explanation.
-func (f *ConnectionFacts) newestRefusal() *webhook.Refusal {
+func (f *connectionFacts) newestRefusal() *webhook.Refusal {
 	for i := range f.Refusals {
 		if r := &f.Refusals[i]; r.Cluster == f.Cluster || f.Accepted == nil {
 			return r
@@ -116,7 +116,7 @@ func (f *ConnectionFacts) newestRefusal() *webhook.Refusal {
 }
 
 // notReached returns what to check if nothing arrives.
-func (f *ConnectionFacts) notReached() string {
+func (f *connectionFacts) notReached() string {
 	var b strings.Builder
 	if f.Receiver.Listen != "" {
 		fmt.Fprintf(&b, "The receiver listens on %s", f.Receiver.Listen)
@@ -137,7 +137,7 @@ func (f *ConnectionFacts) notReached() string {
 }
 
 // refusalWords returns why a client was turned away, and what to do.
-func (f *ConnectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
+func (f *connectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 	who := "An apiserver of it, at " + r.Remote + ","
 	if r.Cluster == "" {
 		who = "A client at " + r.Remote
@@ -170,7 +170,7 @@ func (f *ConnectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 	return refused(r.Detail), ""
 }
 
-func (f *ConnectionFacts) firstEventStep() Step {
+func (f *connectionFacts) firstEventStep() Step {
 	s := Step{ID: StepFirstEvent, Title: "Events arrive", State: StateWaiting}
 	switch {
 	case f.Stored.Events > 0:
@@ -192,7 +192,7 @@ func (f *ConnectionFacts) firstEventStep() Step {
 	return s
 }
 
-func (f *ConnectionFacts) stateStep() Step {
+func (f *connectionFacts) stateStep() Step {
 	s := Step{ID: StepState, Title: "The state before the log is known", State: StateWaiting}
 	imported := query.StateListing + "\n" + query.StateImport(f.Cluster) + f.Site.DataDir()
 	switch {
@@ -222,7 +222,7 @@ type verdictCounts struct {
 	waiting int64
 }
 
-func (f *ConnectionFacts) verdicts() verdictCounts {
+func (f *connectionFacts) verdicts() verdictCounts {
 	var v verdictCounts
 	for _, s := range f.Shares {
 		v.requests += s.Requests
@@ -244,7 +244,7 @@ func (f *ConnectionFacts) verdicts() verdictCounts {
 	return v
 }
 
-func (f *ConnectionFacts) coverageStep() Step {
+func (f *connectionFacts) coverageStep() Step {
 	s := Step{ID: StepCoverage, Title: "Requests get a verdict", State: StateWaiting}
 	v := f.verdicts()
 	if v.judged == 0 {
@@ -273,12 +273,12 @@ func (f *ConnectionFacts) coverageStep() Step {
 }
 
 // connectCommand returns the command that connects the cluster.
-func (f *ConnectionFacts) connectCommand() string {
+func (f *connectionFacts) connectCommand() string {
 	return "retrial connect " + phrase.ShellWord(f.Cluster) + f.Site.DataDir()
 }
 
 // followedStep reports whether the audit log, which has what the webhook loses, is read as well.
-func (f *ConnectionFacts) followedStep() Step {
+func (f *connectionFacts) followedStep() Step {
 	s := Step{ID: StepFollowed, Title: "The audit log is followed", State: StateWaiting}
 	switch {
 	case f.Followed != nil && f.Now.Sub(f.Followed.Last) <= quietAfter && len(f.Unfollowed) > 0:
@@ -313,7 +313,7 @@ func (f *ConnectionFacts) followedStep() Step {
 }
 
 // countedStep reports whether it is known how many events were sent.
-func (f *ConnectionFacts) countedStep() Step {
+func (f *connectionFacts) countedStep() Step {
 	s := Step{ID: StepCounted, Title: "What the apiservers send is counted", State: StateWaiting}
 	names := f.Site.Scraped(f.Cluster)
 	commands := func(apiserver string) string {

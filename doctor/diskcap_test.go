@@ -1,9 +1,7 @@
-package main
+package doctor
 
 import (
 	"testing"
-
-	"github.com/retrial-io/retrial/doctor"
 )
 
 // TestCapOf: a store has what it uses and what is free, less a rest; on a disk that others filled
@@ -20,7 +18,7 @@ func TestCapOf(t *testing.T) {
 		{"less than the rest is free", 50 * gib, 1 * gib, 100 * gib, 47 * gib},
 		{"filled by others", 1 * gib, 0, 100 * gib, 1},
 	} {
-		if got := doctor.CapOf(c.used, c.free, c.total); got != c.want {
+		if got := capOf(c.used, c.free, c.total); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
