@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/storage/queries"
@@ -20,41 +22,23 @@ import (
 // observation that is there already only moves to its new position, so that neither a retry
 // nor events delivered again make the history longer.
 func (s *Store) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion) error {
-	if len(versions) == 0 {
-		return nil
-	}
-	var cluster, resource, namespace native.LowCard
-	var name, uid, rv, observation native.TextColumn
-	var deleted proto.ColUInt8
-	var observed, koffset proto.ColInt64
-	var epoch proto.ColUInt32
-	var kpart, idx proto.ColInt32
+	var r tableRows
 	for i := range versions {
+		r.begin()
 		v := &versions[i]
-		cluster.Append(v.Cluster)
-		resource.Append(v.Resource)
-		namespace.Append(v.Namespace)
-		name.Append(v.Name)
-		uid.Append(v.UID)
-		rv.Append(v.ResourceVersion)
-		deleted.Append(codec.Bit(v.Deleted))
-		observation.AppendBytes(v.Observation)
-		observed.Append(v.Observed.UnixMicro())
-		epoch.Append(v.Position.Epoch)
-		kpart.Append(v.Position.Partition)
-		koffset.Append(v.Position.Offset)
-		idx.Append(v.Index)
+		r.word("cluster", v.Cluster)
+		r.word("resource", v.Resource)
+		r.word("namespace", v.Namespace)
+		r.text("name", v.Name)
+		r.text("uid", v.UID)
+		r.text("resource_version", v.ResourceVersion)
+		add[proto.ColUInt8](&r, "deleted").Append(codec.Bit(v.Deleted))
+		r.bytes("observation", v.Observation)
+		r.time("observed", v.Observed)
+		r.position(v.Position)
+		add[proto.ColInt32](&r, "idx").Append(v.Index)
 	}
-	err := s.insertColumns(ctx, "policy_objects", []proto.InputColumn{
-		{Name: "cluster", Data: &cluster}, {Name: "resource", Data: &resource}, {Name: "namespace", Data: &namespace},
-		{Name: "name", Data: &name}, {Name: "uid", Data: &uid}, {Name: "resource_version", Data: &rv},
-		{Name: "deleted", Data: &deleted}, {Name: "observation", Data: &observation}, {Name: "observed", Data: native.Micros{ColInt64: &observed}},
-		{Name: "epoch", Data: &epoch}, {Name: "kpart", Data: &kpart}, {Name: "koffset", Data: &koffset}, {Name: "idx", Data: &idx},
-	}, len(versions))
-	if err != nil {
-		return fmt.Errorf("save %d policy versions: %w", len(versions), err)
-	}
-	return nil
+	return s.insertRows(ctx, "policy_objects", "policy versions", &r)
 }
 
 // LoadPolicy visits every stored observation, those of one Kafka partition in the order of
@@ -150,38 +134,83 @@ FROM `+s.table("policy_objects")+` FINAL`+where+` ORDER BY epoch, kpart, koffset
 // SaveDeadLetters stores dead letters; a position stored before changes nothing, which makes
 // a token needless.
 func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []verdict.StoredDeadLetter) error {
-	if len(letters) == 0 {
+	var r tableRows
+	for i := range letters {
+		r.begin()
+		l := &letters[i]
+		r.word("cluster", l.Cluster)
+		r.word("source", l.Source)
+		r.word("reason", l.Reason)
+		r.text("detail", l.Detail)
+		r.text("digest", l.Digest)
+		r.number("size", l.Size)
+		r.bytes("prefix", l.Prefix)
+		r.time("received", l.Received)
+		r.day("ingest_day", l.Received)
+		r.position(l.Position)
+	}
+	return s.insertRows(ctx, "dead_letters", "dead letters", &r)
+}
+
+// tableRows are rows of a table. Each row has the same columns, whose values are added in one order.
+type tableRows struct {
+	columns  []proto.InputColumn
+	at, rows int // the column that comes next
+}
+
+// begin begins a row.
+func (r *tableRows) begin() { r.at, r.rows = 0, r.rows+1 }
+
+// next returns the column that comes next, which the first row makes.
+func next[C proto.ColInput](r *tableRows, name string, empty func() C) C {
+	if r.at == len(r.columns) {
+		r.columns = append(r.columns, proto.InputColumn{Name: name, Data: empty()})
+	}
+	r.at++
+	return r.columns[r.at-1].Data.(C)
+}
+
+// add is next for a column that its zero value is.
+func add[T any, C interface {
+	*T
+	proto.ColInput
+}](r *tableRows, name string) C {
+	return next(r, name, func() C { return new(T) })
+}
+
+func (r *tableRows) word(name, value string) { add[native.LowCard](r, name).Append(value) }
+func (r *tableRows) text(name, value string) { add[native.TextColumn](r, name).Append(value) }
+func (r *tableRows) bytes(name string, value []byte) {
+	add[native.TextColumn](r, name).AppendBytes(value)
+}
+
+func (r *tableRows) number(name string, n int64) { add[proto.ColInt64](r, name).Append(n) }
+
+func (r *tableRows) position(at event.Position) {
+	add[proto.ColUInt32](r, "epoch").Append(at.Epoch)
+	add[proto.ColInt32](r, "kpart").Append(at.Partition)
+	r.number("koffset", at.Offset)
+}
+
+func (r *tableRows) time(name string, t time.Time) {
+	next(r, name, func() native.Micros { return native.Micros{ColInt64: new(proto.ColInt64)} }).Append(t.UnixMicro())
+}
+
+func (r *tableRows) day(name string, t time.Time) {
+	next(r, name, func() native.Dates { return native.Dates{ColUInt16: new(proto.ColUInt16)} }).Append(codec.Day(t))
+}
+
+func (r *tableRows) seconds(name string, n uint32) {
+	next(r, name, func() native.Seconds { return native.Seconds{ColUInt32: new(proto.ColUInt32)} }).Append(n)
+}
+
+// insertRows is insertColumns of rows, if there are any; what names them in an error.
+func (s *Store) insertRows(ctx context.Context, table, what string, r *tableRows) error {
+	if r.rows == 0 {
 		return nil
 	}
-	var cluster, source, reason native.LowCard
-	var detail, digest, prefix native.TextColumn
-	var size, received, koffset proto.ColInt64
-	var ingestDay proto.ColUInt16
-	var epoch proto.ColUInt32
-	var kpart proto.ColInt32
-	for i := range letters {
-		l := &letters[i]
-		cluster.Append(l.Cluster)
-		source.Append(l.Source)
-		reason.Append(l.Reason)
-		detail.Append(l.Detail)
-		digest.Append(l.Digest)
-		size.Append(l.Size)
-		prefix.AppendBytes(l.Prefix)
-		received.Append(l.Received.UnixMicro())
-		ingestDay.Append(codec.Day(l.Received))
-		epoch.Append(l.Position.Epoch)
-		kpart.Append(l.Position.Partition)
-		koffset.Append(l.Position.Offset)
-	}
-	err := s.insertColumns(ctx, "dead_letters", []proto.InputColumn{
-		{Name: "cluster", Data: &cluster}, {Name: "source", Data: &source}, {Name: "reason", Data: &reason},
-		{Name: "detail", Data: &detail}, {Name: "digest", Data: &digest}, {Name: "size", Data: &size}, {Name: "prefix", Data: &prefix},
-		{Name: "received", Data: native.Micros{ColInt64: &received}}, {Name: "ingest_day", Data: native.Dates{ColUInt16: &ingestDay}},
-		{Name: "epoch", Data: &epoch}, {Name: "kpart", Data: &kpart}, {Name: "koffset", Data: &koffset},
-	}, len(letters))
-	if err != nil {
-		return fmt.Errorf("save %d dead letters: %w", len(letters), err)
+	if err := s.insertColumns(ctx, table, r.columns, r.rows); err != nil {
+		return fmt.Errorf("save %d %s: %w", r.rows, what, err)
 	}
 	return nil
 }
@@ -202,37 +231,24 @@ func (s *Store) insertColumns(ctx context.Context, table string, columns []proto
 
 // SaveAuditSamples adds readings. Saving one twice changes nothing.
 func (s *Store) SaveAuditSamples(ctx context.Context, samples []queries.AuditSample) error {
-	if len(samples) == 0 {
-		return nil
-	}
-	var cluster, server native.LowCard
-	var on proto.ColUInt16
-	var taken, earliest, latest, started, events, hook, buffer, log, rejected proto.ColInt64
+	var r tableRows
 	for i := range samples {
+		r.begin()
 		a := &samples[i]
-		cluster.Append(a.Cluster)
-		server.Append(a.APIServer)
-		on.Append(codec.Day(a.Taken))
-		taken.Append(a.Taken.UnixMicro())
-		earliest.Append(a.Earliest.UnixMicro())
-		latest.Append(a.Latest.UnixMicro())
-		started.Append(a.Started.UnixMicro())
-		events.Append(a.Events)
-		hook.Append(a.WebhookErrors)
-		buffer.Append(a.BufferErrors)
-		log.Append(a.LogErrors)
-		rejected.Append(a.Rejected)
+		r.word("cluster", a.Cluster)
+		r.word("apiserver", a.APIServer)
+		r.day("day", a.Taken)
+		r.time("taken", a.Taken)
+		r.time("earliest", a.Earliest)
+		r.time("latest", a.Latest)
+		r.time("started", a.Started)
+		r.number("events", a.Events)
+		r.number("webhook_errors", a.WebhookErrors)
+		r.number("buffer_errors", a.BufferErrors)
+		r.number("log_errors", a.LogErrors)
+		r.number("rejected", a.Rejected)
 	}
-	err := s.insertColumns(ctx, "audit_samples", []proto.InputColumn{
-		{Name: "cluster", Data: &cluster}, {Name: "apiserver", Data: &server}, {Name: "day", Data: native.Dates{ColUInt16: &on}},
-		{Name: "taken", Data: native.Micros{ColInt64: &taken}}, {Name: "earliest", Data: native.Micros{ColInt64: &earliest}}, {Name: "latest", Data: native.Micros{ColInt64: &latest}},
-		{Name: "started", Data: native.Micros{ColInt64: &started}}, {Name: "events", Data: &events}, {Name: "webhook_errors", Data: &hook},
-		{Name: "buffer_errors", Data: &buffer}, {Name: "log_errors", Data: &log}, {Name: "rejected", Data: &rejected},
-	}, len(samples))
-	if err != nil {
-		return fmt.Errorf("save %d readings of apiservers: %w", len(samples), err)
-	}
-	return nil
+	return s.insertRows(ctx, "audit_samples", "readings of apiservers", &r)
 }
 
 // longestDetail is how much of a question's detail is kept, in bytes.
@@ -241,38 +257,23 @@ const longestDetail = 4096
 // SaveAsked adds questions to the query log. It is not idempotent: after an error some may
 // be counted, and are counted again when they are saved again.
 func (s *Store) SaveAsked(ctx context.Context, asked []queries.Asked) error {
-	if len(asked) == 0 {
-		return nil
-	}
-	var minute proto.ColUInt32
-	var on proto.ColUInt16
-	var door, caller, address, question, status native.LowCard
-	var detail native.TextColumn
-	var count, bytes, took proto.ColInt64
+	var r tableRows
 	for i := range asked {
+		r.begin()
 		a := &asked[i]
-		minute.Append(uint32(a.Time.Unix() / 60 * 60))
-		on.Append(codec.Day(a.Time))
-		door.Append(a.Door)
-		caller.Append(a.Caller)
-		address.Append(a.Address)
-		question.Append(a.Question)
-		detail.Append(strings.ToValidUTF8(a.Detail[:min(len(a.Detail), longestDetail)], ""))
-		status.Append(a.Status)
-		count.Append(a.Count)
-		bytes.Append(a.Bytes)
-		took.Append(a.Took.Microseconds())
+		r.seconds("minute", uint32(a.Time.Unix()/60*60))
+		r.day("day", a.Time)
+		r.word("door", a.Door)
+		r.word("caller", a.Caller)
+		r.word("address", a.Address)
+		r.word("question", a.Question)
+		r.text("detail", strings.ToValidUTF8(a.Detail[:min(len(a.Detail), longestDetail)], ""))
+		r.word("status", a.Status)
+		r.number("count", a.Count)
+		r.number("bytes", a.Bytes)
+		r.number("micros", a.Took.Microseconds())
 	}
-	err := s.insertColumns(ctx, "query_log", []proto.InputColumn{
-		{Name: "minute", Data: native.Seconds{ColUInt32: &minute}}, {Name: "day", Data: native.Dates{ColUInt16: &on}}, {Name: "door", Data: &door},
-		{Name: "caller", Data: &caller}, {Name: "address", Data: &address}, {Name: "question", Data: &question},
-		{Name: "detail", Data: &detail}, {Name: "status", Data: &status}, {Name: "count", Data: &count},
-		{Name: "bytes", Data: &bytes}, {Name: "micros", Data: &took},
-	}, len(asked))
-	if err != nil {
-		return fmt.Errorf("save %d questions: %w", len(asked), err)
-	}
-	return nil
+	return s.insertRows(ctx, "query_log", "questions", &r)
 }
 
 // SaveRejudge stores a request to judge again. Saving it twice changes nothing.
@@ -296,77 +297,50 @@ func (s *Store) saveRejudge(ctx context.Context, cluster, id string, partition i
 	if err != nil {
 		return err
 	}
-	var name native.LowCard
-	var ids, contents native.TextColumn
-	name.Append(cluster)
-	ids.Append(id)
-	contents.AppendBytes(text)
-	return s.insertColumns(ctx, "rejudges", []proto.InputColumn{
-		{Name: "cluster", Data: &name}, {Name: "id", Data: &ids}, {Name: "kpart", Data: proto.ColInt32{partition}},
-		{Name: "version", Data: proto.ColUInt64{version}}, {Name: "content", Data: &contents},
-	}, 1)
+	var r tableRows
+	r.begin()
+	r.word("cluster", cluster)
+	r.text("id", id)
+	add[proto.ColInt32](&r, "kpart").Append(partition)
+	add[proto.ColUInt64](&r, "version").Append(version)
+	r.bytes("content", text)
+	return s.insertColumns(ctx, "rejudges", r.columns, r.rows)
 }
 
 // SaveFindings stores findings. Of each the one with the newest Updated stands; saving one
 // again changes nothing.
 func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) error {
-	if len(list) == 0 {
-		return nil
-	}
-	var cluster, rule, severity native.LowCard
-	var id, subject, auditID, body native.TextColumn
-	var first, last, updated, requests proto.ColInt64
-	var span proto.ColUInt32
-	var withdrawn proto.ColUInt8
+	var r tableRows
 	for i := range list {
+		r.begin()
 		f := &list[i]
-		cluster.Append(f.Cluster)
-		rule.Append(f.Rule)
-		id.Append(f.ID)
-		severity.Append(f.Severity)
-		subject.Append(f.Subject)
-		auditID.Append(f.AuditID)
-		first.Append(f.First.UnixMicro())
-		last.Append(f.Last.UnixMicro())
-		body.AppendBytes(f.Body)
-		updated.Append(f.Updated.UnixMicro())
-		requests.Append(f.Count)
-		span.Append(statement.ClampSeconds(f.Span))
-		withdrawn.Append(codec.Bit(f.Withdrawn))
+		r.word("cluster", f.Cluster)
+		r.word("finding", f.Rule)
+		r.text("key", f.ID)
+		r.word("severity", f.Severity)
+		r.text("subject", f.Subject)
+		r.text("audit_id", f.AuditID)
+		r.time("first_seen", f.First)
+		r.time("last_seen", f.Last)
+		r.bytes("detail", f.Body)
+		r.time("updated", f.Updated)
+		r.number("requests", f.Count)
+		r.seconds("span", statement.ClampSeconds(f.Span))
+		add[proto.ColUInt8](&r, "withdrawn").Append(codec.Bit(f.Withdrawn))
 	}
-	err := s.insertColumns(ctx, "findings", []proto.InputColumn{
-		{Name: "cluster", Data: &cluster}, {Name: "finding", Data: &rule}, {Name: "key", Data: &id}, {Name: "severity", Data: &severity},
-		{Name: "subject", Data: &subject}, {Name: "audit_id", Data: &auditID}, {Name: "first_seen", Data: native.Micros{ColInt64: &first}}, {Name: "last_seen", Data: native.Micros{ColInt64: &last}},
-		{Name: "detail", Data: &body}, {Name: "updated", Data: native.Micros{ColInt64: &updated}}, {Name: "requests", Data: &requests},
-		{Name: "span", Data: native.Seconds{ColUInt32: &span}}, {Name: "withdrawn", Data: &withdrawn},
-	}, len(list))
-	if err != nil {
-		return fmt.Errorf("save %d findings: %w", len(list), err)
-	}
-	return nil
+	return s.insertRows(ctx, "findings", "findings", &r)
 }
 
 // SaveSpansDone notes from which marks findings were worked out; the newest stands.
 func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error {
-	if len(list) == 0 {
-		return nil
-	}
-	var cluster, rule native.LowCard
-	var span proto.ColUInt32
-	var digest, updated proto.ColInt64
+	var r tableRows
 	for i := range list {
-		cluster.Append(list[i].Cluster)
-		rule.Append(list[i].Rule)
-		span.Append(statement.ClampSeconds(list[i].Span))
-		digest.Append(list[i].Digest)
-		updated.Append(list[i].Updated.UnixMicro())
+		r.begin()
+		r.word("cluster", list[i].Cluster)
+		r.word("rule", list[i].Rule)
+		r.seconds("span", statement.ClampSeconds(list[i].Span))
+		r.number("digest", list[i].Digest)
+		r.time("updated", list[i].Updated)
 	}
-	err := s.insertColumns(ctx, "detections_done", []proto.InputColumn{
-		{Name: "cluster", Data: &cluster}, {Name: "rule", Data: &rule}, {Name: "span", Data: native.Seconds{ColUInt32: &span}},
-		{Name: "digest", Data: &digest}, {Name: "updated", Data: native.Micros{ColInt64: &updated}},
-	}, len(list))
-	if err != nil {
-		return fmt.Errorf("save progress of detections: %w", err)
-	}
-	return nil
+	return s.insertRows(ctx, "detections_done", "spans of detections", &r)
 }
