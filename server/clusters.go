@@ -138,8 +138,7 @@ func registeredRow(c identity.Cluster, used map[string]time.Time, now time.Time)
 // wants a cluster registered whose key is nowhere.
 func (c Clusters) write(k WebhookFile, a *identity.Authority, cluster string, issue func(string) (identity.Credentials, error)) (err error) {
 	s, cfg := c.Streams, c.Config
-	receiver := k.URL
-	receiver = cmp.Or(receiver, ReceiverURL(cfg))
+	receiver := cmp.Or(k.URL, ReceiverURL(cfg))
 	if _, err := identity.Endpoint(receiver, cluster, k.APIServer); err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
 	}

@@ -101,9 +101,7 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan
 	if p.Host, p.Port, err = doctor.Advertised(o.address, cfg); err != nil {
 		return usage(err)
 	}
-	out := o.out
-	out = cmp.Or(out, "retrial-"+cluster)
-	if p.Dir, err = filepath.Abs(out); err != nil {
+	if p.Dir, err = filepath.Abs(cmp.Or(o.out, "retrial-"+cluster)); err != nil {
 		return p, fmt.Errorf("--output: %w", err)
 	}
 	switch {

@@ -73,8 +73,7 @@ func printLineage(out io.Writer, answer *query.LineageAnswer) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		name := c.Credential
-		name = cmp.Or(name, "(not told by the events)")
+		name := cmp.Or(c.Credential, "(not told by the events)")
 		fmt.Fprintln(out, safe.Text(name))
 		w := cli.Table(out, "")
 		line := func(name, text string) {

@@ -21,8 +21,7 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	owner := e.Owner
-	owner = cmp.Or(owner, "another process")
+	owner := cmp.Or(e.Owner, "another process")
 	return fmt.Sprintf("data directory %s is in use by %s: stop it, or choose another directory", e.Dir, owner)
 }
 

@@ -81,8 +81,7 @@ func (d *Dir) take() error {
 	switch err := flock.Try(d.lock); {
 	case errors.Is(err, flock.ErrHeld):
 		owner, _ := os.ReadFile(d.lock.Name()) // only to name it
-		who := strings.TrimSpace(string(owner))
-		who = cmp.Or(who, "another process")
+		who := cmp.Or(strings.TrimSpace(string(owner)), "another process")
 		return fmt.Errorf("%w: %s is held by %s: stop it first", ErrLocked, d.path, who)
 	case errors.Is(err, flock.ErrUnsupported): // without a lock, two processes could spool into one folder
 		return fmt.Errorf("lock spool folder %s: %w: use --spool off", d.path, err)

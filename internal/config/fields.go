@@ -33,8 +33,7 @@ func fields(v reflect.Value, path, flag string) []Field {
 			continue
 		}
 		p := join(path, ".", name)
-		f := own
-		f = cmp.Or(f, join(flag, "-", kebab(name)))
+		f := cmp.Or(own, join(flag, "-", kebab(name)))
 		if v.Field(i).Kind() == reflect.Struct {
 			out = append(out, fields(v.Field(i), p, f)...)
 			continue

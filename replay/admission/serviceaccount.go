@@ -113,8 +113,7 @@ func (p serviceAccount) ask(q *Request, op Operation, body []byte, from, to time
 	if len(body) == 0 || kjson.UnmarshalCaseSensitivePreserveInts(body, &pod) != nil {
 		return said{answer: unknown, missing: missingBody}
 	}
-	account := pod.Spec.ServiceAccountName
-	account = cmp.Or(account, pod.Spec.DeprecatedServiceAccount)
+	account := cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)
 	if pod.Metadata.Annotations.Mirror {
 		return askMirror(&pod, account, body)
 	}
