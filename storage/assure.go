@@ -14,11 +14,11 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// doubted is how many inserts into a partition are looked up once it is in doubt what the
-// store has: more than can have been under way when the doubt arose.
+// doubted is how many inserts into a partition are looked up once it is doubtful what the store has: more than can have been under way when
+// the doubt arose.
 const doubted = 8
 
-// SameVerdict is the function of that name.
+// SameVerdict calls codec.SameVerdict.
 func (*Store) SameVerdict(a, b *verdict.Verdict) bool { return codec.SameVerdict(a, b) }
 
 // assure makes sure that the rows of a block that was inserted without an error are there.
@@ -56,16 +56,15 @@ func (s *Store) missing(ctx context.Context, rows []verdict.Row) ([]verdict.Row,
 	return slices.DeleteFunc(slices.Clone(rows), func(r verdict.Row) bool { return have[r.EventKey] }), nil
 }
 
-// fresh are rows of events that are stored for the first time, of one epoch and without a gap
-// between their offsets, as nearly all of nearly every block are: whether they are there is a
-// matter of counting.
+// fresh are rows of events that are stored for the first time, of one epoch and without a gap between their offsets, as nearly all of
+// nearly every block are: whether they are there is a matter of counting.
 type fresh struct {
 	epoch       uint32
 	first, last int64  // offsets
 	from, to    uint32 // minutes
 }
 
-// freshOf divides a block; ok tells whether there are fresh rows that can be counted.
+// freshOf divides a block; ok is false if it has no fresh rows that can be counted.
 func freshOf(rows []verdict.Row) (f fresh, others []verdict.Row, ok bool) {
 	for i := range rows {
 		r := &rows[i]
@@ -84,30 +83,30 @@ func freshOf(rows []verdict.Row) (f fresh, others []verdict.Row, ok bool) {
 	return f, others, ok
 }
 
-// counted tells whether all of them are there.
+// counted reports whether all fresh rows are stored.
 func (s *Store) counted(ctx context.Context, partition int32, f fresh) (bool, error) {
-	n, err := statement.Collect(ctx, s.at(), "SELECT uniqExact(koffset) FROM %s.events WHERE sign = 1 AND row_revision = 1 AND kpart = {kpart:Int32} AND epoch = {epoch:UInt32}"+
-		" AND minute BETWEEN {from:UInt32} AND {to:UInt32} AND koffset BETWEEN {first:Int64} AND {last:Int64}", clickhouse.Parameters{
-		"kpart": fmt.Sprint(partition), "epoch": fmt.Sprint(f.epoch), "from": fmt.Sprint(f.from), "to": fmt.Sprint(f.to),
-		"first": fmt.Sprint(f.first), "last": fmt.Sprint(f.last),
-	}, func(n *uint64) ([]any, func()) { return []any{n}, nil })
+	n, err := statement.Collect(ctx, s.at(),
+		"SELECT uniqExact(koffset) FROM %s.events WHERE sign = 1 AND row_revision = 1 AND kpart = {kpart:Int32} AND epoch = {epoch:UInt32}"+
+			" AND minute BETWEEN {from:UInt32} AND {to:UInt32} AND koffset BETWEEN {first:Int64} AND {last:Int64}", clickhouse.Parameters{
+			"kpart": fmt.Sprint(partition), "epoch": fmt.Sprint(f.epoch), "from": fmt.Sprint(f.from), "to": fmt.Sprint(f.to),
+			"first": fmt.Sprint(f.first), "last": fmt.Sprint(f.last),
+		}, func(n *uint64) ([]any, func()) { return []any{n}, nil })
 	if err != nil {
 		return false, fmt.Errorf("count stored rows: %w", err)
 	}
 	return len(n) == 1 && n[0] == uint64(f.last-f.first)+1, nil
 }
 
-// place is where a row that stands is looked for.
+// place says where to look for a standing row.
 type place struct {
 	epoch    uint32
 	offset   int64
 	revision uint64
 }
 
-// stored returns the events of a block (all of one Kafka partition) that are in the store
-// as the block leaves them. Only rows with sign +1 are looked for: a −1 may have vanished in
-// a merge together with what it takes back, and is in the store when the +1 beside it is,
-// for both are in one part. A −1 without a +1 cannot be looked for and passes for stored.
+// stored returns the events of a block (all of one Kafka partition) that are in the store as the block leaves them. It looks for rows with
+// sign +1 only: a merge may have removed a −1 together with the row it takes back, and a −1 is stored if the +1 beside it is, since both
+// are in one part. A −1 without a +1 cannot be looked up and counts as stored.
 func (s *Store) stored(ctx context.Context, rows []verdict.Row) (map[event.Hash128]bool, error) {
 	have := make(map[event.Hash128]bool, len(rows))
 	want := make(map[place]event.Hash128, len(rows))

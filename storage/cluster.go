@@ -10,8 +10,8 @@ import (
 	"github.com/retrial-io/retrial/storage/statement"
 )
 
-// distribute makes the tables over all shards, or makes them again when the tables they are
-// over have changed since: all of them, or the list of migrations alone, which is read first.
+// distribute makes the tables over all shards, and remakes them when the tables beneath have changed: all of them, or only the list of
+// migrations, which is read first.
 func (s *Store) distribute(ctx context.Context, newest int, first bool) error {
 	if s.cfg.ClusterName == "" {
 		return nil
@@ -21,7 +21,8 @@ func (s *Store) distribute(ctx context.Context, newest int, first bool) error {
 		return fmt.Errorf("make tables over all shards: %w", err)
 	}
 	has := map[string]string{}
-	rows, err := s.conn.Query(statement.Params(ctx, clickhouse.Parameters{"db": statement.Text(s.cfg.Database)}), "SELECT name, comment FROM system.tables WHERE database = {db:String}")
+	rows, err := s.conn.Query(statement.Params(ctx, clickhouse.Parameters{"db": statement.Text(s.cfg.Database)}),
+		"SELECT name, comment FROM system.tables WHERE database = {db:String}")
 	if err != nil {
 		return fmt.Errorf("read tables over all shards: %w", err)
 	}
@@ -51,11 +52,11 @@ func (s *Store) distribute(ctx context.Context, newest int, first bool) error {
 	return nil
 }
 
-// codeUnknownIdentifier is what a server answers that does not know a column.
+// codeUnknownIdentifier is the error of a server that does not know a column.
 const codeUnknownIdentifier = 47
 
-// checkCluster says at the start when the server does not know the cluster, or writes what
-// goes to a shard to each of its replicas, which do so among themselves.
+// checkCluster returns an error if the server does not know the cluster, or if it writes each row to every replica of a shard although
+// replicas copy from each other.
 func (s *Store) checkCluster(ctx context.Context) error {
 	if s.cfg.ClusterName == "" {
 		return nil
@@ -63,9 +64,12 @@ func (s *Store) checkCluster(ctx context.Context) error {
 	var known []string
 	var nodes, copying uint64
 	p := statement.Params(ctx, clickhouse.Parameters{"cluster": statement.Text(s.cfg.ClusterName)})
-	err := s.conn.QueryRow(p, "SELECT groupUniqArray(cluster), countIf(cluster = {cluster:String}), countIf(cluster = {cluster:String} AND internal_replication = 0) FROM system.clusters").Scan(&known, &nodes, &copying)
+	err := s.conn.QueryRow(p, "SELECT groupUniqArray(cluster), countIf(cluster = {cluster:String}), countIf(cluster = {cluster:String} "+
+		"AND internal_replication = 0) FROM system.clusters").Scan(&known, &nodes, &copying)
 	if code(err) == codeUnknownIdentifier { // the column is newer than the table
-		err = s.conn.QueryRow(p, "SELECT groupUniqArray(cluster), countIf(cluster = {cluster:String}), toUInt64(0) FROM system.clusters").Scan(&known, &nodes, &copying)
+		err = s.conn.QueryRow(p,
+			"SELECT groupUniqArray(cluster), countIf(cluster = {cluster:String}), toUInt64(0) FROM system.clusters").Scan(&known, &nodes,
+			&copying)
 	}
 	switch {
 	case err != nil:
@@ -75,13 +79,13 @@ func (s *Store) checkCluster(ctx context.Context) error {
 	case nodes == 0:
 		return fmt.Errorf("the server knows no cluster %q; it knows %s", s.cfg.ClusterName, strings.Join(known, ", "))
 	case copying > 0:
-		return fmt.Errorf("the server's cluster %q has shards without internal_replication: set it to true, or rows are stored once for each replica that is written to", s.cfg.ClusterName)
+		return fmt.Errorf("the server's cluster %q has shards without internal_replication: set it to true, or rows are stored once for "+
+			"each replica that is written to", s.cfg.ClusterName)
 	}
 	return nil
 }
 
-// parts is what is read for the parts of the store's tables: in the cluster form of one
-// replica of each shard.
+// parts returns the table that lists the parts of the store's tables: in the cluster form, those of one replica of each shard.
 func (s *Store) parts() string {
 	if s.cfg.ClusterName == "" {
 		return "system.parts"

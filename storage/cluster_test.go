@@ -110,10 +110,11 @@ func TestOneNodeCluster(t *testing.T) {
 func TestUnknownCluster(t *testing.T) {
 	storagetest.Need(t)
 	for name, c := range map[string]struct{ cluster, config, says string }{
-		"none at all":  {"prod", "", `knows no cluster "prod"`},
-		"another":      {"prod", storagetest.ClusterConfig, "it knows main"},
-		"copied twice": {"main", strings.Replace(storagetest.ClusterConfig, "<internal_replication>true", "<internal_replication>false", 1), "internal_replication"},
-		"no name":      {"a`b", "", "use letters, digits"},
+		"none at all": {"prod", "", `knows no cluster "prod"`},
+		"another":     {"prod", storagetest.ClusterConfig, "it knows main"},
+		"copied twice": {"main", strings.Replace(storagetest.ClusterConfig, "<internal_replication>true", "<internal_replication>false", 1),
+			"internal_replication"},
+		"no name": {"a`b", "", "use letters, digits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if os.Getenv(storagetest.Served) != "" {

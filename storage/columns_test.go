@@ -56,7 +56,8 @@ func leaves(v reflect.Value, path string, reach func(*verdict.Verdict) reflect.V
 		return leaves(v.Elem(), path, func(x *verdict.Verdict) reflect.Value { return reach(x).Elem() })
 	case reflect.Struct:
 		for i := range v.NumField() {
-			out = append(out, leaves(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), func(x *verdict.Verdict) reflect.Value { return reach(x).Field(i) })...)
+			out = append(out, leaves(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."),
+				func(x *verdict.Verdict) reflect.Value { return reach(x).Field(i) })...)
 		}
 		return out
 	case reflect.Slice:

@@ -173,8 +173,10 @@ func TestMarksRecover(t *testing.T) {
 	before := sums()
 	for _, harm := range []string{
 		"TRUNCATE TABLE retrial.detections",
-		"INSERT INTO retrial.detections (cluster, rule, slot, key, kpart, ingest_day, count, digest) SELECT 'c', 'created', 600, 0, 0, toDate('2026-11-21'), 1, 7",
-		"INSERT INTO retrial.detections (cluster, rule, slot, key, kpart, ingest_day, count, digest) SELECT cluster, rule, slot, key, kpart, ingest_day, 0, 5 FROM retrial.detections LIMIT 1",
+		"INSERT INTO retrial.detections (cluster, rule, slot, key, kpart, ingest_day, count, digest) " +
+			"SELECT 'c', 'created', 600, 0, 0, toDate('2026-11-21'), 1, 7",
+		"INSERT INTO retrial.detections (cluster, rule, slot, key, kpart, ingest_day, count, digest) " +
+			"SELECT cluster, rule, slot, key, kpart, ingest_day, 0, 5 FROM retrial.detections LIMIT 1",
 	} {
 		s.Exec(t, harm)
 		if err := s.Recover(ctx, 0, 1, nil); err != nil {
@@ -292,7 +294,8 @@ func TestPaneValues(t *testing.T) {
 				want[key] = true
 			}
 		}
-		thresholds := []verdict.Threshold{{AtLeast: atLeast, Distinct: []string{"ns", "name"}}, {AtLeast: 1, Distinct: []string{"userAgent"}}}
+		thresholds := []verdict.Threshold{{AtLeast: atLeast, Distinct: []string{"ns", "name"}},
+			{AtLeast: 1, Distinct: []string{"userAgent"}}}
 		got, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f}, [][]verdict.Threshold{thresholds})
 		if err != nil {
 			t.Fatal(err)
@@ -314,11 +317,13 @@ func TestPaneValues(t *testing.T) {
 		if !codec.Countable(v.Name) {
 			continue
 		}
-		if _, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f}, [][]verdict.Threshold{{{AtLeast: 1, Distinct: []string{v.Name}}}}); err != nil {
+		if _, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f},
+			[][]verdict.Threshold{{{AtLeast: 1, Distinct: []string{v.Name}}}}); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 	}
-	if _, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f}, [][]verdict.Threshold{{{AtLeast: 1, Distinct: []string{"groups"}}}}); err == nil || !strings.Contains(err.Error(), `"groups"`) {
+	if _, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f},
+		[][]verdict.Threshold{{{AtLeast: 1, Distinct: []string{"groups"}}}}); err == nil || !strings.Contains(err.Error(), `"groups"`) {
 		t.Errorf("a list was counted: %v", err)
 	}
 }
@@ -346,7 +351,8 @@ func TestMarkedTogether(t *testing.T) {
 		return verdict.MarkFilter{Cluster: "c", Rule: rule, From: from, To: to, Every: time.Minute}
 	}
 	filters := []verdict.MarkFilter{
-		always("c", "created"), part("often", first, middle), part("often", middle, last), part("often", first, last), part("new", first, middle), always("c", "no such rule"),
+		always("c", "created"), part("often", first, middle), part("often", middle, last), part("often", first, last),
+		part("new", first, middle), always("c", "no such rule"),
 	}
 	pairs := []verdict.Threshold{{AtLeast: 1}, {AtLeast: 1, Distinct: []string{"name", "sourceIP"}}}
 	thresholds := [][]verdict.Threshold{{{AtLeast: 2}}, pairs, pairs, pairs, {{AtLeast: 1}}, {{AtLeast: 1}}}
@@ -419,7 +425,8 @@ func TestFindingsAreKept(t *testing.T) {
 	s := storagetest.Open(t)
 	ctx := context.Background()
 	at := func(n int) time.Time { return received.Add(time.Duration(n) * time.Microsecond) }
-	f := verdict.StoredFinding{Cluster: "c '\\", Rule: "r", ID: "1", Severity: "high", Subject: "bob\t\n\x1b", AuditID: "x", First: at(1), Last: at(9), Count: 3,
+	f := verdict.StoredFinding{Cluster: "c '\\", Rule: "r", ID: "1", Severity: "high", Subject: "bob\t\n\x1b", AuditID: "x", First: at(1),
+		Last: at(9), Count: 3,
 		Span: received.Truncate(time.Hour), Body: []byte(`{"id":"1"}`), Updated: at(1)}
 	more, other := f, f
 	more.Count, more.Body, more.Updated = 4, []byte(`{"id":"1","count":4}`), at(2)
@@ -444,7 +451,8 @@ func TestFindingsAreKept(t *testing.T) {
 	if got, err := s.FindingsOf(ctx, f.Cluster, []string{"r"}, []time.Time{f.Span}); err != nil || len(got) != 2 {
 		t.Errorf("findings of the span %+v, %v", got, err)
 	}
-	if got, err := s.FindingCounts(ctx, queries.FindingFilter{}); err != nil || !reflect.DeepEqual(got, []queries.RuleCount{{Rule: "r", Findings: 1}}) {
+	if got, err := s.FindingCounts(ctx, queries.FindingFilter{}); err != nil ||
+		!reflect.DeepEqual(got, []queries.RuleCount{{Rule: "r", Findings: 1}}) {
 		t.Errorf("counts %+v, %v", got, err)
 	}
 	for name, filter := range map[string]queries.FindingFilter{

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// durable has the embedded engine sync what an insert or a merge has written before it says
-// that it is done. By itself it syncs nothing, and it removes merged parts at once: after a
-// power failure rows could be missing whose offsets are committed, and committed offsets are
-// synced and their records deleted. A server is its operator's to configure.
+// durable makes the embedded engine sync what an insert or a merge has written before it reports success. By default it syncs nothing and
+// removes merged parts at once: after a power failure, rows could be missing whose offsets are committed and whose records are deleted. A
+// server's settings are its operator's.
 func (s *Store) durable(ctx context.Context) error {
 	if s.cfg.Transport == nil {
 		return nil
 	}
-	rows, err := s.conn.Query(ctx, "SELECT name FROM system.tables WHERE database = '"+s.cfg.Database+"' AND engine LIKE '%MergeTree' AND position(create_table_query, 'fsync_after_insert = 1') = 0")
+	rows, err := s.conn.Query(ctx, "SELECT name FROM system.tables WHERE database = '"+s.cfg.Database+
+		"' AND engine LIKE '%MergeTree' AND position(create_table_query, 'fsync_after_insert = 1') = 0")
 	if err != nil {
 		return fmt.Errorf("make tables durable: %w", err)
 	}
@@ -30,7 +30,8 @@ func (s *Store) durable(ctx context.Context) error {
 		return fmt.Errorf("make tables durable: %w", err)
 	}
 	for _, t := range tables {
-		if err := s.conn.Exec(ctx, "ALTER TABLE "+s.table("`"+t+"`")+" MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1"); err != nil {
+		if err := s.conn.Exec(ctx, "ALTER TABLE "+s.table("`"+t+"`")+
+			" MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1"); err != nil {
 			return fmt.Errorf("make table %s durable: %w", t, err)
 		}
 	}

@@ -29,7 +29,8 @@ func (s *Store) Exec(t testing.TB, sql string) {
 // Strings runs a query of one text column.
 func (s *Store) Strings(t testing.TB, sql string) []string {
 	t.Helper()
-	out, err := statement.Collect(context.Background(), s.at(), sql+" AND '%s' != ''", nil, func(v *string) ([]any, func()) { return []any{v}, nil })
+	out, err := statement.Collect(context.Background(), s.at(), sql+" AND '%s' != ''", nil,
+		func(v *string) ([]any, func()) { return []any{v}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,8 @@ func (s *Store) Explain(t testing.TB, sql string, bound map[string]string) (out 
 		line = strings.TrimLeft(line, " │└├─")
 		word, _, _ := strings.Cut(line, " ")
 		switch strings.TrimSuffix(word, ":") {
-		case "ReadFromMergeTree", "PrimaryKey", "Skip", "Name", "Condition", "Keys", "cluster", "minute", "user_name", "access", "granted", "resource", "day":
+		case "ReadFromMergeTree", "PrimaryKey", "Skip", "Name", "Condition", "Keys", "cluster", "minute", "user_name", "access", "granted",
+			"resource", "day":
 			out = append(out, line)
 		}
 	}
@@ -88,7 +90,8 @@ func FoldPath(path string) string { return codec.FoldPath(path) }
 // FoldBeyond makes the store count fewer accesses by themselves.
 func (s *Store) FoldBeyond(accesses, kinds, cluster, held int) {
 	s.folds.Limit(func(l *codec.FoldLimits) {
-		*l = codec.FoldLimits{Accesses: accesses, Kinds: kinds, Cluster: cluster, Held: held, Subjects: 1000, Groups: 1000, Sets: 1000, First: 1000, Firsts: 1000}
+		*l = codec.FoldLimits{Accesses: accesses, Kinds: kinds, Cluster: cluster, Held: held, Subjects: 1000, Groups: 1000, Sets: 1000,
+			First: 1000, Firsts: 1000}
 	})
 }
 

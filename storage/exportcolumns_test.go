@@ -8,8 +8,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// follows are the fields of a Verdict that no column holds, since they follow from what others
-// do.
+// follows are the fields of a Verdict that no column holds, since they follow from what others do.
 var follows = map[string]string{ //nolint:gochecknoglobals // constant table
 	"Impersonation.Recorded": "CompleteImpersonation tells it from the event",
 	"Impersonation.Cause":    "CompleteImpersonation tells it from the checks behind the request",
@@ -57,8 +56,8 @@ func VersionOf(r *verdict.Row) (uint64, error) {
 	return b.Version[0], nil
 }
 
-// ColumnsText returns what docs/schema.md says of the table: the columns of a verdict of which a change is no
-// correction, or no other version, and why.
+// ColumnsText returns what docs/schema.md says of the table: the columns of a verdict whose change does not make a correction, or another
+// version, and why.
 func ColumnsText() string {
 	var out strings.Builder
 	out.WriteString("| column | of the verdict | a change is a correction | a change is another version |\n| --- | --- | --- | --- |\n")

@@ -12,19 +12,17 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// filledKey begins the entries of meta that name rollups which events stored before them have
-// been counted in.
+// filledKey is the prefix of the entries of meta that name the rollups into which older events have been counted.
 const filledKey = "rollup filled "
 
-// late are the rollups that were added when there were stores already, and that are asked
-// without waiting for a recovery.
+// late are the rollups that were added when stores existed already, and that are queried without waiting for a recovery.
 var late = []string{"activity"} //nolint:gochecknoglobals // constant table
 
-// fill counts the events of before in rollups that are new to the store, once. It goes by
-// state as Recover does, and may be interrupted and repeated. Days whose events are gone stay
-// unknown to it.
+// fill counts stored events into rollups that are new to the store, once. Like Recover it goes by state, so it may be interrupted and
+// repeated. Days whose events are gone cannot be counted.
 func (s *Store) fill(ctx context.Context) error {
-	filled, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT substring(key, length('"+filledKey+"') + 1) FROM %s.meta WHERE startsWith(key, '"+filledKey+"')", nil,
+	filled, err := statement.Collect(ctx, s.at(),
+		"SELECT DISTINCT substring(key, length('"+filledKey+"') + 1) FROM %s.meta WHERE startsWith(key, '"+filledKey+"')", nil,
 		func(name *string) ([]any, func()) { return []any{name}, nil })
 	if err != nil {
 		return fmt.Errorf("read filled rollups: %w", err)
@@ -37,7 +35,8 @@ func (s *Store) fill(ctx context.Context) error {
 		if done[table] {
 			continue
 		}
-		partitions, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT kpart FROM %s.events", nil, func(p *int32) ([]any, func()) { return []any{p}, nil })
+		partitions, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT kpart FROM %s.events", nil,
+			func(p *int32) ([]any, func()) { return []any{p}, nil })
 		if err != nil {
 			return fmt.Errorf("fill %s: %w", table, err)
 		}
@@ -47,7 +46,8 @@ func (s *Store) fill(ctx context.Context) error {
 				return fmt.Errorf("fill %s with partition %d: %w", table, partition, err)
 			}
 		}
-		if err := s.conn.Exec(ctx, fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%s', '', now64(6)", s.table("meta"), filledKey, table)); err != nil {
+		if err := s.conn.Exec(ctx, fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%s', '', now64(6)", s.table("meta"),
+			filledKey, table)); err != nil {
 			return fmt.Errorf("note that %s is filled: %w", table, err)
 		}
 	}
@@ -69,35 +69,36 @@ func (s *Store) fillPartition(ctx context.Context, table string, partition int32
 	return nil
 }
 
-// countedQuery has what is counted of a day: whose, what, and whether it is a kind.
+// countedQuery lists the accesses counted on a day: whose, of what, and whether it is a kind.
 const countedQuery = `SELECT access, any(subject) AS subject, toUInt8(any(name) = '` + codec.Other + `') AS kind
 FROM %[1]s.accesses
 WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND toUInt16(day) = {day:UInt16}) AND path != '` + codec.Other + `'
 GROUP BY access LIMIT {limit:UInt32}`
 
-// setsQuery has the subjects of a day that are counted by themselves, with their sets of groups.
+// setsQuery lists the subjects counted individually on a day, with their sets of groups.
 const setsQuery = `SELECT subject, group_set
 FROM %[1]s.accesses
 WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND toUInt16(day) = {day:UInt16}) AND group_set != {nobody:UInt64}
 GROUP BY subject, group_set LIMIT {limit:UInt32}`
 
-// agentsQuery has the user agents of a day that are counted by themselves, and whose they are.
+// agentsQuery lists the user agents counted individually on a day, and whose they are.
 const agentsQuery = `SELECT subject, user_agent
 FROM %[1]s.activity
 WHERE cluster = {cluster:String} AND toUInt16(toDate(slot)) = {day:UInt16} AND user_agent != '` + codec.Other + `'
 GROUP BY subject, user_agent LIMIT {limit:UInt32}`
 
-// firstsQuery has the keys of first-seen rules of a day that are kept by themselves.
+// firstsQuery lists the keys of first-seen rules kept individually on a day.
 const firstsQuery = `SELECT rule, key
 FROM %[1]s.detections
 WHERE cluster = {cluster:String} AND toUInt16(toDate(slot)) = {day:UInt16} AND key > 1
 GROUP BY rule, key LIMIT {limit:UInt32}`
 
-// begin reads what the store has of the days of rows that are not remembered.
+// begin reads what the store counts on the days of the rows, unless it is remembered.
 func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
 	return s.folds.Begin(rows, func(cluster string, day uint16, limits codec.FoldLimits) (c codec.Counted, err error) {
 		accesses, agents, sets, firsts := limits.Most()
-		p := clickhouse.Parameters{"cluster": statement.Text(cluster), "day": fmt.Sprint(day), "limit": fmt.Sprint(accesses), "nobody": fmt.Sprint(codec.OtherSubject)}
+		p := clickhouse.Parameters{"cluster": statement.Text(cluster), "day": fmt.Sprint(day), "limit": fmt.Sprint(accesses),
+			"nobody": fmt.Sprint(codec.OtherSubject)}
 		var kind uint8
 		if c.Accesses, err = statement.Collect(ctx, s.at(), countedQuery, p, func(k *codec.CountedAccess) ([]any, func()) {
 			return []any{&k.Access, &k.Subject, &kind}, func() { k.Kind = kind != 0 }
@@ -105,15 +106,18 @@ func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
 			return c, fmt.Errorf("read the accesses of a day: %w", err)
 		}
 		p["limit"] = fmt.Sprint(sets)
-		if c.Sets, err = statement.Collect(ctx, s.at(), setsQuery, p, func(g *codec.CountedSet) ([]any, func()) { return []any{&g.Subject, &g.Groups}, nil }); err != nil {
+		if c.Sets, err = statement.Collect(ctx, s.at(), setsQuery, p,
+			func(g *codec.CountedSet) ([]any, func()) { return []any{&g.Subject, &g.Groups}, nil }); err != nil {
 			return c, fmt.Errorf("read the groups of a day: %w", err)
 		}
 		p["limit"] = fmt.Sprint(firsts)
-		if c.Firsts, err = statement.Collect(ctx, s.at(), firstsQuery, p, func(k *codec.CountedFirst) ([]any, func()) { return []any{&k.Rule, &k.Key}, nil }); err != nil {
+		if c.Firsts, err = statement.Collect(ctx, s.at(), firstsQuery, p,
+			func(k *codec.CountedFirst) ([]any, func()) { return []any{&k.Rule, &k.Key}, nil }); err != nil {
 			return c, fmt.Errorf("read the first-seen keys of a day: %w", err)
 		}
 		p["limit"] = fmt.Sprint(agents)
-		if c.Agents, err = statement.Collect(ctx, s.at(), agentsQuery, p, func(a *codec.CountedAgent) ([]any, func()) { return []any{&a.Subject, &a.Agent}, nil }); err != nil {
+		if c.Agents, err = statement.Collect(ctx, s.at(), agentsQuery, p,
+			func(a *codec.CountedAgent) ([]any, func()) { return []any{&a.Subject, &a.Agent}, nil }); err != nil {
 			return c, fmt.Errorf("read the user agents of a day: %w", err)
 		}
 		return c, nil

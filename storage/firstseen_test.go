@@ -117,7 +117,8 @@ func TestFirstSeenOfADay(t *testing.T) {
 				for range 40 {
 					n := len(stand)
 					at := begin.Add(time.Duration(rng.IntN(75*3600*1000)) * time.Millisecond)
-					r := requestRow(t, n, at, fmt.Sprint("user", rng.IntN(7)), "allow", "get", fmt.Sprintf("/api/v1/namespaces/n/pods/p%d", rng.IntN(60)))
+					r := requestRow(t, n, at, fmt.Sprint("user", rng.IntN(7)), "allow", "get",
+						fmt.Sprintf("/api/v1/namespaces/n/pods/p%d", rng.IntN(60)))
 					if rng.IntN(4) == 0 {
 						r.Event.ImpersonatedUser = &event.User{Username: fmt.Sprint("made-up-", rng.IntN(30))}
 					}

@@ -20,7 +20,8 @@ import (
 func requestRow(t testing.TB, n int, at time.Time, user, decision, verb, uri string) verdict.Row {
 	t.Helper()
 	stamp := at.Format("2006-01-02T15:04:05.000000Z07:00")
-	line := fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"id-%d","stage":"ResponseComplete","requestURI":%q,"verb":%q,`+
+	line := fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"id-%d","stage":"ResponseComplete",`+
+		`"requestURI":%q,"verb":%q,`+
 		`"user":{"username":%q},"sourceIPs":["10.0.0.1"],"userAgent":"agent-%d","responseStatus":{"metadata":{},"code":200},`+
 		`"requestReceivedTimestamp":%q,"stageTimestamp":%q,"annotations":{"authorization.k8s.io/decision":%q}}`,
 		n, uri, verb, user, n, stamp, stamp, decision)
@@ -51,7 +52,8 @@ func TestAccessesOfADay(t *testing.T) {
 		in = append(in, requestRow(t, len(in), day, "mallory", "allow", "get", fmt.Sprintf("/api/v1/namespaces/n%d/secrets/own%d", i%2, i)))
 	}
 	for i := range 20 {
-		in = append(in, requestRow(t, len(in), day, "mallory", "allow", "create", fmt.Sprintf("/apis/rbac.authorization.k8s.io/v1/namespaces/m%d/rolebindings", i)))
+		in = append(in, requestRow(t, len(in), day, "mallory", "allow", "create",
+			fmt.Sprintf("/apis/rbac.authorization.k8s.io/v1/namespaces/m%d/rolebindings", i)))
 	}
 	for i := range 20 {
 		in = append(in, requestRow(t, len(in), day, "mallory", "allow", "get", fmt.Sprintf("/path/%d", i)))
@@ -108,7 +110,8 @@ func TestAccessesOfADay(t *testing.T) {
 	s.FoldBeyond(10, 5, 1000, 1000)
 	var more []verdict.Row
 	for i := range 30 {
-		more = append(more, requestRow(t, 1000+i, day.Add(time.Hour), "mallory", "allow", "get", fmt.Sprintf("/api/v1/namespaces/n0/configmaps/more%d", i)))
+		more = append(more,
+			requestRow(t, 1000+i, day.Add(time.Hour), "mallory", "allow", "get", fmt.Sprintf("/api/v1/namespaces/n0/configmaps/more%d", i)))
 	}
 	insert(t, s, "c", more)
 	check(s, "after a restart")
@@ -126,11 +129,13 @@ func TestAccessesOfADay(t *testing.T) {
 	insert(t, s, "fix", pairs)
 	s.FoldBeyond(10, 5, 1000, 1000)
 	check(s, "corrected")
-	if again, err := s.SubjectUsage(context.Background(), "c", "mallory", time.Time{}, time.Time{}, 100); err != nil || again.Drift != 80 || again.Folded != 100 {
+	if again, err := s.SubjectUsage(context.Background(), "c", "mallory", time.Time{}, time.Time{}, 100); err != nil || again.Drift != 80 ||
+		again.Folded != 100 {
 		t.Errorf("after corrections %d drift, %d folded: %v", again.Drift, again.Folded, err)
 	}
 
-	insert(t, s, "d", []verdict.Row{requestRow(t, 5000, day.Add(24*time.Hour), "mallory", "allow", "get", "/api/v1/namespaces/n0/configmaps/nextday")})
+	insert(t, s, "d",
+		[]verdict.Row{requestRow(t, 5000, day.Add(24*time.Hour), "mallory", "allow", "get", "/api/v1/namespaces/n0/configmaps/nextday")})
 	if n := accessCount(t, s, "mallory"); n != most+1 {
 		t.Errorf("%d accesses of the subject the day after, want one more than %d", n, most)
 	}
@@ -172,7 +177,8 @@ func TestFoldsAreBounded(t *testing.T) {
 		var in []verdict.Row
 		for range 200 {
 			n++
-			in = append(in, requestRow(t, n, at.Add(time.Duration(round%4)*24*time.Hour), fmt.Sprint("user", rng.IntN(20)), "allow", "get", fmt.Sprintf("/api/v1/namespaces/n/secrets/x%d", n)))
+			in = append(in, requestRow(t, n, at.Add(time.Duration(round%4)*24*time.Hour), fmt.Sprint("user", rng.IntN(20)), "allow", "get",
+				fmt.Sprintf("/api/v1/namespaces/n/secrets/x%d", n)))
 		}
 		insert(t, s, fmt.Sprint("r", round), in)
 		if keys, days := s.FoldsHeld(); keys > 150+125+40 || days > 2 {
@@ -200,16 +206,19 @@ func TestUserAgentsOfADay(t *testing.T) {
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	var in []verdict.Row
 	for i := range 60 {
-		in = append(in, requestRow(t, i, at.Add(time.Duration(i)*30*time.Second), fmt.Sprint("user", i%4), "allow", "get", "/api/v1/namespaces/n/pods/x"))
+		in = append(in, requestRow(t, i, at.Add(time.Duration(i)*30*time.Second), fmt.Sprint("user", i%4), "allow", "get",
+			"/api/v1/namespaces/n/pods/x"))
 	}
 	insert(t, s, "a", in[:30])
 	insert(t, s, "b", in[30:])
 	check := func(when string, count int) {
 		t.Helper()
-		if n := s.Strings(t, "SELECT DISTINCT concat(subject, ' ', user_agent) FROM retrial.activity WHERE user_agent != '(other)'"); len(n) != 12 {
+		if n := s.Strings(t,
+			"SELECT DISTINCT concat(subject, ' ', user_agent) FROM retrial.activity WHERE user_agent != '(other)'"); len(n) != 12 {
 			t.Fatalf("%s: %d user agents by themselves, want 12: %q", when, len(n), n)
 		}
-		if n := s.Strings(t, "SELECT DISTINCT concat(subject, ' ', toString(sum(count))) FROM retrial.activity WHERE subject = 'user0' AND 1 GROUP BY subject HAVING 1"); len(n) != 1 || n[0] != fmt.Sprint("user0 ", count) {
+		if n := s.Strings(t, "SELECT DISTINCT concat(subject, ' ', toString(sum(count))) FROM retrial.activity WHERE subject = 'user0' "+
+			"AND 1 GROUP BY subject HAVING 1"); len(n) != 1 || n[0] != fmt.Sprint("user0 ", count) {
 			t.Fatalf("%s: counted %q, want %d requests", when, n, count)
 		}
 		v := consistent(t, s)
@@ -225,7 +234,8 @@ func TestUserAgentsOfADay(t *testing.T) {
 	stop()
 	s, stop = storagetest.Start(t, dir)
 	limit()
-	insert(t, s, "c", []verdict.Row{requestRow(t, 1000, at.Add(time.Hour), "user0", "allow", "get", "/api/v1/namespaces/n/pods/x"), requestRow(t, 0, at.Add(time.Hour), "user0", "allow", "get", "/api/v1/namespaces/n/pods/y")})
+	insert(t, s, "c", []verdict.Row{requestRow(t, 1000, at.Add(time.Hour), "user0", "allow", "get", "/api/v1/namespaces/n/pods/x"),
+		requestRow(t, 0, at.Add(time.Hour), "user0", "allow", "get", "/api/v1/namespaces/n/pods/y")})
 	check("after a restart", 17)
 
 	var pairs []verdict.Row

@@ -21,8 +21,10 @@ func actedRow(t testing.TB, n int, at time.Time, user string, groups ...string) 
 	r.Event.User.Groups = []string{"system:authenticated"}
 	r.Event.ImpersonatedUser = &event.User{Username: user, Groups: groups}
 	r.Verdict.Implied = []verdict.Implied{
-		{Check: verdict.CheckImpersonation, Replayed: verdict.DecisionAllow, Recorded: verdict.DecisionAllow, Attributes: verdict.Attributes{Verb: "impersonate", Resource: "users", ResourceRequest: true}},
-		{Check: verdict.CheckWebsocket, Replayed: verdict.DecisionAllow, Attributes: verdict.Attributes{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "n", ResourceRequest: true}},
+		{Check: verdict.CheckImpersonation, Replayed: verdict.DecisionAllow, Recorded: verdict.DecisionAllow,
+			Attributes: verdict.Attributes{Verb: "impersonate", Resource: "users", ResourceRequest: true}},
+		{Check: verdict.CheckWebsocket, Replayed: verdict.DecisionAllow,
+			Attributes: verdict.Attributes{Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "n", ResourceRequest: true}},
 	}
 	return r
 }
@@ -65,10 +67,12 @@ func TestGroupsOfADay(t *testing.T) {
 		if n := s.Strings(t, "SELECT DISTINCT toString(subject) FROM retrial.accesses WHERE subject != '(other)'"); len(n) != 12+1 {
 			t.Fatalf("%s: subjects %q, want 12 and one that came itself", when, n)
 		}
-		if n := s.Strings(t, "SELECT DISTINCT concat(toString(subject), ' ', toString(sum(count))) FROM retrial.activity WHERE subject = '(other)' AND 1 GROUP BY subject HAVING 1"); !slices.Equal(n, []string{"(other) 31"}) {
+		if n := s.Strings(t, "SELECT DISTINCT concat(toString(subject), ' ', toString(sum(count))) FROM retrial.activity "+
+			"WHERE subject = '(other)' AND 1 GROUP BY subject HAVING 1"); !slices.Equal(n, []string{"(other) 31"}) {
 			t.Fatalf("%s: activity of others %q", when, n)
 		}
-		if n := s.Strings(t, "SELECT DISTINCT arrayStringConcat(groups, ' ') FROM retrial.group_sets WHERE group_set >= 18446744073709551614"); !slices.Equal(n, []string{codec.Other}) {
+		if n := s.Strings(t, "SELECT DISTINCT arrayStringConcat(groups, ' ') FROM retrial.group_sets "+
+			"WHERE group_set >= 18446744073709551614"); !slices.Equal(n, []string{codec.Other}) {
 			t.Fatalf("%s: sets that are not told apart are %q", when, n)
 		}
 		v := consistent(t, s)
@@ -80,7 +84,8 @@ func TestGroupsOfADay(t *testing.T) {
 		}
 		u, err := s.SubjectUsage(ctx, "c", "victim", time.Time{}, time.Time{}, 100)
 		if err != nil || u.Requests != 41 || u.OtherGroups != 35 || len(u.Groups) != 6 || u.Untold != 31 {
-			t.Fatalf("%s: %d requests, %d with other groups, %d sets, %d of nobody told: %v", when, u.Requests, u.OtherGroups, len(u.Groups), u.Untold, err)
+			t.Fatalf("%s: %d requests, %d with other groups, %d sets, %d of nobody told: %v", when, u.Requests, u.OtherGroups,
+				len(u.Groups), u.Untold, err)
 		}
 		for _, set := range u.Groups {
 			if slices.Contains(set, codec.Other) {
@@ -91,7 +96,8 @@ func TestGroupsOfADay(t *testing.T) {
 	check("inserted")
 	groups := func(s *storage.Store, subject string, until time.Time, told bool, want ...string) {
 		t.Helper()
-		if got, last, ok, err := s.LastGroups(ctx, "c", subject, until); err != nil || ok != told || !slices.Equal(got, want) || (len(want) > 0) == last.IsZero() {
+		if got, last, ok, err := s.LastGroups(ctx, "c", subject, until); err != nil || ok != told || !slices.Equal(got, want) ||
+			(len(want) > 0) == last.IsZero() {
 			t.Fatalf("groups of %s are %q at %s, told %v: %v; want %q, %v", subject, got, last, ok, err, want, told)
 		}
 	}
@@ -104,7 +110,8 @@ func TestGroupsOfADay(t *testing.T) {
 	s, stop = storagetest.Start(t, dir)
 	limit(s)
 	check("after a restart")
-	insert(t, s, "c", []verdict.Row{actedRow(t, 1000, at.Add(time.Hour), "victim", "more"), actedRow(t, 1001, at.Add(time.Hour), "nobody-more")})
+	insert(t, s, "c",
+		[]verdict.Row{actedRow(t, 1000, at.Add(time.Hour), "victim", "more"), actedRow(t, 1001, at.Add(time.Hour), "nobody-more")})
 	groups(s, "victim", time.Time{}, true, "more")
 	s.Exec(t, "ALTER TABLE retrial.events DELETE WHERE subject IN ('victim', 'nobody-more') SETTINGS mutations_sync = 2")
 	if got, _, told, err := s.LastGroups(ctx, "c", "victim", time.Time{}); err != nil || told || len(got) > 0 {

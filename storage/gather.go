@@ -24,8 +24,8 @@ type gathered[M any] struct {
 	err     error
 }
 
-// do adds a caller and returns what serve returned for everybody with him. room tells whether those before leave room for him; else he begins anew. patience tells
-// whether who speaks waits for more, and for how long at the most; nil: never.
+// do adds a caller and returns what serve returned for everybody with him. room tells whether those before leave room for him; else he
+// begins anew. patience tells whether who speaks waits for more, and for how long at the most; nil: never.
 func (g *gathering[M]) do(m M, room func(before []M) bool, patience func(now []M) time.Duration, serve func([]M) error) error {
 	g.mu.Lock()
 	if all := g.open; all != nil && room(all.members) {

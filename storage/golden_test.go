@@ -70,7 +70,8 @@ func TestGoldenQueries(t *testing.T) {
 	from, to := in[0].Event.RequestReceivedTimestamp.Add(-time.Hour), in[0].Event.RequestReceivedTimestamp.Add(time.Hour)
 	visit := func(verdict.Row) error { return nil }
 	day := from.Truncate(24 * time.Hour)
-	marks := verdict.MarkFilter{Cluster: "c", Rule: "rule", From: from, To: to, Every: time.Minute, Panes: []verdict.Pane{{Key: 7, Number: 8}}}
+	marks := verdict.MarkFilter{Cluster: "c", Rule: "rule", From: from, To: to, Every: time.Minute,
+		Panes: []verdict.Pane{{Key: 7, Number: 8}}}
 	var b strings.Builder
 	for _, q := range []struct {
 		name string
@@ -81,11 +82,14 @@ func TestGoldenQueries(t *testing.T) {
 		{"Outcomes", func() error { _, err := s.Outcomes(ctx, "c", from, to); return err }},
 		{"Lacks", func() error { _, err := s.Lacks(ctx, "c", from, to, 10); return err }},
 		{"Overview of a short range", func() error { _, err := s.Overview(ctx, "c", from, to); return err }},
-		{"Overview of another time", func() error { _, err := s.Overview(ctx, "c", from.Add(2*time.Hour), from.Add(5*time.Hour)); return err }},
-		{"Overview of all there is", func() error { _, err := s.Overview(ctx, "c", from.AddDate(0, 0, -1), to.AddDate(0, 0, 1)); return err }},
+		{"Overview of another time",
+			func() error { _, err := s.Overview(ctx, "c", from.Add(2*time.Hour), from.Add(5*time.Hour)); return err }},
+		{"Overview of all there is",
+			func() error { _, err := s.Overview(ctx, "c", from.AddDate(0, 0, -1), to.AddDate(0, 0, 1)); return err }},
 		{"VisitWhy", func() error { return s.VisitWhy(ctx, "c", "id", visit) }},
 		{"Writes", func() error {
-			_, err := s.Writes(ctx, "c", []queries.Written{{Resource: "roles", Namespace: "n", Name: "r", From: from, To: to}, {Resource: "clusterroles", Name: "c", From: from, To: day}})
+			_, err := s.Writes(ctx, "c", []queries.Written{{Resource: "roles", Namespace: "n", Name: "r", From: from, To: to},
+				{Resource: "clusterroles", Name: "c", From: from, To: day}})
 			return err
 		}},
 		{"SubjectUsage", func() error {
@@ -105,7 +109,8 @@ func TestGoldenQueries(t *testing.T) {
 			return s.Standing(ctx, []verdict.KnownRow{{Cluster: "c", Request: in[0].Request}}, visit)
 		}},
 		{"Affected", func() error {
-			return s.Affected(ctx, verdict.AffectedFilter{Cluster: "c", Partitions: []int32{1}, From: from, To: to, Users: []string{"u"}, Groups: []string{"g"}, Namespaces: []string{"n"}}, visit)
+			return s.Affected(ctx, verdict.AffectedFilter{Cluster: "c", Partitions: []int32{1}, From: from, To: to, Users: []string{"u"},
+				Groups: []string{"g"}, Namespaces: []string{"n"}}, visit)
 		}},
 		{"Spans", func() error { _, err := s.Spans(ctx, 1); return err }},
 		{"LoadPolicy", func() error {
@@ -114,12 +119,15 @@ func TestGoldenQueries(t *testing.T) {
 		}},
 		{"MarkSums", func() error { _, _, err := s.MarkSums(ctx, from); return err }},
 		{"Marked", func() error {
-			filters := []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}, {Cluster: "c", Rule: "third", From: from, To: to.Add(time.Hour)}}
+			filters := []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to},
+				{Cluster: "c", Rule: "third", From: from, To: to.Add(time.Hour)}}
 			return s.Marked(ctx, filters, func(verdict.Row, []int) error { return nil })
 		}},
 		{"MarkedCount", func() error { _, err := s.MarkedCount(ctx, marks); return err }},
 		{"PaneCounts", func() error {
-			_, err := s.PaneCounts(ctx, []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}}, [][]verdict.Threshold{{{AtLeast: 6, Distinct: []string{"path"}}, {AtLeast: 1}}, {{AtLeast: 3, Distinct: []string{"user", "uid"}}}})
+			_, err := s.PaneCounts(ctx, []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}},
+				[][]verdict.Threshold{{{AtLeast: 6, Distinct: []string{"path"}}, {AtLeast: 1}},
+					{{AtLeast: 3, Distinct: []string{"user", "uid"}}}})
 			return err
 		}},
 		{"FirstSeen", func() error {
@@ -129,7 +137,8 @@ func TestGoldenQueries(t *testing.T) {
 		{"Folded", func() error { _, err := s.Folded(ctx, day); return err }},
 		{"Earliest", func() error { _, err := s.Earliest(ctx, "c"); return err }},
 		{"Findings", func() error {
-			_, err := s.Findings(ctx, queries.FindingFilter{Cluster: "c", From: from, To: to, At: to, Rule: "rule", Subject: "bob", Severities: []string{"high"}, Before: queries.FindingCursor{First: 1, ID: "id"}})
+			_, err := s.Findings(ctx, queries.FindingFilter{Cluster: "c", From: from, To: to, At: to, Rule: "rule", Subject: "bob",
+				Severities: []string{"high"}, Before: queries.FindingCursor{First: 1, ID: "id"}})
 			return err
 		}},
 		{"FindingCounts", func() error { _, err := s.FindingCounts(ctx, queries.FindingFilter{Cluster: "c"}); return err }},

@@ -20,7 +20,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// pendingBlock is a block and what it is encoded into, reused from insert to insert.
+// pendingBlock is a block with its encoded form, reused from insert to insert.
 type pendingBlock struct {
 	block *codec.Block
 	data  native.Payload
@@ -32,11 +32,10 @@ func (p *pendingBlock) reset() {
 	p.block.Reset()
 }
 
-// encode makes the data of what the block holds.
+// encode encodes the block.
 func (p *pendingBlock) encode() error { return p.data.Encode(p.block.Columns, p.block.Rows) }
 
-// keptBlocks is how many blocks a store keeps for the next inserts: one is filled and one sent
-// where partitions take turns.
+// keptBlocks is how many blocks a store keeps for the next inserts: partitions take turns, one filling a block while another is sent.
 const keptBlocks = 2
 
 // takeBlock returns an empty block.
@@ -51,8 +50,7 @@ func (s *Store) takeBlock() *pendingBlock {
 	return &pendingBlock{block: codec.NewBlock(s.folds)}
 }
 
-// putBlock empties a block and keeps it. A block at rest must not keep the memory its rows'
-// strings are of.
+// putBlock empties a block and keeps it for reuse. An idle block must not retain the memory of its rows' strings.
 func (s *Store) putBlock(p *pendingBlock) {
 	p.reset()
 	s.mu.Lock()
@@ -73,23 +71,20 @@ var insertSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant 
 	"parallel_view_processing":                           0,
 }
 
-// Inserted counts the blocks this Store has inserted or tried to: while it stays the same, no
-// row has come from it.
+// Inserted returns how many blocks this Store has inserted or tried to insert: while the number stays the same, it has added no row.
 func (s *Store) Inserted() uint64 { return s.inserted.Load() }
 
-// Insert adds rows of one Kafka partition's owner to events under a deduplication token; every
-// rollup is fed by the same block. Sending the same rows under the same token again adds nothing
-// while the store remembers the token (1,000 inserts); after that Known finds them, and they must
-// not be sent. After an error the outcome is unknown until Recover and Known have been asked.
+// Insert adds rows of one Kafka partition's owner to events under a deduplication token; every rollup is fed by the same block. Sending the
+// same rows under the same token again adds nothing while the store remembers the token (1,000 inserts); after that Known finds them, and
+// they must not be sent. After an error the outcome is unknown until Recover and Known have been asked.
 //
 // An insert costs as much for a hundred rows as for some thousand, so the rows of partitions that
 // are sent at the same time share one where nobody but this process can write (docs/adr/0086). Its
 // token is of no partition alone: what is sent again, after an error or without, is looked up first.
 //
-// The store remembers a token before it has the data: after a crash between the two it
-// would take the block sent again for a repetition and drop it. The first inserts into a
-// partition after the process started, after an error and after a recovery are therefore
-// looked up, and sent under another token when their rows are not there.
+// The store remembers a token before it has the data: after a crash between the two it would take the resent block for a duplicate and drop
+// it. The first inserts into a partition after a start, an error or a recovery are therefore looked up, and sent again under another token
+// if their rows are missing.
 func (s *Store) Insert(ctx context.Context, token string, rows []verdict.Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -279,10 +274,9 @@ func columnNames(columns []proto.InputColumn) string {
 // payloadKey is the context key of an INSERT's data.
 type payloadKey struct{}
 
-// withPayload makes the next statement run under ctx an INSERT of data, encoded in Native
-// format. The driver sends the statement as it sends any other (address, authentication,
-// settings, errors are its own); the transport below puts the data in. The data must not
-// change until the statement has ended; after one that failed it may still be being read.
+// withPayload returns a context under which the next statement is an INSERT of data in Native format. The driver sends the statement like
+// any other, with its own address, authentication, settings and errors; the transport below adds the data. The data must not change until
+// the statement has ended; after a failure it may still be in use.
 func withPayload(ctx context.Context, data *native.Payload) context.Context {
 	return context.WithValue(ctx, payloadKey{}, data)
 }

@@ -17,7 +17,7 @@ import (
 // killDir names the environment variable that makes TestKilledChild the child process.
 const killDir = "RETRIAL_TEST_KILL_DIR"
 
-// TestKilledChild is no test by itself: TestKill runs it in a process of its own.
+// TestKilledChild is not a test by itself: TestKill runs it in a process of its own.
 func TestKilledChild(t *testing.T) {
 	dir := os.Getenv(killDir)
 	if dir == "" {

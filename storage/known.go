@@ -20,10 +20,9 @@ import (
 // knownChunk bounds the request keys of one lookup: 32 bytes of SQL each.
 const knownChunk = 1 << 16
 
-// Known returns the standing rows that have the same cluster and request key as any of the
-// given rows, in no order: a handful when the rows are new, all of them when they are
-// delivered again. Only Cluster, Request and the request's time of the rows are looked at.
-// Callers who ask at the same time share a query.
+// Known returns, in no particular order, the standing rows with the cluster and request key of any of the given rows: a handful if the rows
+// are new, all of them if they are delivered again. It looks at the rows' Cluster, Request and request time only. Callers who ask at the
+// same time share a query.
 func (s *Store) Known(ctx context.Context, rows []verdict.Row) ([]verdict.KnownRow, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -110,7 +109,8 @@ func (s *Store) knownChunk(ctx context.Context, cluster string, rows []*verdict.
 		var size uint32
 		var judged uint8
 		k := verdict.KnownRow{Cluster: cluster}
-		if err := res.Scan(&request, &stage, &received, &delay, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset, &content, &size, &judged, &k.Revision); err != nil {
+		if err := res.Scan(&request, &stage, &received, &delay, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset, &content,
+			&size, &judged, &k.Revision); err != nil {
 			return err
 		}
 		if len(request) != 16 || len(content) != 16 {
@@ -118,7 +118,8 @@ func (s *Store) knownChunk(ctx context.Context, cluster string, rows []*verdict.
 		}
 		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), codec.KnownContent(content)
 		k.Received, k.Size, k.HasVerdict = codec.FromMicro(received), int(size), judged != 0
-		k.EventKey = event.EventKey(k.Request, &event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: codec.FromMicro(received + delay)})
+		k.EventKey = event.EventKey(k.Request,
+			&event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: codec.FromMicro(received + delay)})
 		visit(k)
 	}
 	return res.Err()

@@ -11,9 +11,8 @@ import (
 	"github.com/retrial-io/retrial/storage/schema"
 )
 
-// migrate creates the database and applies the migrations not yet applied, in order. Every
-// file is idempotent by itself (IF NOT EXISTS), so a crash between a file and its record in
-// schema_version repeats the file, harmlessly.
+// migrate creates the database and applies the migrations not yet applied, in order. Every file is idempotent by itself (IF NOT EXISTS), so
+// a crash between a file and its record in schema_version repeats the file, harmlessly.
 func (s *Store) migrate(ctx context.Context) error {
 	form := s.form()
 	migrations, err := schema.Migrations(form)
@@ -28,8 +27,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.distribute(ctx, len(migrations), true); err != nil {
 		return err
 	}
-	// What was applied must not be forgotten: a file that a later one builds on cannot be
-	// repeated behind that.
+	// What was applied must not be forgotten: a file cannot be repeated once a later one builds on it.
 	if err := s.durable(ctx); err != nil {
 		return err
 	}
@@ -45,14 +43,16 @@ func (s *Store) migrate(ctx context.Context) error {
 		text := hex.EncodeToString(digest[:])
 		if was, ok := applied[m.Version]; ok {
 			if was != text {
-				return fmt.Errorf("migration %04d_%s: applied with other text: the store was made by another build or for another cluster name", m.Version, m.Name)
+				return fmt.Errorf("migration %04d_%s: applied with other text: the store was made by another build or for another "+
+					"cluster name", m.Version, m.Name)
 			}
 			continue
 		}
 		if err := s.conn.Exec(ctx, m.SQL); err != nil {
 			return fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
 		}
-		record := fmt.Sprintf("INSERT INTO %s (version, name, digest) SELECT %d, '%s', '%s'", s.table("schema_version"), m.Version, m.Name, text)
+		record := fmt.Sprintf("INSERT INTO %s (version, name, digest) SELECT %d, '%s', '%s'", s.table("schema_version"), m.Version, m.Name,
+			text)
 		if err := s.conn.Exec(ctx, record); err != nil {
 			return fmt.Errorf("record migration %04d_%s: %w", m.Version, m.Name, err)
 		}

@@ -35,8 +35,15 @@ func policyHistory(objects, versions, from, to int) []verdict.PolicyVersion {
 			UID: fmt.Sprintf("6c31089b-aea6-4adc-97c8-%012d", n), ResourceVersion: strconv.Itoa(1000 + i),
 			NotBefore: at, NotAfter: at.Add(5 * time.Millisecond),
 		}
-		o.Object = fmt.Appendf(nil, `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":%q,"creationTimestamp":%q,"labels":{"app":"shop","round":"%d"},"managedFields":[{"manager":"helm","operation":"Update","apiVersion":"rbac.authorization.k8s.io/v1","time":"2026-01-02T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:roleRef":{},"f:subjects":{}}}]},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"user-%d"},{"kind":"ServiceAccount","name":"robot-%d","namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"role-%d"}}`,
-			o.Name, o.Namespace, o.UID, o.ResourceVersion, start.Add(time.Duration(n)*20*time.Millisecond).Format(time.RFC3339), round, n, round%2, o.Namespace, n%500)
+		o.Object = fmt.Appendf(nil,
+			`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q,"namespace":%q,"uid":%q,`+
+				`"resourceVersion":%q,"creationTimestamp":%q,"labels":{"app":"shop","round":"%d"},"managedFields":[{"manager":"helm",`+
+				`"operation":"Update","apiVersion":"rbac.authorization.k8s.io/v1","time":"2026-01-02T00:00:00Z","fieldsType":"FieldsV1",`+
+				`"fieldsV1":{"f:roleRef":{},"f:subjects":{}}}]},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io",`+
+				`"name":"user-%d"},{"kind":"ServiceAccount","name":"robot-%d","namespace":%q}],`+
+				`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"role-%d"}}`,
+			o.Name, o.Namespace, o.UID, o.ResourceVersion, start.Add(time.Duration(n)*20*time.Millisecond).Format(time.RFC3339), round, n,
+			round%2, o.Namespace, n%500)
 		out = append(out, verdict.PolicyVersion{
 			Cluster: "c", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
 			Observation: o.Append(nil), Position: event.Position{Epoch: 1, Partition: 0, Offset: int64(i)}, Observed: at,
@@ -71,7 +78,8 @@ func TestPolicyLoadChild(t *testing.T) {
 	loaded := time.Since(began)
 	view := st.RBAC(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	_, _, bindings, _ := view.RBAC.Len()
-	fmt.Printf("rows=%d next=%d versions=%d bindings=%d load_ms=%d first_view_ms=%d cpu_ms=%d\n", rows, next[0], st.Stats().Versions, bindings,
+	fmt.Printf("rows=%d next=%d versions=%d bindings=%d load_ms=%d first_view_ms=%d cpu_ms=%d\n", rows, next[0], st.Stats().Versions,
+		bindings,
 		loaded.Milliseconds(), (time.Since(began) - loaded).Milliseconds(), (perevent.CPU() - burnt).Milliseconds())
 }
 
@@ -97,7 +105,8 @@ func savePolicyHistory(tb testing.TB, dir string, objects, versions int) {
 	defer closeStore()
 	const block = 20_000
 	for from := 0; from < objects*versions; from += block {
-		if err := s.SavePolicy(context.Background(), policyHistory(objects, versions, from, min(from+block, objects*versions))); err != nil {
+		if err := s.SavePolicy(context.Background(),
+			policyHistory(objects, versions, from, min(from+block, objects*versions))); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -109,7 +118,8 @@ func TestPolicyLoadWhole(t *testing.T) {
 	dir := t.TempDir()
 	savePolicyHistory(t, dir, objects, versions)
 	said := loadPolicyInChild(t, dir)
-	for name, want := range map[string]int{"rows": objects * versions, "next": objects * versions, "versions": objects * versions, "bindings": objects} {
+	for name, want := range map[string]int{"rows": objects * versions, "next": objects * versions, "versions": objects * versions,
+		"bindings": objects} {
 		if said[name] != want {
 			t.Errorf("%s=%d, want %d: %v", name, said[name], want, said)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// trimLimits bound the contents in policy_objects: whoever may write one object writes it as
-// often as he likes, and has a megabyte for each. docs/adr/0076.
+// trimLimits bound the contents in policy_objects: whoever may write one object may write it any number of times, a megabyte each.
+// docs/adr/0076.
 type trimLimits struct {
 	object  int64 // bytes of observations of one object, as JSON
 	cluster int64 // bytes of a cluster's large observations
@@ -35,18 +35,18 @@ type policyCut struct {
 	spare  int64 // but for the one observed then
 }
 
-// withContent is the condition of observations that say what an object held, or may have held. Of
-// what may have been written, its answer lost, forgetting leaves an outline, which is small and says so.
-const withContent = "name != '' AND deleted = 0 AND JSONHas(observation, 'object') AND NOT (JSONHas(observation, 'object', 'forgotten') AND length(observation) <= 2048)"
+// withContent is the condition for observations that say what an object held, or may have held. Forgetting a write whose answer was lost
+// leaves an outline, which is small and marked.
+const withContent = "name != '' AND deleted = 0 AND JSONHas(observation, 'object') AND NOT (JSONHas(observation, 'object', 'forgotten') " +
+	"AND length(observation) <= 2048)"
 
-// isCertain is the condition of those that say for certain what an object held.
+// isCertain is the condition for those that say for certain what an object held.
 const isCertain = "NOT JSONHas(observation, 'unknown') AND NOT JSONHas(observation, 'patch')"
 
-// trimPolicy replaces old observations by what forget leaves of them: of an object once it has
-// more than its share, the oldest first, and the oldest large ones of a cluster that has too much.
-// The newest content of an object stays, whatever it is, and so does the newest of which it is certain
-// that the object held it: somebody whose answers are lost must not make unknown what there is. A crash leaves both forms of some, which
-// say the same, and the next trim ends it.
+// trimPolicy replaces old observations with what forget leaves of them: the oldest of an object that exceeds its share, and the oldest
+// large ones of a cluster that has too much. The newest content of an object always stays, and so does the newest content that the object
+// certainly held: a writer whose answers are lost must not make existing objects unknown. After a crash some observations may be stored in
+// both forms, which say the same, until the next trim.
 func (s *Store) trimPolicy(ctx context.Context, forget func(observation []byte) ([]byte, error)) error {
 	s.trimming.Lock()
 	defer s.trimming.Unlock()
@@ -70,8 +70,10 @@ func (s *Store) trimPolicy(ctx context.Context, forget func(observation []byte) 
 		}
 		if n > 0 {
 			s.metrics.forgotten.WithLabelValues(c.cluster).Add(float64(n))
-			s.cfg.Log.Warn("old contents of a policy object forgotten: it was written too often", zap.String("cluster", c.cluster), zap.String("resource", c.resource),
-				zap.String("namespace", c.namespace), zap.String("name", c.name), zap.Int("versions", n), zap.Time("before", codec.FromMicro(c.before)))
+			s.cfg.Log.Warn("old contents of a policy object forgotten: it was written too often", zap.String("cluster", c.cluster),
+				zap.String("resource", c.resource),
+				zap.String("namespace", c.namespace), zap.String("name", c.name), zap.Int("versions", n),
+				zap.Time("before", codec.FromMicro(c.before)))
 		}
 	}
 	if size, err = s.policyBytes(ctx); err == nil {
@@ -83,11 +85,12 @@ func (s *Store) trimPolicy(ctx context.Context, forget func(observation []byte) 
 // policyBytes returns the bytes of policy_objects before compression.
 func (s *Store) policyBytes(ctx context.Context) (n int64, err error) {
 	err = s.conn.QueryRow(statement.Params(ctx, clickhouse.Parameters{"db": statement.Text(s.localDatabase())}),
-		"SELECT toInt64(sum(data_uncompressed_bytes)) FROM "+s.parts()+" WHERE active AND database = {db:String} AND table = 'policy_objects'").Scan(&n)
+		"SELECT toInt64(sum(data_uncompressed_bytes)) FROM "+s.parts()+
+			" WHERE active AND database = {db:String} AND table = 'policy_objects'").Scan(&n)
 	return n, err
 }
 
-// objectCuts are those of objects that have more than their share: down to three quarters of it.
+// objectCuts returns the cuts of objects that exceed their share: down to three quarters of it.
 func (s *Store) objectCuts(ctx context.Context) ([]policyCut, error) {
 	const of = " OVER (PARTITION BY cluster, resource, namespace, name"
 	return s.cuts(ctx, `SELECT cluster, resource, namespace, name, before, toInt64(0), newest
@@ -113,7 +116,7 @@ WHERE at < before AND at != newest
 GROUP BY cluster, resource, namespace, name, before, newest`, s.trim.object)
 }
 
-// clusterCuts are those of clusters with too many large contents.
+// clusterCuts returns the cuts of clusters with too many large contents.
 func (s *Store) clusterCuts(ctx context.Context) ([]policyCut, error) {
 	return s.cuts(ctx, `SELECT cluster, resource, namespace, name, before, {large:Int64}, newest
 FROM
@@ -135,7 +138,8 @@ GROUP BY cluster, resource, namespace, name, before, newest`, s.trim.cluster)
 }
 
 func (s *Store) cuts(ctx context.Context, query string, limit int64) ([]policyCut, error) {
-	p := clickhouse.Parameters{"limit": fmt.Sprint(limit), "enough": fmt.Sprint(limit / 4 * 3), "large": fmt.Sprint(s.trim.large), "endless": fmt.Sprint(int64(1) << 62)}
+	p := clickhouse.Parameters{"limit": fmt.Sprint(limit), "enough": fmt.Sprint(limit / 4 * 3), "large": fmt.Sprint(s.trim.large),
+		"endless": fmt.Sprint(int64(1) << 62)}
 	return statement.Collect(ctx, s.at(), query+sparing, p, func(c *policyCut) ([]any, func()) {
 		return []any{&c.cluster, &c.resource, &c.namespace, &c.name, &c.before, &c.least, &c.spare}, nil
 	})
@@ -143,9 +147,11 @@ func (s *Store) cuts(ctx context.Context, query string, limit int64) ([]policyCu
 
 // forgetContents replaces the observations of a cut, part by part, and returns how many.
 func (s *Store) forgetContents(ctx context.Context, c policyCut, forget func([]byte) ([]byte, error)) (n int, err error) {
-	const of = " cluster = {cluster:String} AND resource = {resource:String} AND namespace = {namespace:String} AND name = {name:String} AND toUnixTimestamp64Micro(observed) < {before:Int64}" +
+	const of = " cluster = {cluster:String} AND resource = {resource:String} AND namespace = {namespace:String} AND name = {name:String} " +
+		"AND toUnixTimestamp64Micro(observed) < {before:Int64}" +
 		" AND toUnixTimestamp64Micro(observed) != {spare:Int64} AND length(observation) >= {least:Int64} AND " + withContent
-	p := clickhouse.Parameters{"cluster": statement.Text(c.cluster), "resource": statement.Text(c.resource), "namespace": statement.Text(c.namespace), "name": statement.Text(c.name),
+	p := clickhouse.Parameters{"cluster": statement.Text(c.cluster), "resource": statement.Text(c.resource),
+		"namespace": statement.Text(c.namespace), "name": statement.Text(c.name),
 		"before": fmt.Sprint(c.before), "least": fmt.Sprint(c.least), "spare": fmt.Sprint(c.spare)}
 	var part []verdict.PolicyVersion
 	bytes := 0
@@ -170,5 +176,6 @@ func (s *Store) forgetContents(ctx context.Context, c policyCut, forget func([]b
 	if err != nil || n == 0 {
 		return n, err
 	}
-	return n, s.exec(ctx, p, fmt.Sprintf("ALTER TABLE %s%s DELETE WHERE%s SETTINGS mutations_sync = 1", s.local("policy_objects"), s.form().OnCluster(), of))
+	return n, s.exec(ctx, p,
+		fmt.Sprintf("ALTER TABLE %s%s DELETE WHERE%s SETTINGS mutations_sync = 1", s.local("policy_objects"), s.form().OnCluster(), of))
 }

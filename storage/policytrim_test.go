@@ -32,10 +32,14 @@ func (w *writer) write(cluster, name string, bytes int) verdict.PolicyVersion {
 		noise[i] = "abcdefghijklmnopqrstuvwxyz0123456789"[w.rng.IntN(36)]
 	}
 	at := time.Date(2026, 11, 20, 9, 0, w.n, 0, time.UTC)
-	o := observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "uid-" + name, ResourceVersion: fmt.Sprint(1000 + w.n), NotBefore: at, NotAfter: at.Add(time.Millisecond),
-		Object: fmt.Appendf(nil, `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q,"uid":"uid-%[1]s","resourceVersion":"%d"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["r%[2]d"],"resourceNames":[%q]}]}`,
+	o := observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "uid-" + name,
+		ResourceVersion: fmt.Sprint(1000 + w.n), NotBefore: at, NotAfter: at.Add(time.Millisecond),
+		Object: fmt.Appendf(nil,
+			`{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q,"uid":"uid-%[1]s",`+
+				`"resourceVersion":"%d"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["r%[2]d"],"resourceNames":[%q]}]}`,
 			name, 1000+w.n, noise)}
-	return verdict.PolicyVersion{Cluster: cluster, Resource: o.Resource, Name: name, UID: o.UID, ResourceVersion: o.ResourceVersion, Observation: o.Append(nil), Observed: at,
+	return verdict.PolicyVersion{Cluster: cluster, Resource: o.Resource, Name: name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		Observation: o.Append(nil), Observed: at,
 		Position: event.Position{Epoch: 1, Offset: int64(w.n)}}
 }
 

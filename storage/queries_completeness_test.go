@@ -98,9 +98,11 @@ func TestCompletenessQueries(t *testing.T) {
 		t.Errorf("volumes %+v, %v\nwant %+v", volumes, err, want)
 	}
 	var letters []verdict.StoredDeadLetter
-	for i, l := range []event.DeadLetter{{Cluster: "c", Detail: "item 3: not an audit event"}, {Cluster: "c", Detail: "40 more items from item 20 on, the first: not JSON"}, {Cluster: "other"}} {
+	for i, l := range []event.DeadLetter{{Cluster: "c", Detail: "item 3: not an audit event"},
+		{Cluster: "c", Detail: "40 more items from item 20 on, the first: not JSON"}, {Cluster: "other"}} {
 		l.Source, l.Reason = "webhook", "malformed-item"
-		letters = append(letters, verdict.StoredDeadLetter{DeadLetter: l, Position: event.Position{Epoch: 1, Offset: int64(i)}, Received: at(float64(61 * i))})
+		letters = append(letters,
+			verdict.StoredDeadLetter{DeadLetter: l, Position: event.Position{Epoch: 1, Offset: int64(i)}, Received: at(float64(61 * i))})
 	}
 	if err := s.SaveDeadLetters(ctx, "letters", letters); err != nil {
 		t.Fatal(err)
@@ -122,7 +124,8 @@ func TestCompletenessQueries(t *testing.T) {
 	}; !slices.Equal(pauses, want) {
 		t.Errorf("pauses of arrival %+v\nwant %+v", pauses, want)
 	}
-	if pauses, err = s.Pauses(ctx, "c", at(0), at(100), false, 1); err != nil || len(pauses) != 2 || pauses[0].After.Sub(pauses[0].Before) != 2*time.Second {
+	if pauses, err = s.Pauses(ctx, "c", at(0), at(100), false, 1); err != nil || len(pauses) != 2 ||
+		pauses[0].After.Sub(pauses[0].Before) != 2*time.Second {
 		t.Errorf("pauses %+v %v", pauses, err)
 	}
 	unpaired, err := s.Unpaired(ctx, "c", at(0), at(100), 10)
@@ -137,7 +140,8 @@ func TestCompletenessQueries(t *testing.T) {
 		t.Errorf("unpaired %q, want %q", ids, want)
 	}
 
-	sample := queries.AuditSample{Cluster: "c", APIServer: "a", Taken: at(5), Earliest: at(4), Latest: at(5), Started: at(-100), Events: 7, WebhookErrors: 1, BufferErrors: 2, LogErrors: 3, Rejected: 4}
+	sample := queries.AuditSample{Cluster: "c", APIServer: "a", Taken: at(5), Earliest: at(4), Latest: at(5), Started: at(-100), Events: 7,
+		WebhookErrors: 1, BufferErrors: 2, LogErrors: 3, Rejected: 4}
 	later := sample
 	later.Taken, later.Events = at(35), 9
 	for range 2 { // saving again changes nothing

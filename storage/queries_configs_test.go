@@ -31,7 +31,8 @@ func TestConfigUse(t *testing.T) {
 			v.Config, r.Verdict = config, &v
 			i++
 		}
-		want = append(want, queries.ConfigUse{Cluster: cluster, APIServer: server, Hour: at.Truncate(time.Hour), Config: config, Requests: int64(n)})
+		want = append(want,
+			queries.ConfigUse{Cluster: cluster, APIServer: server, Hour: at.Truncate(time.Hour), Config: config, Requests: int64(n)})
 	}
 	add("a", "", "x", hour, 2)
 	add("a", "", "y", hour.Add(59*time.Minute+59*time.Second), 3)

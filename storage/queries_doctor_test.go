@@ -92,7 +92,8 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0] != (queries.Letters{Cluster: "c", Reason: "malformed-item", Count: 2, Last: at.Add(2 * time.Second)}) || got[1].Reason != "too-large" {
+	if len(got) != 2 || got[0] != (queries.Letters{Cluster: "c", Reason: "malformed-item", Count: 2, Last: at.Add(2 * time.Second)}) ||
+		got[1].Reason != "too-large" {
 		t.Errorf("%+v", got)
 	}
 }

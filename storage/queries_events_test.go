@@ -95,9 +95,10 @@ type listedRow struct {
 func listed(r *verdict.Row) listedRow {
 	e, v := r.Event, r.Verdict
 	out := listedRow{
-		auditID: e.AuditID, request: r.Request.String(), subject: e.EffectiveUser().Username, verb: e.Verb, uri: e.RequestURI, stage: string(e.Stage),
-		received: e.RequestReceivedTimestamp.String(), resource: resourceOf(r), cause: v.Cause, class: v.Class, outcome: v.Outcome.String(),
-		recorded: v.Recorded.String(), replayed: v.Replayed.String(), authorizer: v.Authorizer, code: int(e.Code()), grants: len(v.Grants),
+		auditID: e.AuditID, request: r.Request.String(), subject: e.EffectiveUser().Username, verb: e.Verb, uri: e.RequestURI,
+		stage: string(e.Stage), received: e.RequestReceivedTimestamp.String(), resource: resourceOf(r), cause: v.Cause, class: v.Class,
+		outcome: v.Outcome.String(), recorded: v.Recorded.String(), replayed: v.Replayed.String(), authorizer: v.Authorizer,
+		code: int(e.Code()), grants: len(v.Grants),
 	}
 	if e.ObjectRef != nil {
 		out.name = e.ObjectRef.Namespace + "/" + e.ObjectRef.Name + "/" + e.ObjectRef.Subresource

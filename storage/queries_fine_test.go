@@ -132,7 +132,8 @@ func TestOverviewSteps(t *testing.T) {
 	s := storagetest.Open(t)
 	from := time.Date(2026, 11, 20, 11, 36, 7, 0, time.UTC)
 	for _, length := range []time.Duration{
-		time.Millisecond, time.Second, time.Minute, 9 * time.Minute, time.Hour, 2 * time.Hour, 2*time.Hour + time.Second, 24 * time.Hour, 30 * 24 * time.Hour, 50 * 365 * 24 * time.Hour,
+		time.Millisecond, time.Second, time.Minute, 9 * time.Minute, time.Hour, 2 * time.Hour, 2*time.Hour + time.Second, 24 * time.Hour,
+		30 * 24 * time.Hour, 50 * 365 * 24 * time.Hour,
 	} {
 		o, err := s.Overview(context.Background(), "c", from, from.Add(length))
 		if err != nil {
@@ -157,7 +158,8 @@ func TestOverviewSubjects(t *testing.T) {
 	in := rows(t, "c", 0)
 	for i := range in {
 		e := *in[i].Event
-		e.RequestReceivedTimestamp = in[0].Event.RequestReceivedTimestamp.Truncate(10 * time.Minute).Add(time.Hour * time.Duration(i) / time.Duration(len(in)))
+		start := in[0].Event.RequestReceivedTimestamp.Truncate(10 * time.Minute)
+		e.RequestReceivedTimestamp = start.Add(time.Hour * time.Duration(i) / time.Duration(len(in)))
 		e.StageTimestamp = e.RequestReceivedTimestamp
 		in[i].Event = &e
 	}

@@ -22,7 +22,8 @@ func identity(e *event.Event, v *verdict.Verdict) string {
 	s := fmt.Sprint(e.User.Username, e.User.Groups, who.Username, who.Groups, v.Outcome, v.Class, v.Recorded, v.Replayed, v.Authorizer)
 	if v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeAmbiguous {
 		a := v.Attributes
-		s += fmt.Sprint(a.Verb, a.APIGroup, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.ResourceRequest, fmt.Sprintf("%+v", v.Implied))
+		s += fmt.Sprint(a.Verb, a.APIGroup, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.ResourceRequest,
+			fmt.Sprintf("%+v", v.Implied))
 	}
 	return s
 }
@@ -63,7 +64,8 @@ func TestHistory(t *testing.T) {
 	isWrite := func(v *verdict.Verdict) bool {
 		a := v.Attributes
 		return a.ResourceRequest && (a.APIGroup == "rbac.authorization.k8s.io" || a.APIGroup == "certificates.k8s.io") &&
-			(a.Verb == "create" || a.Verb == "update" || a.Verb == "patch") && v.Recorded == verdict.DecisionAllow && v.Outcome == verdict.OutcomeMatch
+			(a.Verb == "create" || a.Verb == "update" || a.Verb == "patch") && v.Recorded == verdict.DecisionAllow &&
+			v.Outcome == verdict.OutcomeMatch
 	}
 	for _, r := range in {
 		if r.Verdict == nil {
@@ -180,8 +182,10 @@ func TestNewestPolicy(t *testing.T) {
 	ctx := context.Background()
 	var in []verdict.PolicyVersion
 	add := func(name, rv, object string, deleted bool) {
-		o := observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "u", ResourceVersion: rv, Deleted: deleted, Object: []byte(object)}
-		in = append(in, verdict.PolicyVersion{Cluster: "c", Resource: o.Resource, Name: name, UID: "u", ResourceVersion: rv, Deleted: deleted, Observation: o.Append(nil),
+		o := observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: name, UID: "u", ResourceVersion: rv,
+			Deleted: deleted, Object: []byte(object)}
+		in = append(in, verdict.PolicyVersion{Cluster: "c", Resource: o.Resource, Name: name, UID: "u", ResourceVersion: rv,
+			Deleted: deleted, Observation: o.Append(nil),
 			Position: event.Position{Offset: int64(len(in))}})
 	}
 	add("a", "9", `{"n":9}`, false)

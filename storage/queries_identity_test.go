@@ -148,7 +148,8 @@ func TestCredentialReadsLittle(t *testing.T) {
 	insert(t, s, "a", all)
 	granules := func(credential string) string {
 		t.Helper()
-		return s.Strings(t, `SELECT arrayStringConcat(groupArray(explain), '\n') FROM (EXPLAIN indexes = 1 SELECT count() FROM retrial.events WHERE cluster = 'c' AND credential = '`+credential+`') WHERE explain LIKE '%%Granules%%'`)[0]
+		return s.Strings(t, `SELECT arrayStringConcat(groupArray(explain), '\n') FROM (EXPLAIN indexes = 1 SELECT count() `+
+			`FROM retrial.events WHERE cluster = 'c' AND credential = '`+credential+`') WHERE explain LIKE '%%Granules%%'`)[0]
 	}
 	if rare, common := granules("JTI=rare"), granules("JTI=common"); rare == common {
 		t.Errorf("the index selects\n%s\nfor a credential used once, and\n%s\nfor one used all the time", rare, common)
@@ -172,7 +173,8 @@ func TestDriftGroups(t *testing.T) {
 	var sum int64
 	for _, d := range groups {
 		sum += d.Requests
-		if d.Outcome != verdict.OutcomeDrift || d.Class != verdict.ClassAllowForbid || d.Users == 0 || len(d.Examples) == 0 || len(d.Examples) > 3 ||
+		if d.Outcome != verdict.OutcomeDrift || d.Class != verdict.ClassAllowForbid || d.Users == 0 || len(d.Examples) == 0 ||
+			len(d.Examples) > 3 ||
 			d.Examples[0].At != d.First || d.Examples[0].AuditID == "" || d.Examples[0].URI == "" {
 			t.Errorf("group %+v", d)
 		}
@@ -184,10 +186,12 @@ func TestDriftGroups(t *testing.T) {
 	if err != nil || judged < driftRequests || requests < judged {
 		t.Errorf("%d requests, %d judged, %v; want at least %d", requests, judged, err, driftRequests)
 	}
-	if requests, judged, err := s.Judged(ctx, "c", in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 0), in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 1)); err != nil || requests != 0 || judged != 0 {
+	if requests, judged, err := s.Judged(ctx, "c", in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 0),
+		in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 1)); err != nil || requests != 0 || judged != 0 {
 		t.Errorf("a range without requests: %d requests, %d judged, %v", requests, judged, err)
 	}
-	none, err := s.DriftGroups(ctx, "c", in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 0), in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 1), 3, 10)
+	none, err := s.DriftGroups(ctx, "c", in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 0),
+		in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 1), 3, 10)
 	if err != nil || len(none) != 0 {
 		t.Errorf("a range without requests: %v, %v", none, err)
 	}

@@ -75,7 +75,8 @@ func TestSubjectUsage(t *testing.T) {
 		for _, u := range got.Uses {
 			if u.Implied != "" {
 				sum.checks += u.Requests
-				if (u.Verb != "bind" || !u.Covered || u.Implied != "check") && (u.Verb != "impersonate" || u.Covered || u.Implied != "impersonation") || u.Resource == "" {
+				if (u.Verb != "bind" || !u.Covered || u.Implied != "check") &&
+					(u.Verb != "impersonate" || u.Covered || u.Implied != "impersonation") || u.Resource == "" {
 					t.Errorf("%s: a check %+v", name, u)
 				}
 				continue
@@ -128,7 +129,9 @@ func TestSubjectUsage(t *testing.T) {
 		}
 	})
 	t.Run("near names", func(t *testing.T) {
-		for name, first := range map[string]string{"kube-scheduler": "system:kube-scheduler", "system:node:node-7": "system:node:node-1", "system:kube-schedulre": "system:kube-scheduler", "SYSTEM:KUBE-SCHEDULER": "system:kube-scheduler", "prometheus": "system:serviceaccount:monitoring:prometheus"} {
+		for name, first := range map[string]string{"kube-scheduler": "system:kube-scheduler", "system:node:node-7": "system:node:node-1",
+			"system:kube-schedulre": "system:kube-scheduler", "SYSTEM:KUBE-SCHEDULER": "system:kube-scheduler",
+			"prometheus": "system:serviceaccount:monitoring:prometheus"} {
 			got, err := s.NearSubjects(ctx, "c", name, 3)
 			if err != nil || len(got) == 0 || len(got) > 3 || got[0] != first {
 				t.Errorf("like %q: %q, %v; want %q first", name, got, err, first)

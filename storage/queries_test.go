@@ -123,7 +123,8 @@ func TestQueries(t *testing.T) {
 	})
 	t.Run("events of a subject with an outcome", func(t *testing.T) {
 		name := o.Subjects[0].Subject
-		page, err := s.Events(ctx, queries.EventFilter{Cluster: "c", Subject: name, Outcome: "drift", Judged: true, From: from, To: to, Limit: 1000})
+		page, err := s.Events(ctx,
+			queries.EventFilter{Cluster: "c", Subject: name, Outcome: "drift", Judged: true, From: from, To: to, Limit: 1000})
 		if err != nil || int64(len(page)) != o.Subjects[0].Drift {
 			t.Fatalf("%d rows, %v; want %d", len(page), err, o.Subjects[0].Drift)
 		}

@@ -44,15 +44,18 @@ func TestDirectRequests(t *testing.T) {
 	add("metrics", "6", "alice", 0, 200)          // another server, not asked about
 	insert(t, s, "twins", in)
 
-	got, err := s.DirectRequests(context.Background(), "c", []string{"wardle"}, []string{"system:kube-aggregator"}, at.Add(-time.Hour), at.Add(time.Hour))
+	got, err := s.DirectRequests(context.Background(), "c", []string{"wardle"}, []string{"system:kube-aggregator"}, at.Add(-time.Hour),
+		at.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 1 || got[0].APIServer != "wardle" || got[0].Requests != 3 || got[0].Users != 3 || got[0].AuditID != "3" || got[0].User != "bob" ||
+	if len(got) != 1 || got[0].APIServer != "wardle" || got[0].Requests != 3 || got[0].Users != 3 || got[0].AuditID != "3" ||
+		got[0].User != "bob" ||
 		!got[0].First.Equal(at.Add(time.Second)) || !got[0].Last.Equal(at.Add(3*time.Second)) {
 		t.Fatalf("got %+v", got)
 	}
-	if got, err = s.DirectRequests(context.Background(), "c", []string{"wardle"}, nil, at.Add(24*time.Hour), at.Add(25*time.Hour)); err != nil || len(got) != 0 {
+	if got, err = s.DirectRequests(context.Background(), "c", []string{"wardle"}, nil, at.Add(24*time.Hour),
+		at.Add(25*time.Hour)); err != nil || len(got) != 0 {
 		t.Errorf("a range without requests: %+v, %v", got, err)
 	}
 }

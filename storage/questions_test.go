@@ -157,7 +157,8 @@ func TestQuestionsAgainstScan(t *testing.T) {
 	if events != len(in) {
 		t.Errorf("rate: %d events of %d", events, len(in))
 	}
-	if got := answers(t, s, "audit-id", map[string]string{"id": in[0].Event.AuditID}); len(got) == 0 || !strings.Contains(got[0], in[0].Event.RequestURI) {
+	if got := answers(t, s, "audit-id", map[string]string{"id": in[0].Event.AuditID}); len(got) == 0 ||
+		!strings.Contains(got[0], in[0].Event.RequestURI) {
 		t.Errorf("audit-id: %q", got)
 	}
 	accessesAgainstScan(t, in, func(what string, values map[string]string, want map[string]int, columns ...int) {
@@ -231,7 +232,8 @@ func TestQuestionWindow(t *testing.T) {
 
 // accessesAgainstScan works out who touched the object touched most, who read secrets, and what
 // the roles of the rows were used for.
-func accessesAgainstScan(t *testing.T, in []verdict.Row, same func(what string, values map[string]string, want map[string]int, columns ...int)) {
+func accessesAgainstScan(t *testing.T, in []verdict.Row,
+	same func(what string, values map[string]string, want map[string]int, columns ...int)) {
 	t.Helper()
 	objects, secrets := map[string]map[string]int{}, map[string]int{}
 	roles := map[[3]string]map[string]int{} // kind, role and the namespace of its binding
@@ -253,7 +255,8 @@ func accessesAgainstScan(t *testing.T, in []verdict.Row, same func(what string, 
 		}
 		a, subject := v.Attributes, e.EffectiveUser().Username
 		name := storage.FoldName(a.Name)
-		if v.Recorded == verdict.DecisionAllow && a.Resource == "secrets" && a.APIGroup == "" && slices.Contains([]string{"get", "list", "watch"}, a.Verb) {
+		if v.Recorded == verdict.DecisionAllow && a.Resource == "secrets" && a.APIGroup == "" &&
+			slices.Contains([]string{"get", "list", "watch"}, a.Verb) {
 			secrets[strings.Join([]string{subject, a.Verb, a.Namespace, name}, "|")]++
 		}
 		for _, g := range v.Grants {
@@ -313,9 +316,12 @@ func unusedAgainstScan(t *testing.T, s *storage.Store, in []verdict.Row) (unused
 		{"other", clusterBinding, "", "elsewhere", false},
 	} {
 		// Versions of 9, 10, ...: as text the first is the newest.
-		versions = append(versions, verdict.PolicyVersion{Cluster: b.cluster, Resource: b.resource, Namespace: b.namespace, Name: b.name, UID: "u",
-			ResourceVersion: fmt.Sprint(7 + i), Deleted: b.deleted, Observation: []byte("{}"), Position: event.Position{Epoch: 1, Offset: int64(i)}, Observed: received})
-		if kind := map[string]string{binding: "RoleBinding", clusterBinding: "ClusterRoleBinding"}[b.resource]; kind != "" && b.cluster == "c" {
+		versions = append(versions,
+			verdict.PolicyVersion{Cluster: b.cluster, Resource: b.resource, Namespace: b.namespace, Name: b.name, UID: "u",
+				ResourceVersion: fmt.Sprint(7 + i), Deleted: b.deleted, Observation: []byte("{}"),
+				Position: event.Position{Epoch: 1, Offset: int64(i)}, Observed: received})
+		if kind := map[string]string{binding: "RoleBinding", clusterBinding: "ClusterRoleBinding"}[b.resource]; kind != "" &&
+			b.cluster == "c" {
 			stands[kind+"|"+b.namespace+"|"+b.name] = !b.deleted
 		}
 	}
@@ -343,7 +349,8 @@ func TestQuestionsGolden(t *testing.T) {
 	s := storagetest.Open(t)
 	insert(t, s, "a", rows(t, "c", 0))
 	s.Exec(t, "OPTIMIZE TABLE retrial.events FINAL")
-	fill := map[string]string{"subject": "alice", "resource": "secrets", "namespace": "default", "name": "db", "role": "admin", "id": "5da2bf21-6b97-4948-b415-44ccd0377bc9",
+	fill := map[string]string{"subject": "alice", "resource": "secrets", "namespace": "default", "name": "db", "role": "admin",
+		"id":         "5da2bf21-6b97-4948-b415-44ccd0377bc9",
 		"credential": "JTI=1", "from": "2026-11-20T11:00:00Z", "to": "2026-11-20T12:00:00Z"}
 	var b strings.Builder
 	for _, q := range queries.Questions() {
@@ -400,7 +407,8 @@ FROM numbers(`+fmt.Sprint(many)+`)`)
 		fmt.Sscan(s.Strings(t, "SELECT toString(value) FROM system.events WHERE event = 'SelectedRows'")[0], &n)
 		return n
 	}
-	for name, id := range map[string]string{"UUID": in[0].Event.AuditID, "text": odd.AuditID, "no UUID": "00000000-0000-4000-8000-000000000001", "no text": "another", "zero": "00000000-0000-0000-0000-000000000000"} {
+	for name, id := range map[string]string{"UUID": in[0].Event.AuditID, "text": odd.AuditID,
+		"no UUID": "00000000-0000-4000-8000-000000000001", "no text": "another", "zero": "00000000-0000-0000-0000-000000000000"} {
 		t.Run(name, func(t *testing.T) {
 			want := 0
 			for i := range in {

@@ -18,9 +18,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// SavePolicy stores observations of policy objects. It is all or nothing per call. An
-// observation that is there already only moves to its new position, so that neither a retry
-// nor events delivered again make the history longer.
+// SavePolicy stores observations of policy objects, all or none. One that is stored already only moves to its new position: neither a retry
+// nor redelivered events lengthen the history.
 func (s *Store) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion) error {
 	var r tableRows
 	for i := range versions {
@@ -42,8 +41,7 @@ func (s *Store) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion
 }
 
 // LoadPolicy visits every stored observation, those of one Kafka partition in the order of
-// epoch, offset and index, and returns per partition the offset after the last one stored
-// of the partition's own newest epoch.
+// epoch, offset and index, and returns for each partition the offset after the last one of the partition's newest epoch.
 func (s *Store) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion) error) (map[int32]int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,12 +99,11 @@ func (s *Store) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion
 // policyBatch is how many versions are handed over at a time.
 const policyBatch = 512
 
-// sparing sorts with little memory, on disk from there on: half a million versions with their
-// objects would else be more than a query may use.
+// sparing sorts in little memory and spills to disk: half a million versions with their objects would otherwise exceed a query's limit.
 const sparing = "\nSETTINGS max_threads = 1, max_block_size = 8192, max_bytes_before_external_sort = 134217728"
 
-// policyRows visits rows of the table in order; where selects them, empty: all. Reading goes on
-// while what was read is visited: each is about half of the time it takes to start.
+// policyRows visits the rows that where selects, all if it is empty, in order. It reads ahead while it visits: each takes about half of a
+// start's time.
 func (s *Store) policyRows(ctx context.Context, where string, visit func(verdict.PolicyVersion) error) error {
 	res, err := s.conn.Query(ctx, `SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,
     toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
@@ -131,8 +128,7 @@ FROM `+s.table("policy_objects")+` FINAL`+where+` ORDER BY epoch, kpart, koffset
 	return res.Err()
 }
 
-// SaveDeadLetters stores dead letters; a position stored before changes nothing, which makes
-// a token needless.
+// SaveDeadLetters stores dead letters; a position stored before changes nothing, so no token is needed.
 func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []verdict.StoredDeadLetter) error {
 	var r tableRows
 	for i := range letters {
@@ -215,9 +211,8 @@ func (s *Store) insertRows(ctx context.Context, table, what string, r *tableRows
 	return nil
 }
 
-// insertColumns runs one INSERT into a table whose engine keeps one row per position, so
-// that no deduplication is needed: a token that is remembered for a part that was lost
-// would do harm.
+// insertColumns runs one INSERT into a table whose engine keeps one row per position, so that no deduplication is needed: a token that is
+// remembered for a part that was lost would do harm.
 func (s *Store) insertColumns(ctx context.Context, table string, columns []proto.InputColumn, rows int) error {
 	var data native.Payload
 	if err := data.Encode(columns, rows); err != nil {
@@ -254,8 +249,7 @@ func (s *Store) SaveAuditSamples(ctx context.Context, samples []queries.AuditSam
 // longestDetail is how much of a question's detail is kept, in bytes.
 const longestDetail = 4096
 
-// SaveAsked adds questions to the query log. It is not idempotent: after an error some may
-// be counted, and are counted again when they are saved again.
+// SaveAsked adds questions to the query log. It is not idempotent: questions saved again after an error may count twice.
 func (s *Store) SaveAsked(ctx context.Context, asked []queries.Asked) error {
 	var r tableRows
 	for i := range asked {
@@ -284,7 +278,7 @@ func (s *Store) SaveRejudge(ctx context.Context, r verdict.Rejudge) error {
 	return nil
 }
 
-// SaveRejudgeProgress stores how far a partition is; the greatest version of it stands.
+// SaveRejudgeProgress stores how far a partition is; its greatest version stands.
 func (s *Store) SaveRejudgeProgress(ctx context.Context, cluster, id string, p verdict.RejudgeProgress) error {
 	if err := s.saveRejudge(ctx, cluster, id, p.Partition, p.Version, p); err != nil {
 		return fmt.Errorf("save progress of judging %q again: %w", cluster, err)
@@ -307,8 +301,7 @@ func (s *Store) saveRejudge(ctx context.Context, cluster, id string, partition i
 	return s.insertColumns(ctx, "rejudges", r.columns, r.rows)
 }
 
-// SaveFindings stores findings. Of each the one with the newest Updated stands; saving one
-// again changes nothing.
+// SaveFindings stores findings; of each, the version with the newest Updated stands. Saving one again changes nothing.
 func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) error {
 	var r tableRows
 	for i := range list {
@@ -331,7 +324,7 @@ func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) 
 	return s.insertRows(ctx, "findings", "findings", &r)
 }
 
-// SaveSpansDone notes from which marks findings were worked out; the newest stands.
+// SaveSpansDone stores from which marks findings were worked out; the newest entry stands.
 func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error {
 	var r tableRows
 	for i := range list {

@@ -19,9 +19,10 @@ func TestPolicy(t *testing.T) {
 	var in []verdict.PolicyVersion
 	for i := range 40 {
 		in = append(in, verdict.PolicyVersion{
-			Cluster: "c", Resource: "roles.rbac.authorization.k8s.io", Namespace: "n'\t", Name: fmt.Sprint("r", i), UID: "u", ResourceVersion: fmt.Sprint(i),
-			Deleted: i%7 == 0, Observation: []byte(fmt.Sprintf(`{"v":1,"i":%d,"text":"\\\t\u0000"}`, i)),
-			Position: event.Position{Epoch: uint32(1 + i/30), Partition: int32(i % 2), Offset: int64(i / 4)}, Index: int32(i % 4), Observed: at,
+			Cluster: "c", Resource: "roles.rbac.authorization.k8s.io", Namespace: "n'\t", Name: fmt.Sprint("r", i), UID: "u",
+			ResourceVersion: fmt.Sprint(i), Deleted: i%7 == 0, Observation: []byte(fmt.Sprintf(`{"v":1,"i":%d,"text":"\\\t\u0000"}`, i)),
+			Position: event.Position{Epoch: uint32(1 + i/30), Partition: int32(i % 2), Offset: int64(i / 4)}, Index: int32(i % 4),
+			Observed: at,
 		})
 	}
 	end := int64(10)
@@ -33,7 +34,8 @@ func TestPolicy(t *testing.T) {
 		last := map[int32]verdict.PolicyVersion{}
 		next, err := s.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
 			p := v.Position
-			if l, ok := last[p.Partition]; ok && (l.Position.Epoch > p.Epoch || l.Position.Epoch == p.Epoch && l.Position.Offset > p.Offset) {
+			if l, ok := last[p.Partition]; ok &&
+				(l.Position.Epoch > p.Epoch || l.Position.Epoch == p.Epoch && l.Position.Offset > p.Offset) {
 				t.Fatalf("%+v after %+v", v, l)
 			}
 			last[p.Partition] = v
@@ -87,8 +89,9 @@ func TestDeadLetters(t *testing.T) {
 	var in []verdict.StoredDeadLetter
 	for i := range 10 {
 		in = append(in, verdict.StoredDeadLetter{
-			DeadLetter: event.DeadLetter{Cluster: "c", Source: "webhook", Reason: "malformed-item", Detail: "d", Digest: "sha256:00", Size: 10, Prefix: []byte("\x00\xff{")},
-			Position:   event.Position{Epoch: 1, Partition: 0, Offset: int64(i)}, Received: received,
+			DeadLetter: event.DeadLetter{Cluster: "c", Source: "webhook", Reason: "malformed-item", Detail: "d", Digest: "sha256:00",
+				Size: 10, Prefix: []byte("\x00\xff{")},
+			Position: event.Position{Epoch: 1, Partition: 0, Offset: int64(i)}, Received: received,
 		})
 	}
 	for range 2 {

@@ -13,8 +13,7 @@ import (
 	"github.com/retrial-io/retrial/storage/statement"
 )
 
-// rollup is a table whose counts must equal sum(sign) over events, or the part of one that a
-// view feeds.
+// rollup is a table whose counts must equal sum(sign) over events, or the part of one that a view feeds.
 type rollup struct {
 	table string
 	only  string   // which rows of the table; empty: all
@@ -22,13 +21,11 @@ type rollup struct {
 	from  string   // what the view reads, up to a condition; %[1]s is the database
 	day   string   // the day of the request, as an expression over both sides
 	times bool     // has first_seen and last_seen
-	// digest is a second sum, over this expression of the events; such a table also notes when
-	// it changed.
+	// digest is a second sum, over this expression of the events; such a table also notes when it changed.
 	digest string
 }
 
-// What the views over the checks behind the filter read; members by place as encodeImplied
-// writes them.
+// What the views over the checks behind the filter read; members by place as encodeImplied writes them.
 const (
 	impliedItems = `%[1]s.events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0`
 	impliedUsage = `(SELECT cluster, day, item_access AS access, JSONExtractString(item, 3) AS recorded, JSONExtractString(item, 2) AS replayed, outcome, class, kpart, ingest_day,
@@ -46,13 +43,21 @@ FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS
 )
 
 var rollups = []rollup{ //nolint:gochecknoglobals // constant table
-	{"access_usage", "implied = ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s.events WHERE outcome != ''", "day", true, ""},
-	{"access_usage", "implied != ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day", "implied", "covered"}, impliedUsage, "day", true, ""},
-	{"grant_usage", "implied = ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"}, "%[1]s.events ARRAY JOIN grants AS granted WHERE 1", "day", true, ""},
-	{"grant_usage", "implied != ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day", "implied"}, impliedGrants, "day", true, ""},
-	{"volume", "", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s.events WHERE 1", "toDate(minute)", false, ""},
+	{"access_usage", "implied = ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart",
+		"ingest_day"}, "%[1]s.events WHERE outcome != ''", "day", true, ""},
+	{"access_usage", "implied != ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart",
+		"ingest_day", "implied", "covered"}, impliedUsage, "day", true, ""},
+	{"grant_usage", "implied = ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"},
+		"%[1]s.events ARRAY JOIN grants AS granted WHERE 1", "day", true, ""},
+	{"grant_usage", "implied != ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day", "implied"}, impliedGrants,
+		"day", true, ""},
+	{"volume", "", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s.events WHERE 1",
+		"toDate(minute)", false, ""},
 	{"activity", "", []string{"cluster", "slot", "subject", "user_agent", "recorded", "outcome", "kpart", "ingest_day"},
-		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s.events WHERE outcome != '') WHERE 1", "toDate(slot)", false, ""},
+		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS " +
+			"subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', " +
+			"events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s.events WHERE outcome != '') WHERE 1",
+		"toDate(slot)", false, ""},
 	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s.events ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
     arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
     arrayMap((h, k) -> if(endsWith(h, '/first'), if(bitAnd(shape, 32) = 32, 1, k), 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
@@ -76,11 +81,9 @@ FROM %[1]s.events WHERE outcome != '' AND kpart = {kpart:Int32}%[2]s AND group_s
 GROUP BY group_set`},
 }
 
-// Recover makes every rollup equal to the standing rows of a Kafka partition whose requests
-// were received on the given days (UTC; none: all days), by adding the differences. It goes
-// by state alone, so it may be repeated, and converges from whatever an interrupted Insert
-// left behind. No Insert of this process into the partition runs meanwhile, and one another
-// connection still has running at a server is ended first.
+// Recover makes every rollup equal to the standing rows of a Kafka partition whose requests were received on the given days (UTC; none: all
+// days), by adding the differences. It goes by state alone, so it may be repeated, and converges from whatever an interrupted Insert left
+// behind. No Insert of this process into the partition runs meanwhile; one that a server still runs for another connection is ended first.
 //
 // first_seen and last_seen are bounds: a difference can widen, never narrow them. Days whose
 // events retention has dropped are left as they are.
@@ -103,7 +106,8 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 		}
 		if n > 0 {
 			s.metrics.repaired.WithLabelValues(r.table).Add(float64(n))
-			s.cfg.Log.Warn("rollup repaired after an interrupted insert", zap.String("table", r.table), zap.Int32("partition", partition), zap.Uint64("rows", n))
+			s.cfg.Log.Warn("rollup repaired after an interrupted insert", zap.String("table", r.table), zap.Int32("partition", partition),
+				zap.Uint64("rows", n))
 		}
 	}
 	only := ""
@@ -118,8 +122,7 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 	return nil
 }
 
-// recoverParams are the parameters of queries over a Kafka partition and days of requests
-// (none: all).
+// recoverParams are the parameters of queries over a Kafka partition and days of requests (none: all).
 func (s *Store) recoverParams(ctx context.Context, partition int32, days []time.Time) (clickhouse.Parameters, error) {
 	dropped, err := s.droppedDays(ctx)
 	if err != nil {
@@ -136,7 +139,7 @@ func (s *Store) recoverParams(ctx context.Context, partition int32, days []time.
 	return p, nil
 }
 
-// mend adds to a rollup what it and events differ in, and returns in how many keys they did.
+// mend adds the differences between a rollup and its events, and returns how many keys differed.
 func (s *Store) mend(ctx context.Context, r rollup, p clickhouse.Parameters) (uint64, error) {
 	n, err := s.difference(ctx, r, p)
 	if err != nil || n == 0 {
@@ -146,8 +149,7 @@ func (s *Store) mend(ctx context.Context, r rollup, p clickhouse.Parameters) (ui
 	return n, s.exec(ctx, p, r.repair(s.db, days))
 }
 
-// compare returns the query over the differences of a rollup and events: one row per key
-// whose counts are not equal.
+// compare returns the query over the differences of a rollup and events: one row per key whose counts are not equal.
 func (r rollup) compare(db string, days bool) string {
 	only := ""
 	if days {
@@ -160,8 +162,7 @@ func (r rollup) compare(db string, days bool) string {
 		none = ", CAST(NULL AS Nullable(DateTime64(6, 'UTC'))) AS t"
 		bounds = ", min(t) AS first_seen, max(t) AS last_seen"
 	}
-	// Where the rollup has a key events has not, there is no time: any inside the day does,
-	// the count of the key ends up 0 and no reader shows it.
+	// A key that only the rollup has comes without a time: any time of the day will do, as its count becomes 0 and no reader shows it.
 	if r.times {
 		bounds = ", ifNull(min(t), toDateTime64(day, 6, 'UTC')) AS first_seen, ifNull(max(t), toDateTime64(day, 6, 'UTC')) AS last_seen"
 	}
@@ -204,8 +205,7 @@ func (s *Store) difference(ctx context.Context, r rollup, p clickhouse.Parameter
 	return n, err
 }
 
-// exec runs an INSERT ... SELECT that must never be taken for a repetition of an earlier
-// one: the same difference may be needed twice.
+// exec runs an INSERT ... SELECT that must never be taken for a duplicate of an earlier one: the same difference may be needed twice.
 func (s *Store) exec(ctx context.Context, p clickhouse.Parameters, sql string) error {
 	ctx = clickhouse.Context(ctx, clickhouse.WithParameters(p), clickhouse.WithSettings(clickhouse.Settings{"insert_deduplicate": 0}))
 	return s.conn.Exec(ctx, sql)
@@ -216,8 +216,8 @@ func (s *Store) insertComment(partition int32) string {
 	return fmt.Sprintf("retrial insert %s %d", s.cfg.Database, partition)
 }
 
-// endInserts ends inserts of the partition a server still runs for a connection that is
-// gone. In process there are none: an insert's call ends with its insert.
+// endInserts ends inserts into the partition that a server still runs for a lost connection. The embedded engine has none: there a call
+// ends with its insert.
 func (s *Store) endInserts(ctx context.Context, partition int32) error {
 	if s.cfg.Transport != nil {
 		return nil

@@ -20,7 +20,8 @@ import (
 func consistent(t testing.TB, s *storage.Store) queries.Totals {
 	t.Helper()
 	v := totals(t, s)
-	if v.Volume != v.Events || v.Usage != v.Judged || v.Activity != v.Judged || v.ImpliedUsage != v.Implied || v.Grants != v.GrantRows || v.Rows != v.Events {
+	if v.Volume != v.Events || v.Usage != v.Judged || v.Activity != v.Judged || v.ImpliedUsage != v.Implied || v.Grants != v.GrantRows ||
+		v.Rows != v.Events {
 		t.Fatalf("rollups differ from events: %+v", v)
 	}
 	return v
@@ -46,7 +47,8 @@ func TestInterruptedInsert(t *testing.T) {
 			t.Fatalf("nothing to lose: %+v", want)
 		}
 	})
-	for _, missing := range [][]string{{"access_usage_mv"}, {"grant_usage_mv", "volume_mv"}, {"accesses_mv", "group_sets_mv"}, {"accesses_implied_mv", "group_sets_implied_mv"}, {"access_usage_implied_mv", "grant_usage_implied_mv"}, views} {
+	for _, missing := range [][]string{{"access_usage_mv"}, {"grant_usage_mv", "volume_mv"}, {"accesses_mv", "group_sets_mv"},
+		{"accesses_implied_mv", "group_sets_implied_mv"}, {"access_usage_implied_mv", "grant_usage_implied_mv"}, views} {
 		for _, resend := range []bool{false, true} {
 			t.Run(fmt.Sprintf("without %v, resent %v", missing, resend), func(t *testing.T) {
 				s := storagetest.Open(t)
@@ -95,7 +97,8 @@ func TestInterruptedInsert(t *testing.T) {
 		t.Run(fmt.Sprint("without row ", lost), func(t *testing.T) {
 			s := storagetest.Open(t)
 			insert(t, s, "a", in)
-			s.Exec(t, fmt.Sprintf("ALTER TABLE retrial.events DELETE WHERE koffset = %d SETTINGS mutations_sync = 1", in[lost].Position.Offset))
+			s.Exec(t,
+				fmt.Sprintf("ALTER TABLE retrial.events DELETE WHERE koffset = %d SETTINGS mutations_sync = 1", in[lost].Position.Offset))
 			if got := totals(t, s).Events; got != int64(len(in))-1 {
 				t.Fatalf("%d of %d rows are left", got, len(in))
 			}
@@ -131,7 +134,8 @@ func TestLostPart(t *testing.T) {
 	insert(t, s, "a", in[:100])
 	insert(t, s, "b", in[100:])
 	want := consistent(t, s)
-	paths := s.Strings(t, "SELECT path FROM system.parts WHERE active AND database = 'retrial' AND table = 'events' AND rows = "+fmt.Sprint(len(in)-100))
+	paths := s.Strings(t, "SELECT path FROM system.parts WHERE active AND database = 'retrial' AND table = 'events' AND rows = "+
+		fmt.Sprint(len(in)-100))
 	closeStore()
 	if len(paths) != 1 {
 		t.Fatalf("%d parts hold the block: %q", len(paths), paths)
@@ -262,7 +266,8 @@ func corrected(i int, r verdict.Row) bool { return i%2 == 0 && r.Verdict != nil 
 
 func correct(r verdict.Row) verdict.Row {
 	v := *r.Verdict
-	v.Outcome, v.Class, v.Replayed, v.Grants, v.Revision = verdict.OutcomeDrift, "recorded-allow/replayed-forbid", verdict.DecisionForbid, nil, 2
+	v.Outcome, v.Class, v.Replayed, v.Grants, v.Revision = verdict.OutcomeDrift, "recorded-allow/replayed-forbid", verdict.DecisionForbid,
+		nil, 2
 	r.Verdict, r.Sign, r.Revision = &v, 1, 2
 	return r
 }
@@ -294,8 +299,10 @@ func TestAffected(t *testing.T) {
 		filter verdict.AffectedFilter
 		want   func(verdict.Row) bool
 	}{
-		{"partition and cluster", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(r verdict.Row) bool { return r.Cluster == "c" && r.Position.Partition == 0 }},
-		{"no rows in another's partition", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{1}}, func(verdict.Row) bool { return false }},
+		{"partition and cluster", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}},
+			func(r verdict.Row) bool { return r.Cluster == "c" && r.Position.Partition == 0 }},
+		{"no rows in another's partition", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{1}},
+			func(verdict.Row) bool { return false }},
 		{"from", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, From: mid}, func(r verdict.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && !r.Event.RequestReceivedTimestamp.Before(mid)
 		}},
@@ -303,27 +310,37 @@ func TestAffected(t *testing.T) {
 			return r.Cluster == "c" && r.Position.Partition == 0 && !r.Event.RequestReceivedTimestamp.After(mid)
 		}},
 		{"ended", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Ended: mid}, func(r verdict.Row) bool {
-			return r.Cluster == "c" && r.Position.Partition == 0 && (!r.Event.StageTimestamp.Before(mid) || !r.Event.RequestReceivedTimestamp.Before(mid))
+			return r.Cluster == "c" && r.Position.Partition == 0 &&
+				(!r.Event.StageTimestamp.Before(mid) || !r.Event.RequestReceivedTimestamp.Before(mid))
 		}},
-		{"a group or a user", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Groups: []string{"system:nodes"}, Users: []string{"system:kube-scheduler"}}, func(r verdict.Row) bool {
+		{"a group or a user", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Groups: []string{"system:nodes"},
+			Users: []string{"system:kube-scheduler"}}, func(r verdict.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && (u(r, "system:kube-scheduler") || g(r, "system:nodes"))
 		}},
-		{"who impersonates, and who is impersonated", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Users: []string{"kubernetes-admin", "alice"}}, func(r verdict.Row) bool {
+		{"who impersonates, and who is impersonated", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0},
+			Users: []string{"kubernetes-admin", "alice"}}, func(r verdict.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && (u(r, "kubernetes-admin") || u(r, "alice"))
 		}},
-		{"namespaces", verdict.AffectedFilter{Cluster: "c2", Partitions: []int32{0, 1}, Namespaces: []string{"kube-system"}}, func(r verdict.Row) bool {
-			return r.Cluster == "c2" && (r.Verdict.Attributes.Namespace == "kube-system" || r.Event.ImpersonatedUser != nil)
-		}},
-		{"who was asked about in a review", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{hostileUser}, Namespaces: []string{"far"}}, func(r verdict.Row) bool {
+		{"namespaces", verdict.AffectedFilter{Cluster: "c2", Partitions: []int32{0, 1}, Namespaces: []string{"kube-system"}},
+			func(r verdict.Row) bool {
+				return r.Cluster == "c2" && (r.Verdict.Attributes.Namespace == "kube-system" || r.Event.ImpersonatedUser != nil)
+			}},
+		{"who was asked about in a review", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{hostileUser},
+			Namespaces: []string{"far"}}, func(r verdict.Row) bool {
 			return r.Cluster == "r" && r.Verdict.Review.User == hostileUser
 		}},
-		{"a group that was asked about in a review", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Groups: []string{"team:catalog"}, Namespaces: []string{"far"}}, func(r verdict.Row) bool {
+		{"a group that was asked about in a review", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8},
+			Groups: []string{"team:catalog"}, Namespaces: []string{"far"}}, func(r verdict.Row) bool {
 			return r.Cluster == "r" && r.Verdict.Review.User == "carol"
 		}},
-		{"whoever was asked about", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Namespaces: []string{"far"}}, func(r verdict.Row) bool { return r.Cluster == "r" }},
-		{"nobody who was asked about", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{"team:catalog"}, Groups: []string{"carol"}}, func(verdict.Row) bool { return false }},
-		{"a hostile name", verdict.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Users: []string{"x", hostileUser}}, func(r verdict.Row) bool { return r.Cluster == "h" }},
-		{"a hostile group", verdict.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Groups: []string{hostileUser}}, func(r verdict.Row) bool { return r.Cluster == "h" }},
+		{"whoever was asked about", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Namespaces: []string{"far"}},
+			func(r verdict.Row) bool { return r.Cluster == "r" }},
+		{"nobody who was asked about", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{"team:catalog"},
+			Groups: []string{"carol"}}, func(verdict.Row) bool { return false }},
+		{"a hostile name", verdict.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Users: []string{"x", hostileUser}},
+			func(r verdict.Row) bool { return r.Cluster == "h" }},
+		{"a hostile group", verdict.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Groups: []string{hostileUser}},
+			func(r verdict.Row) bool { return r.Cluster == "h" }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			want := map[event.Hash128]bool{}
@@ -347,7 +364,8 @@ func TestAffected(t *testing.T) {
 	}
 	t.Run("the visitor's error ends the visit", func(t *testing.T) {
 		stop := errors.New("stop")
-		if err := s.Affected(ctx, verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(verdict.Row) error { return stop }); !errors.Is(err, stop) {
+		if err := s.Affected(ctx, verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}},
+			func(verdict.Row) error { return stop }); !errors.Is(err, stop) {
 			t.Fatalf("got %v", err)
 		}
 	})
@@ -430,12 +448,13 @@ func TestAffectedAfterCorrections(t *testing.T) {
 				}
 				got := 0
 				if err := s.Affected(t.Context(), verdict.AffectedFilter{Cluster: "c", Partitions: []int32{row.Position.Partition},
-					Only: verdict.Selection{Outcomes: []string{other.String()}, Namespaces: []string{fmt.Sprint("n", n)}}}, func(r verdict.Row) error {
-					if got++; r.Revision != row.Revision {
-						t.Errorf("revision %d is visited, %d stands", r.Revision, row.Revision)
-					}
-					return nil
-				}); err != nil {
+					Only: verdict.Selection{Outcomes: []string{other.String()}, Namespaces: []string{fmt.Sprint("n", n)}}},
+					func(r verdict.Row) error {
+						if got++; r.Revision != row.Revision {
+							t.Errorf("revision %d is visited, %d stands", r.Revision, row.Revision)
+						}
+						return nil
+					}); err != nil {
 					t.Fatal(err)
 				}
 				if got != want {

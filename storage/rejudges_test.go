@@ -16,12 +16,15 @@ func TestRejudges(t *testing.T) {
 	s := storagetest.Open(t)
 	ctx := context.Background()
 	at := time.Date(2026, 5, 6, 7, 8, 9, 10000, time.UTC)
-	one := verdict.Rejudge{ID: "1", Cluster: "c'\t", From: at, To: at.Add(time.Hour), Users: []string{"u\n"}, DryRun: true, Asked: at, Engine: "e",
-		Only: verdict.Selection{Classes: []string{"x"}}, Partitions: []int32{0, 3}}
+	one := verdict.Rejudge{ID: "1", Cluster: "c'\t", From: at, To: at.Add(time.Hour), Users: []string{"u\n"}, DryRun: true, Asked: at,
+		Engine: "e",
+		Only:   verdict.Selection{Classes: []string{"x"}}, Partitions: []int32{0, 3}}
 	two := verdict.Rejudge{ID: "2", Cluster: "c'\t", From: at, To: at.Add(time.Hour), Asked: at, Partitions: []int32{0}}
-	p := verdict.RejudgeProgress{Partition: 3, Version: 2, Until: at.Add(time.Minute), Done: true, Interrupted: 1, Report: verdict.RejudgeReport{Visited: 5, Changed: 1,
-		Transitions: []verdict.Transition{{From: verdict.Judgement{Outcome: "drift", Verdict: "drift", Class: "x"}, To: verdict.Judgement{Outcome: "match", Verdict: "match"}, Count: 1,
-			Examples: []verdict.RejudgeExample{{AuditID: "a", At: at, Subject: "u", User: "u", Verb: "get", URI: "/", Before: "b"}}}}}}
+	p := verdict.RejudgeProgress{Partition: 3, Version: 2, Until: at.Add(time.Minute), Done: true, Interrupted: 1,
+		Report: verdict.RejudgeReport{Visited: 5, Changed: 1,
+			Transitions: []verdict.Transition{{From: verdict.Judgement{Outcome: "drift", Verdict: "drift", Class: "x"},
+				To: verdict.Judgement{Outcome: "match", Verdict: "match"}, Count: 1,
+				Examples: []verdict.RejudgeExample{{AuditID: "a", At: at, Subject: "u", User: "u", Verb: "get", URI: "/", Before: "b"}}}}}}
 	old := p
 	old.Version, old.Done = 1, false
 	for range 2 {

@@ -12,21 +12,18 @@ import (
 	"github.com/retrial-io/retrial/storage/statement"
 )
 
-// Retention says how long tables keep what was ingested, in days; 0 keeps for ever.
-// Everything counts from ingestion: importing an old log does not delete it. Policy history
-// is not dropped: every verdict about the past rests on it, and it is small; but what an
-// object held that is written all day long is forgotten, the oldest first.
+// Retention says for how many days tables keep what was ingested; 0 keeps it forever. Age counts from ingestion, so importing an old log
+// does not delete it. Policy history is kept: every verdict about the past rests on it, and it is small; only the oldest contents of
+// objects that are written constantly are forgotten.
 type Retention struct {
 	EventDays  int
 	RollupDays int
 	// DiskCap bounds the store's bytes on disk; 0: none. Over it the oldest ingest day of
 	// events is dropped, then the next, never the newest; rollups and policy are not shed.
 	DiskCap int64
-	// KeepImports leaves imported events alone, whatever their ingest day, until the disk
-	// cap needs their room.
+	// KeepImports leaves imported events alone, whatever their ingest day, until the disk cap needs their room.
 	KeepImports bool
-	// Forget returns an observation of policy without its content. nil: no object is written too
-	// often.
+	// Forget returns an observation of policy without its content. nil: no object is written too often.
 	Forget func(observation []byte) ([]byte, error)
 }
 
@@ -36,7 +33,8 @@ const droppedKey = "events dropped "
 // droppedDays returns the ingest days (since 1970) whose events, or the live ones of them,
 // have been dropped: their rollups are the only record left.
 func (s *Store) droppedDays(ctx context.Context) ([]uint16, error) {
-	days, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT toUInt16OrZero(value) FROM %s.meta WHERE startsWith(key, '"+droppedKey+"')", nil,
+	days, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT toUInt16OrZero(value) FROM %s.meta WHERE startsWith(key, '"+droppedKey+
+		"')", nil,
 		func(d *uint16) ([]any, func()) { return []any{d}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("read dropped days: %w", err)
@@ -44,7 +42,7 @@ func (s *Store) droppedDays(ctx context.Context) ([]uint16, error) {
 	return days, nil
 }
 
-// part is what one ingest day brought of live or of imported events.
+// part is the live or the imported events of one ingest day.
 type part struct {
 	id      string // partition as the store prints it: ('2026-11-20',0)
 	day     uint16
@@ -53,7 +51,7 @@ type part struct {
 }
 
 // Retain drops what is past its retention, and, over the disk cap, the oldest ingest days
-// of events. It is idempotent and cheap when there is nothing to do; run it now and then.
+// of events. It is idempotent, and cheap if there is nothing to do; call it periodically.
 func (s *Store) Retain(ctx context.Context, r Retention) error {
 	today := int(codec.Day(s.cfg.Now()))
 	if r.EventDays > 0 {
@@ -76,7 +74,8 @@ func (s *Store) Retain(ctx context.Context, r Retention) error {
 		}
 	}
 	if r.RollupDays > 0 {
-		for _, table := range []string{"access_usage", "grant_usage", "detections", "volume", "activity", "dead_letters", "query_log", "audit_samples"} {
+		for _, table := range []string{"access_usage", "grant_usage", "detections", "volume", "activity", "dead_letters", "query_log",
+			"audit_samples"} {
 			if err := s.dropMonths(ctx, table, s.cfg.Now().AddDate(0, 0, -r.RollupDays)); err != nil {
 				return err
 			}
@@ -88,8 +87,7 @@ func (s *Store) Retain(ctx context.Context, r Retention) error {
 	return nil
 }
 
-// shed drops the oldest ingest days of events until the store fits the cap or one day is
-// left.
+// shed drops the oldest ingest days of events until the store fits the cap or one day is left.
 func (s *Store) shed(ctx context.Context, limit int64) error {
 	used, err := s.DiskBytes(ctx)
 	if err != nil || used <= limit {
@@ -133,8 +131,8 @@ GROUP BY partition ORDER BY partition`,
 		})
 }
 
-// dropPart drops one partition of events. That its day is dropped is written first:
-// rollups of that day are from then on the only record, and recovery leaves them alone.
+// dropPart drops one partition of events. It first notes that the day is dropped: from then on the day's rollups are the only record, and
+// recovery leaves them alone.
 func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
 	for _, sql := range []string{
 		fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%d', '%[3]d', now64(6)", s.table("meta"), droppedKey, p.day),
@@ -152,14 +150,16 @@ func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
 // dropMonths drops the partitions (months of ingestion) of a table that end before a time.
 func (s *Store) dropMonths(ctx context.Context, table string, before time.Time) error {
 	type month struct{ id string }
-	months, err := statement.Collect(ctx, s.at(), `SELECT DISTINCT partition FROM `+s.parts()+` WHERE active AND database = {db:String} AND table = {table:String} AND toUInt32OrZero(partition) < {month:UInt32} AND '%s' != ''`,
+	months, err := statement.Collect(ctx, s.at(), `SELECT DISTINCT partition FROM `+s.parts()+
+		` WHERE active AND database = {db:String} AND table = {table:String} AND toUInt32OrZero(partition) < {month:UInt32} AND '%s' != ''`,
 		clickhouse.Parameters{"db": statement.Text(s.localDatabase()), "table": table, "month": before.UTC().Format("200601")},
 		func(m *month) ([]any, func()) { return []any{&m.id}, nil })
 	if err != nil {
 		return err
 	}
 	for _, m := range months {
-		if err := s.conn.Exec(ctx, fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local(table), s.form().OnCluster(), m.id)); err != nil {
+		if err := s.conn.Exec(ctx,
+			fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local(table), s.form().OnCluster(), m.id)); err != nil {
 			return fmt.Errorf("drop month %s of %s: %w", m.id, table, err)
 		}
 		s.metrics.dropped.WithLabelValues(table, "retention").Inc()

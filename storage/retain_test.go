@@ -88,7 +88,8 @@ func TestRetain(t *testing.T) {
 	if v.Volume == int64(4*n) {
 		t.Fatal("rollups past their retention stayed")
 	}
-	if left := s.Strings(t, "SELECT toString(apiserver) FROM retrial.audit_samples WHERE cluster = 'c'"); len(left) != 1 || left[0] != "new" {
+	if left := s.Strings(t, "SELECT toString(apiserver) FROM retrial.audit_samples WHERE cluster = 'c'"); len(left) != 1 ||
+		left[0] != "new" {
 		t.Fatalf("of the readings of apiservers %q stayed, want those of this month", left)
 	}
 }

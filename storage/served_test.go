@@ -46,7 +46,8 @@ func TestServerRefuses(t *testing.T) {
 			[]string{`refuses user "retrial"`, "--clickhouse-password-file"}},
 		"unknown user": {storage.Config{DSN: server.DSN("nobody", "wr0ng"), TLS: server.Roots()},
 			[]string{`refuses user "nobody"`}},
-		"no user": {storage.Config{DSN: strings.Replace(full, full[len("https://"):strings.Index(full, "@")+1], "", 1), TLS: server.Roots()},
+		"no user": {storage.Config{DSN: strings.Replace(full, full[len("https://"):strings.Index(full, "@")+1], "", 1),
+			TLS: server.Roots()},
 			[]string{`refuses user "default"`}},
 		"authority not trusted": {storage.Config{DSN: full}, []string{"not trusted", "--clickhouse-ca-file"}},
 		"another name": {storage.Config{DSN: strings.Replace(full, "127.0.0.1", "localhost", 1), TLS: server.Roots()},
@@ -89,7 +90,8 @@ func TestReader(t *testing.T) {
 	server := chservertest.Start(t, chservertest.TLS)
 	in := rows(t, "c", 0)
 	insert(t, served(t, server), "a", in)
-	r, err := storage.Open(t.Context(), storage.Config{DSN: server.DSN(chservertest.Reader, chservertest.ReaderPassword), TLS: server.Roots(), ReadOnly: true})
+	r, err := storage.Open(t.Context(),
+		storage.Config{DSN: server.DSN(chservertest.Reader, chservertest.ReaderPassword), TLS: server.Roots(), ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,21 +15,19 @@ import (
 	"github.com/retrial-io/retrial/storage/statement"
 )
 
-// needed are the rights the store wants of a server's user in its database: it makes and
-// changes its tables, fills them, and drops what is past its retention.
+// needed are the rights that a server's user needs in the store's database: to make, change and fill its tables, and to drop what is past
+// retention.
 var needed = []string{ //nolint:gochecknoglobals // constant table
 	"SELECT", "INSERT", "ALTER", "CREATE DATABASE", "CREATE TABLE", "CREATE VIEW", "DROP TABLE", "DROP VIEW", "TRUNCATE", "OPTIMIZE",
 }
 
-// neededEverywhere are those that belong to no database: an insert that is still running for
-// a connection that is gone is ended.
+// neededEverywhere are the rights outside any database: to end an insert that still runs for a lost connection.
 var neededEverywhere = []string{"KILL QUERY"} //nolint:gochecknoglobals // constant table
 
-// neededOfCluster are those the cluster form wants besides: statements for every node, and
-// tables over those of other nodes.
+// neededOfCluster are the further rights of the cluster form: statements for every node, and tables over those of other nodes.
 var neededOfCluster = []string{"CLUSTER", "REMOTE"} //nolint:gochecknoglobals // constant table
 
-// ClickHouse's numbers of the errors that are told in other words.
+// ClickHouse's numbers of the errors that are reworded for the operator.
 const (
 	codeSyntax       = 62
 	codeUnknownUser  = 192
@@ -44,7 +42,7 @@ const (
 func parseDSN(dsn string) (*clickhouse.Options, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
-		return nil, errors.New("the DSN is no URL: write http(s)://user@host:8123, with special characters of the user escaped (%40 for @)")
+		return nil, errors.New("invalid DSN: want http(s)://user@host:8123, with special characters of the user escaped (%40 for @)")
 	}
 	if u.Scheme == "https" { // the driver wants it said twice
 		args := u.Query()
@@ -54,9 +52,8 @@ func parseDSN(dsn string) (*clickhouse.Options, error) {
 	return clickhouse.ParseDSN(u.String())
 }
 
-// checkRights asks a server whether the user may do what the store does, so that what is
-// missing is told at the start and in full. A server too old to be asked (before 24.9) is
-// trusted, and refuses later.
+// checkRights checks that the server's user may do what the store does, so that all missing rights are reported at the start. A server
+// before 24.9 cannot be asked: it is trusted, and refuses later.
 func (s *Store) checkRights(ctx context.Context) error {
 	if s.cfg.Transport != nil {
 		return nil
@@ -94,10 +91,11 @@ func (s *Store) checkRights(ctx context.Context) error {
 	if err := s.conn.QueryRow(ctx, "SELECT toUInt64(getSetting('readonly'))").Scan(&readonly); err == nil && readonly != 0 {
 		remedy = fmt.Sprintf("its settings or its profile say readonly = %d: name another user, or take that away; %s", readonly, remedy)
 	}
-	return fmt.Errorf("the ClickHouse user %q may not do what is needed in database %s, it lacks %s: %s", s.user, s.db, strings.Join(missing, ", "), remedy)
+	return fmt.Errorf("the ClickHouse user %q may not do what is needed in database %s, it lacks %s: %s", s.user, s.db,
+		strings.Join(missing, ", "), remedy)
 }
 
-// code is ClickHouse's number of an error, 0 when it is none of ClickHouse's.
+// code returns ClickHouse's number of an error, 0 if the error is not ClickHouse's.
 func code(err error) int32 {
 	var x *clickhouse.Exception
 	if errors.As(err, &x) {
@@ -106,7 +104,7 @@ func code(err error) int32 {
 	return 0
 }
 
-// connecting says of an error of the first connection to a server what to do about it.
+// connecting adds to an error of the first connection to a server what to do about it.
 func (s *Store) connecting(err error) error {
 	if s.cfg.Transport != nil {
 		return fmt.Errorf("open store: connect: %w", err)
@@ -126,9 +124,11 @@ func (s *Store) connecting(err error) error {
 	}
 	switch code(err) {
 	case codeBadLogin, codeUnknownUser, codeWrongWord, codeNoPassword:
-		hint = fmt.Sprintf("the server refuses user %q: see its name in --clickhouse-dsn and its password in --clickhouse-password-file", s.user)
+		hint = fmt.Sprintf("the server refuses user %q: see its name in --clickhouse-dsn and its password in --clickhouse-password-file",
+			s.user)
 	case codeReadonly:
-		hint = fmt.Sprintf("user %q may not change settings, and statements need some: name a user without readonly = 1 in its profile", s.user)
+		hint = fmt.Sprintf("user %q may not change settings, and statements need some: name a user without readonly = 1 in its profile",
+			s.user)
 	case codeAccessDenied:
 		hint = fmt.Sprintf("user %q may not run what is needed", s.user)
 	}
@@ -138,27 +138,29 @@ func (s *Store) connecting(err error) error {
 	return fmt.Errorf("open store: %s: %w", hint, err)
 }
 
-// tuning are settings of tables that save work and change no answer. They are no migration: a
-// server that does not know one is used without it. docs/adr/0070 has what each saves.
+// tuning are settings of tables that save work and change no answer. They are not migrations: a server that does not know one is used
+// without it. docs/adr/0070 has what each saves.
 var tuning = []string{ //nolint:gochecknoglobals // constant table
-	// Statistics of every column, made at every insert and merge; sorting keys and skip indexes
-	// find what is asked for.
+	// Statistics of every column, made at every insert and merge; sorting keys and skip indexes find what is asked for.
 	"auto_statistics_types = ''",
-	// What a merge costs hardly depends on how small its parts are: 24 at a time are merged less
-	// than half as often as five.
+	// What a merge costs hardly depends on how small its parts are: 24 at a time are merged less than half as often as five.
 	"min_parts_to_merge_at_once = 24",
 }
 
 // tuned are the tables that get parts all the time.
-var tuned = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "activity", "detections", "policy_objects"} //nolint:gochecknoglobals // constant table
+//
+//nolint:gochecknoglobals // constant table
+var tuned = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "activity", "detections",
+	"policy_objects"}
 
-// codeUnknownSetting is what a server answers that does not know a setting.
+// codeUnknownSetting is the error of a server that does not know a setting.
 const codeUnknownSetting = 115
 
 // tune gives the tables the settings they do not have yet.
 func (s *Store) tune(ctx context.Context) error {
 	has := map[string]string{}
-	rows, err := s.conn.Query(statement.Params(ctx, clickhouse.Parameters{"db": statement.Text(s.localDatabase()), "tables": statement.Texts(tuned)}),
+	rows, err := s.conn.Query(statement.Params(ctx,
+		clickhouse.Parameters{"db": statement.Text(s.localDatabase()), "tables": statement.Texts(tuned)}),
 		"SELECT name, engine_full FROM system.tables WHERE database = {db:String} AND name IN {tables:Array(String)}")
 	if err != nil {
 		return fmt.Errorf("read settings of tables: %w", err)

@@ -42,8 +42,7 @@ import (
 
 // Config says where the store is. Exactly one of DSN and Transport is set.
 type Config struct {
-	// DSN of a server: http(s)://user:password@host:8123/?setting=value. The database in it
-	// is ignored in favour of Database.
+	// DSN of a server: http(s)://user:password@host:8123/?setting=value. The database in it is ignored in favour of Database.
 	DSN string
 	// TLS for an https DSN; nil: the system's roots.
 	TLS *tls.Config
@@ -51,12 +50,10 @@ type Config struct {
 	Transport http.RoundTripper
 	// Database to use. Default "retrial".
 	Database string
-	// ClusterName is that of a cluster of servers, as their remote_servers have it: tables are
-	// replicated and lie in the database named Database and "_local", Distributed ones over
-	// them in Database. Empty: a single server.
+	// ClusterName is that of a cluster of servers, as their remote_servers have it: tables are replicated and lie in the database named
+	// Database and "_local", Distributed ones over them in Database. Empty: a single server.
 	ClusterName string
-	// ReadOnly opens the store for queries alone: no migrations, and the server is told to
-	// refuse writes (readonly=2).
+	// ReadOnly opens the store for queries alone: no migrations, and the server is told to refuse writes (readonly=2).
 	ReadOnly bool
 	// Now is the clock, for retention only. Default time.Now.
 	Now func() time.Time
@@ -97,7 +94,7 @@ type partition struct {
 	sent    tokens // of inserts that others may have had rows in, whatever became of them
 }
 
-// database names ClickHouse takes without surprises, in SQL and in file names.
+// databaseName matches names that are safe in SQL and in file names.
 var databaseName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`) //nolint:gochecknoglobals // compiled constant
 
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`) //nolint:gochecknoglobals // compiled constant
@@ -127,7 +124,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn,
-		Reader: queries.New(statement.DB{Conn: conn, Name: "`" + cfg.Database + "`"}), folds: codec.NewFolds(), trim: usualTrim, partitions: map[int32]*partition{}, regulars: map[int32]time.Time{}}
+		Reader: queries.New(statement.DB{Conn: conn, Name: "`" + cfg.Database + "`"}), folds: codec.NewFolds(), trim: usualTrim,
+		partitions: map[int32]*partition{}, regulars: map[int32]time.Time{}}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)
@@ -253,13 +251,12 @@ func (s *Store) partition(n int32) *partition {
 	return p
 }
 
-// form is what the DDL of this store is rendered for.
+// form returns the form in which the store's DDL is rendered.
 func (s *Store) form() schema.Form {
 	return schema.Form{Database: "`" + s.localDatabase() + "`", ClusterName: s.cfg.ClusterName}
 }
 
-// localDatabase is where the tables themselves are. In the cluster form Database has the
-// Distributed ones over them.
+// localDatabase returns the database of the tables themselves; in the cluster form, Database has the Distributed ones over them.
 func (s *Store) localDatabase() string {
 	if s.cfg.ClusterName == "" {
 		return s.cfg.Database
@@ -267,14 +264,13 @@ func (s *Store) localDatabase() string {
 	return s.cfg.Database + "_local"
 }
 
-// local returns the quoted, qualified name of a table that holds rows: for statements about
-// the table, not about its rows.
+// local returns the quoted, qualified name of a table that holds rows: for statements about the table, not about its rows.
 func (s *Store) local(name string) string { return s.form().Database + "." + name }
 
-// at is where statements go.
+// at returns where statements go.
 func (s *Store) at() statement.DB { return statement.DB{Conn: s.conn, Name: s.db} }
 
-// metrics of the store; without a registerer they count unseen. One store per registerer.
+// metrics are the store's; without a registerer they are not exported. One store per registerer.
 type metrics struct {
 	rows      prometheus.Counter
 	bytes     prometheus.Counter
@@ -291,21 +287,37 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30}
 	m := &metrics{
-		rows:      prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_rows_total", Help: "Rows inserted into events, rows that take others back included."}),
-		bytes:     prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_insert_bytes_total", Help: "Bytes of insert blocks as sent."}),
-		inserts:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_inserts_total", Help: "Inserts by result: ok, error."}, []string{"result"}),
-		seconds:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_insert_seconds", Help: "Time of an insert, encoding included.", Buckets: buckets}),
-		known:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_known_seconds", Help: "Time of looking up which rows of a block are stored.", Buckets: buckets}),
-		repaired:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_repaired_rows_total", Help: "Rows recovery added to a rollup to make it equal to its events."}, []string{"table"}),
-		dropped:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_dropped_partitions_total", Help: "Table partitions dropped, by table and cause: retention, disk."}, []string{"table", "cause"}),
-		reinserts: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_reinserted_blocks_total", Help: "Blocks the store claimed to have but had lost, sent again."}),
-		folded:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_folded_total", Help: "Requests, and checks behind them, that rollups do not count under an access of their own: kind (without the name), other (beyond what a subject or a cluster has in a day), nobody (refused, of nobody in particular), groups (as a subject whose set of groups is not told apart), subject (nor is the subject); of activity, agent (beyond the user agents of a subject or a cluster in a day); of detections, first-seen (beyond the keys of a user or a cluster in a day)."}, []string{"as"}),
-		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_policy_contents_forgotten_total", Help: "Contents of policy objects that were forgotten because an object, or all of a cluster, was written too often, by cluster. What they were is unknown from then on."}, []string{"cluster"}),
+		rows: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_rows_total",
+			Help: "Rows inserted into events, rows that take others back included."}),
+		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_insert_bytes_total",
+			Help: "Bytes of insert blocks as sent."}),
+		inserts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_inserts_total",
+			Help: "Inserts by result: ok, error."}, []string{"result"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_insert_seconds",
+			Help: "Time of an insert, encoding included.", Buckets: buckets}),
+		known: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_known_seconds",
+			Help: "Time of looking up which rows of a block are stored.", Buckets: buckets}),
+		repaired: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_repaired_rows_total",
+			Help: "Rows recovery added to a rollup to make it equal to its events."}, []string{"table"}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_dropped_partitions_total",
+			Help: "Table partitions dropped, by table and cause: retention, disk."}, []string{"table", "cause"}),
+		reinserts: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_reinserted_blocks_total",
+			Help: "Blocks the store claimed to have but had lost, sent again."}),
+		folded: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_folded_total",
+			Help: "Requests, and checks behind them, that rollups do not count under an access of their own: kind (without the name), " +
+				"other (beyond what a subject or a cluster has in a day), nobody (refused, of nobody in particular), groups (as a " +
+				"subject whose set of groups is not told apart), subject (nor is the subject); of activity, agent (beyond the user " +
+				"agents of a subject or a cluster in a day); of detections, first-seen (beyond the keys of a user or a cluster in a day)."},
+			[]string{"as"}),
+		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_policy_contents_forgotten_total",
+			Help: "Contents of policy objects that were forgotten because an object, or all of a cluster, was written too often, by " +
+				"cluster. What they were is unknown from then on."}, []string{"cluster"}),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts, m.folded, m.forgotten} {
+	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts, m.folded,
+		m.forgotten} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

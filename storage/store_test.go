@@ -125,9 +125,19 @@ func hostile(t testing.TB) []verdict.Row {
 	weird := "tab\t newline\n nul\\u0000 quote\\\" back\\\\ {x:String} '; DROP TABLE events; --"
 	weird = string(bytes.ReplaceAll(bytes.ReplaceAll([]byte(weird), []byte("\t"), []byte(`\t`)), []byte("\n"), []byte(`\n`)))
 	docs := []string{
-		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"` + weird + `","stage":"ResponseComplete","requestURI":"` + weird + `","verb":"` + weird + `","user":{"username":"` + weird + `","uid":"u","groups":["` + weird + `","b"],"extra":{"` + weird + `":["` + weird + `","2"],"empty":[]},"future":{"a":[1]}},"impersonatedUser":{"groups":["g","g"],"x":1},"authenticationMetadata":{},"sourceIPs":["` + weird + `"],"userAgent":"` + weird + `","objectRef":{},"responseStatus":{},"requestReceivedTimestamp":"2026-11-20T11:36:06.542198Z","stageTimestamp":"2026-11-20T11:36:06.551859Z","annotations":{"` + weird + `":"` + weird + `","a":""},"newMember":{"deep":["` + weird + `"]},"another":null}`,
-		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"no times","stage":"ResponseComplete","requestURI":"/","verb":"get","user":{},"requestReceivedTimestamp":null,"stageTimestamp":null}`,
-		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"far times","stage":"Panic","requestURI":"/","verb":"get","user":{},"requestReceivedTimestamp":"0002-01-01T00:00:00.000001Z","stageTimestamp":"9999-12-31T23:59:59.999999Z"}`,
+		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"` + weird +
+			`","stage":"ResponseComplete","requestURI":"` + weird + `","verb":"` + weird + `","user":{"username":"` + weird +
+			`","uid":"u","groups":["` + weird + `","b"],"extra":{"` + weird + `":["` + weird + `","2"],"empty":[]},"future":{"a":[1]}},` +
+			`"impersonatedUser":{"groups":["g","g"],"x":1},"authenticationMetadata":{},"sourceIPs":["` + weird + `"],"userAgent":"` +
+			weird +
+			`","objectRef":{},"responseStatus":{},"requestReceivedTimestamp":"2026-11-20T11:36:06.542198Z",` +
+			`"stageTimestamp":"2026-11-20T11:36:06.551859Z","annotations":{"` + weird + `":"` + weird + `","a":""},"newMember":{"deep":["` +
+			weird + `"]},"another":null}`,
+		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"no times","stage":"ResponseComplete",` +
+			`"requestURI":"/","verb":"get","user":{},"requestReceivedTimestamp":null,"stageTimestamp":null}`,
+		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"far times","stage":"Panic","requestURI":"/",` +
+			`"verb":"get","user":{},"requestReceivedTimestamp":"0002-01-01T00:00:00.000001Z",` +
+			`"stageTimestamp":"9999-12-31T23:59:59.999999Z"}`,
 	}
 	var out []verdict.Row
 	for i, doc := range docs {
@@ -136,11 +146,13 @@ func hostile(t testing.TB) []verdict.Row {
 			t.Fatalf("document %d: %v", i, err)
 		}
 		storagetest.Verdict(&r)
-		r.Verdict.Impersonation = &verdict.ImpersonationCheck{Replayed: verdict.DecisionForbid, Mode: "legacy", Missing: []string{"users/\t'x"}}
+		r.Verdict.Impersonation = &verdict.ImpersonationCheck{Replayed: verdict.DecisionForbid, Mode: "legacy",
+			Missing: []string{"users/\t'x"}}
 		r.Verdict.CompleteImpersonation(r.Event.ImpersonatedUser != nil)
 		r.Verdict.Missing = []string{"clusterroles 'a'\n"}
 		r.Verdict.Identity = []string{"sa-groups-mismatch"}
-		r.Verdict.Admission = verdict.Admission{Recorded: "rejected", Answers: []verdict.AdmissionAnswer{{Plugin: "NamespaceLifecycle", Outcome: "match", Reason: "tab\t'x", Code: 403}}}
+		r.Verdict.Admission = verdict.Admission{Recorded: "rejected",
+			Answers: []verdict.AdmissionAnswer{{Plugin: "NamespaceLifecycle", Outcome: "match", Reason: "tab\t'x", Code: 403}}}
 		out = append(out, r)
 	}
 	return out
@@ -180,7 +192,8 @@ func TestInsertTwice(t *testing.T) {
 	}
 	for _, k := range known {
 		r, ok := want[k.EventKey]
-		if !ok || k.Request != r.Request || k.Position != r.Position || k.Content != r.Content || k.Size != r.Size || k.HasVerdict != (r.Verdict != nil) || k.Cluster != r.Cluster || k.Revision != r.Revision {
+		if !ok || k.Request != r.Request || k.Position != r.Position || k.Content != r.Content || k.Size != r.Size ||
+			k.HasVerdict != (r.Verdict != nil) || k.Cluster != r.Cluster || k.Revision != r.Revision {
 			t.Fatalf("known row %+v\n of %+v", k, r)
 		}
 	}

@@ -25,7 +25,8 @@ func TestTuning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ddl := strings.Join(s.Strings(t, "SELECT create_table_query FROM system.tables WHERE database = 'retrial' AND name = 'events'"), "\n")
+		ddl := strings.Join(s.Strings(t, "SELECT create_table_query FROM system.tables WHERE database = 'retrial' AND name = 'events'"),
+			"\n")
 		for _, want := range []string{"min_parts_to_merge_at_once = 24", "auto_statistics_types = ''"} {
 			if strings.Count(ddl, want) != 1 {
 				t.Errorf("events has %q %d times:\n%s", want, strings.Count(ddl, want), ddl)

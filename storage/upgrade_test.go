@@ -26,7 +26,8 @@ var releases = []int{21, 29, 30}
 func olderStore(t *testing.T, s *storage.Store, database, from string, last int) {
 	t.Helper()
 	s.Exec(t, "CREATE DATABASE "+database)
-	s.Exec(t, "CREATE TABLE "+database+".schema_version (version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT now()) ENGINE = ReplacingMergeTree ORDER BY version")
+	s.Exec(t, "CREATE TABLE "+database+".schema_version (version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT "+
+		"now()) ENGINE = ReplacingMergeTree ORDER BY version")
 	list, err := schema.Migrations(schema.Form{Database: "`" + database + "`"})
 	if err != nil {
 		t.Fatal(err)
@@ -34,9 +35,11 @@ func olderStore(t *testing.T, s *storage.Store, database, from string, last int)
 	for _, m := range list[:last] {
 		s.Exec(t, m.SQL)
 		digest := sha256.Sum256([]byte(m.SQL))
-		s.Exec(t, fmt.Sprintf("INSERT INTO %s.schema_version (version, name, digest) SELECT %d, '%s', '%s'", database, m.Version, m.Name, hex.EncodeToString(digest[:])))
+		s.Exec(t, fmt.Sprintf("INSERT INTO %s.schema_version (version, name, digest) SELECT %d, '%s', '%s'", database, m.Version, m.Name,
+			hex.EncodeToString(digest[:])))
 	}
-	columns := strings.Join(s.Strings(t, "SELECT name FROM system.columns WHERE database = '"+database+"' AND table = 'events' AND default_kind IN ('', 'DEFAULT') ORDER BY position"), ", ")
+	columns := strings.Join(s.Strings(t, "SELECT name FROM system.columns WHERE database = '"+database+
+		"' AND table = 'events' AND default_kind IN ('', 'DEFAULT') ORDER BY position"), ", ")
 	s.Exec(t, "INSERT INTO "+database+".events ("+columns+") SELECT "+columns+" FROM "+from+".events")
 }
 
@@ -149,7 +152,8 @@ func TestUpgradeFromReleases(t *testing.T) {
 			insert(t, s, "fix", pairs)
 			s.Exec(t, "OPTIMIZE TABLE "+name+".events FINAL")
 			got := consistent(t, s)
-			if got.Events != want.Events || got.Usage != want.Usage || got.Implied != int64(len(pairs)/2) || got.GrantRows != want.GrantRows+int64(len(pairs)) {
+			if got.Events != want.Events || got.Usage != want.Usage || got.Implied != int64(len(pairs)/2) ||
+				got.GrantRows != want.GrantRows+int64(len(pairs)) {
 				t.Fatalf("after correcting %d old rows\n was %+v\n is  %+v", len(pairs)/2, want, got)
 			}
 			if again := consistent(t, open(name)); again != got {
@@ -212,7 +216,8 @@ func TestUpgradeOfAdmission(t *testing.T) {
 	}
 	sql := func(s *storage.Store, database string) []string {
 		out := s.Strings(t, "SELECT toString((admission, admission_plugin, admission_namespace_lifecycle, "+
-			"admission_plugins, admission_names, admission_outcomes, admission_reasons, admission_codes)) FROM "+database+".events FINAL WHERE sign = 1")
+			"admission_plugins, admission_names, admission_outcomes, admission_reasons, admission_codes)) FROM "+database+
+			".events FINAL WHERE sign = 1")
 		slices.Sort(out)
 		return out
 	}

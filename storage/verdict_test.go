@@ -15,7 +15,8 @@ import (
 
 // nasty are texts that have gone wrong somewhere before: quotes, escapes, control bytes,
 // other scripts, what looks like the syntax around it.
-var nasty = []string{"", "a", `"`, `\`, "tab\tline\nnul\x00", "'; DROP TABLE events; --", "ключ", "𝄞", `["a",0]`, "0", "<b>&amp;", " ", "x,y", "system:node:a"}
+var nasty = []string{"", "a", `"`, `\`, "tab\tline\nnul\x00", "'; DROP TABLE events; --", "ключ", "𝄞", `["a",0]`, "0", "<b>&amp;", " ",
+	"x,y", "system:node:a"}
 
 // verdictFrom makes any verdict from a source of choices, as the engine could: lists that are
 // empty are nil.
@@ -30,19 +31,22 @@ func verdictFrom(r *rand.Rand) *verdict.Verdict {
 	decision := func() verdict.Decision { return verdict.Decision(r.IntN(4)) }
 	outcome := func() verdict.Outcome { return verdict.Outcome(r.IntN(5)) }
 	attributes := func() verdict.Attributes {
-		return verdict.Attributes{Verb: text(), ResourceRequest: r.IntN(2) == 0, APIGroup: text(), APIVersion: text(), Resource: text(), Subresource: text(),
-			Namespace: text(), Name: text(), Path: text(), LabelSelector: text(), FieldSelector: text()}
+		return verdict.Attributes{Verb: text(), ResourceRequest: r.IntN(2) == 0, APIGroup: text(), APIVersion: text(), Resource: text(),
+			Subresource: text(),
+			Namespace:   text(), Name: text(), Path: text(), LabelSelector: text(), FieldSelector: text()}
 	}
 	grants := func() (out []verdict.Grant) {
 		for range r.IntN(4) {
-			out = append(out, verdict.Grant{BindingKind: "RoleBinding", BindingNamespace: text(), Binding: text(), RoleKind: text(), Role: text(),
-				SubjectKind: text(), SubjectNamespace: text(), Subject: text(), Rule: r.IntN(3), Reason: text()})
+			out = append(out,
+				verdict.Grant{BindingKind: "RoleBinding", BindingNamespace: text(), Binding: text(), RoleKind: text(), Role: text(),
+					SubjectKind: text(), SubjectNamespace: text(), Subject: text(), Rule: r.IntN(3), Reason: text()})
 		}
 		return out
 	}
-	v := &verdict.Verdict{Outcome: outcome(), Class: text(), Cause: text(), Recorded: decision(), RecordedReason: text(), Replayed: decision(),
-		Authorizer: text(), Grants: grants(), Errors: list(3), Missing: list(3), Attributes: attributes(), Identity: list(3), Evidence: list(3),
-		Explained: list(4), Binds: list(3), Credential: text(), Admission: earlierAdmission(text(), text(), text()),
+	v := &verdict.Verdict{Outcome: outcome(), Class: text(), Cause: text(), Recorded: decision(), RecordedReason: text(),
+		Replayed:   decision(),
+		Authorizer: text(), Grants: grants(), Errors: list(3), Missing: list(3), Attributes: attributes(), Identity: list(3),
+		Evidence: list(3), Explained: list(4), Binds: list(3), Credential: text(), Admission: earlierAdmission(text(), text(), text()),
 		Revision: r.Uint64N(9), Engine: text(), Config: text()}
 	if r.IntN(2) == 0 {
 		v.Impersonation = &verdict.ImpersonationCheck{Replayed: decision(), Mode: text(), Grants: grants(), Missing: list(3)}
@@ -58,7 +62,8 @@ func verdictFrom(r *rand.Rand) *verdict.Verdict {
 		c := verdict.Implied{Check: "c" + text(), Attributes: attributes(), Replayed: decision(), Recorded: decision(),
 			Covered: r.IntN(2) == 0, Perhaps: text(), Grants: grants(), Missing: list(3)}
 		for range r.IntN(3) {
-			c.Wanted = append(c.Wanted, rbacv1.PolicyRule{Verbs: []string{text()}, APIGroups: list(3), Resources: list(3), ResourceNames: list(3), NonResourceURLs: list(3)})
+			c.Wanted = append(c.Wanted, rbacv1.PolicyRule{Verbs: []string{text()}, APIGroups: list(3), Resources: list(3),
+				ResourceNames: list(3), NonResourceURLs: list(3)})
 		}
 		if r.IntN(3) == 0 {
 			c.Check = "impersonation"
@@ -66,7 +71,8 @@ func verdictFrom(r *rand.Rand) *verdict.Verdict {
 		v.Implied = append(v.Implied, c)
 	}
 	if r.IntN(3) == 0 {
-		v.Review = &verdict.ReviewCheck{Kind: text(), User: text(), Groups: list(3), Recorded: decision(), Replayed: decision(), Reason: text(),
+		v.Review = &verdict.ReviewCheck{Kind: text(), User: text(), Groups: list(3), Recorded: decision(), Replayed: decision(),
+			Reason:  text(),
 			Outcome: outcome(), Cause: text()}
 		if r.IntN(2) == 0 {
 			v.Review.Attributes = attributes()
@@ -97,8 +103,10 @@ func TestAnyVerdictRoundTrips(t *testing.T) {
 		if in[i].Verdict != nil {
 			in[i].Verdict = verdictFrom(r)
 			for range r.IntN(3) {
-				in[i].Verdict.Admission.Answers = append(in[i].Verdict.Admission.Answers, verdict.AdmissionAnswer{Plugin: nasty[r.IntN(len(nasty))],
-					Name: nasty[r.IntN(len(nasty))], Outcome: nasty[r.IntN(len(nasty))], Reason: nasty[r.IntN(len(nasty))], Code: r.Int32()})
+				in[i].Verdict.Admission.Answers = append(in[i].Verdict.Admission.Answers,
+					verdict.AdmissionAnswer{Plugin: nasty[r.IntN(len(nasty))],
+						Name: nasty[r.IntN(len(nasty))], Outcome: nasty[r.IntN(len(nasty))], Reason: nasty[r.IntN(len(nasty))],
+						Code: r.Int32()})
 			}
 			in[i].Verdict.CompleteImpersonation(in[i].Event.ImpersonatedUser != nil)
 			want[in[i].EventKey.String()] = in[i].Verdict
@@ -147,7 +155,8 @@ func TestCorrectionOfAnyPart(t *testing.T) {
 			v.Admission.Answers = []verdict.AdmissionAnswer{{Plugin: "PodSecurity", Outcome: verdict.PluginPass}}
 		}},
 		{"reason of admission", func(v *verdict.Verdict) {
-			v.Admission.Answers = []verdict.AdmissionAnswer{{Plugin: verdict.PluginNamespaceLifecycle, Outcome: verdict.PluginPass, Reason: "x"}}
+			v.Admission.Answers = []verdict.AdmissionAnswer{{Plugin: verdict.PluginNamespaceLifecycle, Outcome: verdict.PluginPass,
+				Reason: "x"}}
 		}},
 		{"review", func(v *verdict.Verdict) { v.Review = &verdict.ReviewCheck{Kind: "TokenReview"} }},
 	} {

@@ -13,18 +13,15 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// longestPath is how many bytes of a non-resource path tell accesses apart; the rest folds
-// to "*".
+// longestPath is how many bytes of a non-resource path tell accesses apart; the rest folds to "*".
 const longestPath = 128
 
-// FoldName returns the name an access is counted under: the object's name with its
-// generated part replaced by "*". Folding looks at the name alone, never at how many
-// names there are, so that a row and the row that takes it back always fold alike and a
-// rebuild from scratch gives the same rollups.
+// FoldName returns the name an access is counted under: the object's name with its generated part replaced by "*". Folding looks at the
+// name alone, never at how many names there are, so that a row and the row that takes it back always fold alike and a rebuild from scratch
+// gives the same rollups.
 //
-// Generated are: a random suffix of five characters from Kubernetes' own alphabet
-// (pods, generateName), with the pod template hash before it; and an identifier of 32 or
-// more hexadecimal digits, dashes allowed.
+// Generated are: a random suffix of five characters from Kubernetes' own alphabet (pods, generateName), with the pod template hash before
+// it; and an identifier of 32 or more hexadecimal digits, dashes allowed.
 func FoldName(name string) string {
 	base, suffix, ok := cutLast(name, '-')
 	if ok && len(suffix) == 5 && randomSuffix(suffix) {
@@ -56,7 +53,7 @@ func cutLast(s string, sep byte) (before, after string, ok bool) {
 }
 
 // randomSuffix reports whether s has only characters Kubernetes generates names from. There
-// are no vowels among them, so that words are hardly ever taken for generated.
+// are not vowels among them, so that words are hardly ever taken for generated.
 func randomSuffix(s string) bool {
 	for i := range len(s) {
 		if strings.IndexByte("bcdfghjklmnpqrstvwxz2456789", s[i]) < 0 {
@@ -66,8 +63,7 @@ func randomSuffix(s string) bool {
 	return true
 }
 
-// trailingHex returns where a trailing run of at least 32 hexadecimal digits (dashes
-// between them allowed) begins, or len(s).
+// trailingHex returns where a trailing run of at least 32 hexadecimal digits (dashes between them allowed) begins, or len(s).
 func trailingHex(s string) int {
 	digits, start := 0, len(s)
 	for i := len(s) - 1; i >= 0; i-- {
@@ -179,7 +175,8 @@ func plainGrant(s string) (g verdict.Grant, ok bool) {
 	if !ok || strings.IndexByte(s, '\\') >= 0 {
 		return g, false
 	}
-	for _, to := range [...]*string{&g.BindingKind, &g.BindingNamespace, &g.Binding, &g.RoleKind, &g.Role, &g.SubjectKind, &g.SubjectNamespace, &g.Subject} {
+	for _, to := range [...]*string{&g.BindingKind, &g.BindingNamespace, &g.Binding, &g.RoleKind, &g.Role, &g.SubjectKind,
+		&g.SubjectNamespace, &g.Subject} {
 		if rest, ok = strings.CutPrefix(rest, `"`); !ok {
 			return g, false
 		}
@@ -202,7 +199,8 @@ func DecodeGrant(s string) (verdict.Grant, error) {
 		return g, nil
 	}
 	var g verdict.Grant
-	to := []any{&g.BindingKind, &g.BindingNamespace, &g.Binding, &g.RoleKind, &g.Role, &g.SubjectKind, &g.SubjectNamespace, &g.Subject, &g.Rule, &g.Reason}
+	to := []any{&g.BindingKind, &g.BindingNamespace, &g.Binding, &g.RoleKind, &g.Role, &g.SubjectKind, &g.SubjectNamespace, &g.Subject,
+		&g.Rule, &g.Reason}
 	whole, err := decodeMembers("grant", s, to)
 	if !whole {
 		g.Reason = grantReason(&g)
@@ -227,9 +225,8 @@ func decodeMembers(what, text string, to []any) (whole bool, err error) {
 	return len(members) == len(to), nil
 }
 
-// grantReason is what the RBAC authorizer of the apiserver prints for a grant
-// (k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac, clusterRoleBindingDescriber and
-// roleBindingDescriber).
+// grantReason is what the RBAC authorizer of the apiserver prints for a grant (k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac,
+// clusterRoleBindingDescriber and roleBindingDescriber).
 func grantReason(g *verdict.Grant) string {
 	binding := g.Binding
 	if g.BindingKind == "RoleBinding" {
@@ -247,8 +244,7 @@ func Day(t time.Time) uint16 {
 	return uint16(min(max(t.Unix()/86400, 0), 1<<16-1))
 }
 
-// Minute returns the start of t's minute in seconds since 1970, clamped to what a DateTime
-// column holds.
+// Minute returns the start of t's minute in seconds since 1970, clamped to what a DateTime column holds.
 func Minute(t time.Time) uint32 {
 	return uint32(min(max(t.Unix(), 0), 1<<32-60) / 60 * 60)
 }

@@ -29,7 +29,8 @@ func TestGroupSet(t *testing.T) {
 
 // A grant comes back as it was, by the short way where it is plain.
 func TestGrantComesBack(t *testing.T) {
-	plain := verdict.Grant{BindingKind: "RoleBinding", BindingNamespace: "ns", Binding: "b", RoleKind: "Role", Role: "r", SubjectKind: "User", Subject: "ü,]", Rule: 12}
+	plain := verdict.Grant{BindingKind: "RoleBinding", BindingNamespace: "ns", Binding: "b", RoleKind: "Role", Role: "r",
+		SubjectKind: "User", Subject: "ü,]", Rule: 12}
 	plain.Reason = grantReason(&plain)
 	quoted, reasoned := plain, plain
 	quoted.Subject = "a\",\"b\x00"
@@ -53,7 +54,8 @@ func TestGrantComesBack(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"", "[", "[]", `["a","b"]`, `["a","b","c","d","e","f","g","h",x]`, `["a","b","c","d","e","f","g","h",1`, `["a" ,"b","c","d","e","f","g","h",1]`} {
+	for _, text := range []string{"", "[", "[]", `["a","b"]`, `["a","b","c","d","e","f","g","h",x]`, `["a","b","c","d","e","f","g","h",1`,
+		`["a" ,"b","c","d","e","f","g","h",1]`} {
 		if g, ok := plainGrant(text); ok {
 			t.Errorf("%q is taken for %+v", text, g)
 		}

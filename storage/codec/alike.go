@@ -1,18 +1,16 @@
 package codec
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Alike are requests that ask, and are answered, alike in everything that matters to
-// whoever asks what a subject needs: one of them, and how many there are. Of the event only
-// what tells them apart is set: users, groups, impersonation, the code where a check behind
-// the authorizer depends on it, the checks of the verdict, and the bodies of writes to RBAC objects and certificates,
-// which are never put together.
+// Alike is a group of requests that agree in everything that matters to what a subject needs: one of them, and their number. Of its event
+// only what tells groups apart is set: users, groups, impersonation, the code where a check behind the authorizer depends on it, the checks
+// of the verdict, and the bodies of writes to RBAC objects and certificates, which are never grouped.
 type Alike struct {
 	Event       *event.Event
 	Verdict     *verdict.Verdict
@@ -20,8 +18,8 @@ type Alike struct {
 	First, Last time.Time // bounds: rows that were taken back may widen them
 }
 
-// AlikeKeys are what requests have to agree in. What no certain verdict was reached on is
-// only counted, so its attributes do not tell it apart.
+// AlikeKeys are the expressions that requests of a group agree in. Requests without a certain verdict are only counted, so their attributes
+// do not tell them apart.
 const AlikeKeys = `outcome, class, recorded, replayed, authorizer, startsWith(recorded_reason, 'RBAC: allowed by ') AS by_rbac,
     user_name, user_groups, bitAnd(shape, 1) AS acting, impersonated_name, impersonated_groups, impersonated_uid,
     mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
@@ -30,7 +28,7 @@ const AlikeKeys = `outcome, class, recorded, replayed, authorizer, startsWith(re
     if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
     if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants`
 
-// alikeScan reads requests that were put together by alikeKeys.
+// alikeScan reads requests grouped by AlikeKeys.
 type alikeScan struct {
 	r                                *stored
 	byRBAC, acting, granted, certain uint8
@@ -40,16 +38,16 @@ type alikeScan struct {
 	to                               []any
 }
 
-// NewAlikeScan returns what reads the columns alikeKeys and answer, with bodies request_key, stage, stage_delay, content and the three
-// bodies, then recorded_reason, impersonation_grants, and how many requests from when to when.
+// NewAlikeScan returns a scan of the columns AlikeKeys and answer, with bodies also of request_key, stage, stage_delay, content and the
+// three bodies, then of recorded_reason, impersonation_grants, the number of requests and their first and last time.
 func NewAlikeScan(bodies bool) *alikeScan {
 	r := NewStored()
 	a := &alikeScan{r: r}
 	v, at := &r.v, &r.v.Attributes
 	a.to = []any{
 		&r.outcome, &v.Class, &r.recorded, &r.replayed, &v.Authorizer, &a.byRBAC, &r.user.name, &r.user.groups, &a.acting,
-		&r.impersonated.name, &r.impersonated.groups, &r.impersonated.uid, &a.keys, &a.values, &r.constraint, &r.imp, &a.granted, &a.certain,
-		&r.isResource, &at.Verb, &at.APIGroup, &at.Resource, &at.Subresource, &at.Namespace, &at.Name, &at.Path,
+		&r.impersonated.name, &r.impersonated.groups, &r.impersonated.uid, &a.keys, &a.values, &r.constraint, &r.imp, &a.granted,
+		&a.certain, &r.isResource, &at.Verb, &at.APIGroup, &at.Resource, &at.Subresource, &at.Namespace, &at.Name, &at.Path,
 		&r.implied, &r.impliedGrants, &r.code,
 	}
 	if bodies {
@@ -70,7 +68,7 @@ func (a *alikeScan) Targets() []any {
 func (a *alikeScan) Alike() (Alike, error) {
 	r := a.r
 	if len(a.keys) != len(a.values) {
-		return Alike{}, errors.New("a map has not as many keys as values")
+		return Alike{}, fmt.Errorf("a map has %d keys and %d values", len(a.keys), len(a.values))
 	}
 	if a.acting != 0 {
 		r.shape |= shapeImpersonated

@@ -11,8 +11,8 @@ import (
 // askable has the columns a property needs beside ofEvery.
 var askable = map[string][]string{ //nolint:gochecknoglobals // constant table
 	"cluster": nil, "verb": nil, "user": nil, "impersonatedUser": nil, "subject": nil, "path": nil, "query": nil, "isResource": nil,
-	"apiGroup": nil, "resource": nil, "subresource": nil, "ns": nil, "name": nil, "code": nil, "stage": nil, "auditID": nil, "requestKey": nil, "time": nil,
-	"uid": {"user_uid"}, "groups": {"user_groups"}, "boundPod": {"user_extra"},
+	"apiGroup": nil, "resource": nil, "subresource": nil, "ns": nil, "name": nil, "code": nil, "stage": nil, "auditID": nil,
+	"requestKey": nil, "time": nil, "uid": {"user_uid"}, "groups": {"user_groups"}, "boundPod": {"user_extra"},
 	"impersonatedGroups": {"impersonated_groups"}, "subjectGroups": {"user_groups", "impersonated_groups"},
 	"component": {"user_groups", "authorizer", "class", "grants"},
 	"dryRun":    {"request_object", "annotations", "level"}, "answerLost": {"response_status"},
@@ -21,9 +21,9 @@ var askable = map[string][]string{ //nolint:gochecknoglobals // constant table
 	"requestObject": {"request_object"}, "written": {"request_object"}, "requestPatch": {"request_object"},
 	"responseObject": {"response_object"}, "object": {"request_object", "response_object"},
 	"verdict.outcome": nil, "verdict.recorded": nil, "verdict.class": {"class"}, "verdict.replayed": {"replayed"},
-	"verdict.reason": {"recorded_reason"}, "verdict.authorizer": {"authorizer"}, "verdict.grants": {"grants"}, "verdict.identity": {"identity"},
-	"verdict.credential": {"credential"}, "verdict.missing": {"missing"}, "verdict.binds": {"binds"}, "verdict.admission": {"admission"},
-	"verdict.admissionPlugin": admissionAnswers,
+	"verdict.reason": {"recorded_reason"}, "verdict.authorizer": {"authorizer"}, "verdict.grants": {"grants"},
+	"verdict.identity": {"identity"}, "verdict.credential": {"credential"}, "verdict.missing": {"missing"}, "verdict.binds": {"binds"},
+	"verdict.admission": {"admission"}, "verdict.admissionPlugin": admissionAnswers,
 }
 
 // ofEvery are the columns of every row that is read for a rule: what names it, and what a finding
@@ -31,23 +31,24 @@ var askable = map[string][]string{ //nolint:gochecknoglobals // constant table
 var ofEvery = []string{ //nolint:gochecknoglobals // constant table
 	"cluster", "request_key", "sign", "audit_id", "stage", "request_uri", "verb", "user_name", "impersonated_name", "code",
 	"toUnixTimestamp64Micro(request_received)", "stage_delay", "shape", "outcome", "recorded",
-	"attr_verb", "attr_is_resource", "attr_api_group", "attr_resource", "attr_subresource", "attr_namespace", "attr_name", "hits", "hit_keys",
+	"attr_verb", "attr_is_resource", "attr_api_group", "attr_resource", "attr_subresource", "attr_namespace", "attr_name", "hits",
+	"hit_keys",
 }
 
 // ofListed are the columns of a listed row beside ofEvery.
 var ofListed = []string{ //nolint:gochecknoglobals // constant table
-	"class", "cause", "replayed", "authorizer", "grants", "object_api_group", "object_resource", "object_subresource", "object_namespace", "object_name",
+	"class", "cause", "replayed", "authorizer", "grants", "object_api_group", "object_resource", "object_subresource", "object_namespace",
+	"object_name",
 }
 
-// Listed wants the columns of a row in a list, for Stored.Reads: who asked for what and when, which
-// object it names, what was answered, and the verdict without what explains it.
+// Listed reports whether a list reads a column, for Stored.Reads: who asked for what and when, which object it names, what was answered,
+// and the verdict without what explains it.
 func Listed(sql string) bool { return slices.Contains(ofEvery, sql) || slices.Contains(ofListed, sql) }
 
-// Askable tells whether [Store.Marked] can read a property.
+// Askable reports whether [Store.Marked] can read a property.
 func Askable(name string) bool { _, ok := askable[name]; return ok }
 
-// Asked returns the columns of every row that is read for a rule and of the properties, and where
-// in the row each goes.
+// Asked returns the columns of every row that is read for a rule and of the properties, and where in the row each goes.
 func (r *stored) Asked(names map[string]bool) (columns []string, to []any, err error) {
 	want := map[string]bool{}
 	for _, c := range ofEvery {
@@ -83,5 +84,5 @@ var countable = map[string]property{ //nolint:gochecknoglobals // constant table
 // CountedBy returns how the store reads a countable property: an expression, and the column it is over.
 func CountedBy(name string) (sql, column string) { return countable[name].sql, countable[name].column }
 
-// Countable tells whether [Store.PaneCounts] can count different values of a property.
+// Countable reports whether [Store.PaneCounts] can count different values of a property.
 func Countable(name string) bool { _, ok := countable[name]; return ok }

@@ -1,8 +1,8 @@
-// Package codec turns rows into columns and columns into rows. The table of columns (columns.go) is where everything about a column
-// stands: how it is appended, read, compared and hashed, and docs/schema.md follows from it. What a [Block] appends, [Stored] reads.
+// Package codec turns rows into columns and columns into rows. The table of columns (columns.go) says everything about a column: how it is
+// appended, read, compared and hashed; docs/schema.md is written from it. What a [Block] appends, [Stored] reads.
 //
-// What is hashed of a row, and in which order, is for ever: a row is taken back by the version it was stored with, by whichever
-// release. [Folds] bounds how much of a day is counted by itself (docs/adr/0076).
+// What is hashed of a row, and in which order, must never change: any release takes a row back by the version it was stored with. [Folds]
+// bounds how much of a day is counted individually (docs/adr/0076).
 //
 // The package talks to no server.
 package codec
@@ -17,9 +17,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Block holds the columns of events while rows are appended. It may be reused; it is not
-// safe for concurrent use. Its counterpart, reading, is scan.go; what both are made of is the
-// table of columns.
+// Block holds the columns of events while rows are appended. It may be reused; it is not safe for concurrent use. Its counterpart for
+// reading is in scan.go; both follow the table of columns.
 type Block struct {
 	Rows   int
 	hash   hasher
@@ -124,7 +123,7 @@ func (b *Block) Reset() {
 	}
 }
 
-// Append adds a row. Nothing of the row is referenced afterwards.
+// Append adds a row and keeps no reference to it.
 func (b *Block) Append(r *verdict.Row) error {
 	if r.Event == nil {
 		return fmt.Errorf("row %d/%d/%d has no event", r.Position.Epoch, r.Position.Partition, r.Position.Offset)
@@ -149,9 +148,8 @@ func (b *Block) Append(r *verdict.Row) error {
 	return nil
 }
 
-// fingerprint returns the version of the row at hand: a hash of what a correction can change. A
-// row with sign -1 takes back the row with the same key and the same version. It leaves out
-// what is random per row, so that it compresses.
+// fingerprint returns the version of the current row: a hash of what a correction can change. A row with sign -1 takes back the row with
+// the same key and the same version. It leaves out what is random per row, so that it compresses.
 func (b *Block) fingerprint() uint64 {
 	parts := b.hashes
 	if !b.at.judged {
@@ -164,8 +162,7 @@ func (b *Block) fingerprint() uint64 {
 	return b.hash.d.Sum64()
 }
 
-// storedKey is how a mark's key is written: 0 when it is the hash of the audit ID. Nothing
-// else of a row is as random, so nothing else would take as much room.
+// storedKey returns a mark's key as it is stored: 0 if it is the hash of the audit ID, which differs in every row and would not compress.
 func storedKey(key uint64, auditID string) uint64 {
 	switch key {
 	case xxhash.Sum64String(auditID):
@@ -199,14 +196,14 @@ func (b *Block) grant(g *verdict.Grant) string {
 	return text
 }
 
-// fail notes the first error of the row at hand.
+// fail notes the first error of the current row.
 func (b *Block) fail(err error) {
 	if b.at.err == nil {
 		b.at.err = err
 	}
 }
 
-// Bit is v as a column has it.
+// Bit returns v as a column stores it.
 func Bit(v bool) uint8 {
 	if v {
 		return 1

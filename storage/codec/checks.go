@@ -10,9 +10,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// This file writes and reads the parts of a verdict that have a structure of their own: the
-// chain, the checks behind the filter, the answer of a review. Each is a JSON text, so that
-// SQL can look into it, and the two directions stand side by side.
+// This file writes and reads the parts of a verdict that have a structure of their own: the chain, the checks behind the filter, the answer
+// of a review. Each is a JSON text, so that SQL can look into it, and the two directions stand side by side.
 
 // chainColumn holds the chain; nothing for none.
 func chainColumn(b *Block, r *stored) column {
@@ -125,9 +124,8 @@ func (b *Block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
 	b.impliedGrants.End()
 }
 
-// appendChain writes a chain as the chain column holds it; nothing for none. A reason that is
-// a grant's is written as the grant's place: it is in the row already, and the texts of a
-// cluster's chains are then few.
+// appendChain writes a chain as the chain column holds it; nothing for none. A reason that is a grant's is written as the grant's index: it
+// is in the row already, and a cluster's chains then have few distinct texts.
 func appendChain(b []byte, chain []verdict.ChainStep, grants []verdict.Grant) []byte {
 	if len(chain) == 0 {
 		return b
@@ -185,9 +183,8 @@ func decodeChain(text string, grants []verdict.Grant) ([]verdict.ChainStep, erro
 	return out, nil
 }
 
-// encodeImplied writes a check as an element of the implied column: by is the group set of the
-// requestor when it is asked about him. The views of the rollups read members by place (see
-// schema), so that new ones go to the end.
+// encodeImplied writes a check as an element of the implied column: by is the group set of the requestor when it is asked about him. The
+// views of the rollups read members by place (see schema), so that new ones go to the end.
 func encodeImplied(c *verdict.Implied, name, path, by string) (string, error) {
 	a := &c.Attributes
 	b := append(make([]byte, 0, 256), '[')
@@ -199,7 +196,8 @@ func encodeImplied(c *verdict.Implied, name, path, by string) (string, error) {
 	}
 	b = append(b, ',', '0'+Bit(c.Covered), ',')
 	b = append(appendText(b, a.Verb), ',', '0'+Bit(a.ResourceRequest))
-	for _, s := range [...]string{a.APIGroup, a.APIVersion, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.LabelSelector, a.FieldSelector, name, path} {
+	for _, s := range [...]string{a.APIGroup, a.APIVersion, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.LabelSelector,
+		a.FieldSelector, name, path} {
 		b = appendText(append(b, ','), s)
 	}
 	b = append(b, ",["...)
@@ -232,7 +230,8 @@ func decodeImplied(text string, grants []string) (verdict.Implied, error) {
 	if _, err := decodeMembers("implied check", text, to); err != nil {
 		return c, err
 	}
-	c.Replayed, c.Recorded, c.Covered, a.ResourceRequest = verdict.DecisionOf(replayed), verdict.DecisionOf(recorded), covered != 0, resource != 0
+	c.Replayed, c.Recorded, c.Covered, a.ResourceRequest = verdict.DecisionOf(replayed), verdict.DecisionOf(recorded), covered != 0,
+		resource != 0
 	c.Missing = OrNil(c.Missing)
 	var err error
 	c.Grants, err = decodeGrants(grants)
@@ -278,15 +277,16 @@ func decodeReview(text string) (*verdict.ReviewCheck, error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return nil, fmt.Errorf("decode review %q: %w", text, err)
 	}
-	v := &verdict.ReviewCheck{Kind: s.Kind, User: s.User, Groups: OrNil(s.Groups), Recorded: verdict.DecisionOf(s.Recorded), Replayed: verdict.DecisionOf(s.Replayed),
-		Reason: s.Reason, Outcome: verdict.OutcomeOf(s.Outcome), Cause: s.Cause}
+	v := &verdict.ReviewCheck{Kind: s.Kind, User: s.User, Groups: OrNil(s.Groups), Recorded: verdict.DecisionOf(s.Recorded),
+		Replayed: verdict.DecisionOf(s.Replayed),
+		Reason:   s.Reason, Outcome: verdict.OutcomeOf(s.Outcome), Cause: s.Cause}
 	if s.Attributes != nil {
 		v.Attributes = *s.Attributes
 	}
 	return v, nil
 }
 
-// appendText appends a JSON string. What has nothing to escape, nearly everything, is copied.
+// appendText appends a JSON string. Text without anything to escape, which is nearly all, is copied.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {

@@ -13,31 +13,28 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// column is a column of events. What a block of an INSERT has, what is read of a row, which
-// verdicts say the same, the version of a row and docs/schema.md follow from the table of
-// them: [columns].
+// column is a column of events. What a block of an INSERT has, what is read of a row, which verdicts say the same, the version of a row and
+// docs/schema.md follow from the table of them: [columns].
 type column struct {
 	name string
 	// sql is what the column is read by; "" stands for its name.
 	sql string
 	// data has the values of a block, in the order of its rows.
 	data proto.ColInput
-	// append adds the value of the block's row at hand. It is nil where another column's does,
-	// or the block when all others have theirs.
+	// append adds the value of the block's current row. It is nil where another column's append adds it, or the block once all others have
+	// theirs.
 	append func()
-	// into is where a value that is read goes; nil where none is, as it follows from others.
+	// into is where the value read goes; nil if it is not read because it follows from others.
 	into any
-	// build makes of values that were read the part of the verdict they stand for; nil where
-	// into is that part.
+	// build makes the part of the verdict from the values read; nil if into is that part.
 	build func() error
 
 	// holds names the field of a Verdict the column has, as a path from there, "" for none.
 	holds string
-	// same tells whether two verdicts agree in the column.
+	// same reports whether two verdicts agree in the column.
 	same func(a, b *verdict.Verdict) bool
-	// hash adds the value of the row at hand to the row's version, as the place-th of those that
-	// do. Places are for ever, and so is what is added at each: a row is taken back by the
-	// version it was stored with. New columns come last, and add nothing where they are empty.
+	// hash adds the value of the current row to the row's version, in the order of place. Places, and what is added at each, never change:
+	// a row is taken back by the version it was stored with. New columns come last, and add nothing if they are empty.
 	hash  func(h *hasher)
 	place int
 	// with is the column whose hash covers this one too.
@@ -46,20 +43,19 @@ type column struct {
 	uncompared, unhashed string
 }
 
-// placesOfRow is how many places of the version are of the row itself. Rows without a verdict
-// have no others.
+// placesOfRow is how many places of the version are of the row itself. Rows without a verdict have no others.
 const placesOfRow = 2
 
-// columns is the table of the columns of events, in the order of an INSERT, which append from
-// b and scan into r.
+// columns is the table of the columns of events, in the order of an INSERT, which append from b and scan into r.
 func columns(b *Block, r *stored) []column {
-	return slices.Concat(placeColumns(b, r), eventColumns(b, r), verdictColumns(b, r), countedColumns(b, r), moreColumns(b, r), admissionColumns(b, r))
+	return slices.Concat(placeColumns(b, r), eventColumns(b, r), verdictColumns(b, r), countedColumns(b, r), moreColumns(b, r),
+		admissionColumns(b, r))
 }
 
-// read is what the column is read by.
+// read returns the expression the column is read by.
 func (c *column) read() string { return cmp.Or(c.sql, c.name) }
 
-// hashes are the hashes of a table in the order of their places.
+// hashes returns the hashes of a table in the order of their places.
 func hashes(table []column) []func(*hasher) {
 	out := make([]func(*hasher), 0, len(table))
 	for place := 1; ; place++ {
@@ -71,8 +67,7 @@ func hashes(table []column) []func(*hasher) {
 	}
 }
 
-// at is the row at hand of a block: the event and verdict of an INSERT's row, what is not there
-// replaced by something empty.
+// at is the current row of a block: the event and verdict of an INSERT's row, with empty values for missing parts.
 type at struct {
 	row    *verdict.Row
 	e      *event.Event
@@ -82,7 +77,7 @@ type at struct {
 	status *event.Status
 	judged bool // there is a verdict
 
-	auditText string  // of an audit ID that is no UUID
+	auditText string  // of an audit ID that is not a UUID
 	access    counted // what the request counts for
 	agent     uint8   // shapeAgentOther, or nothing
 	first     uint8   // shapeFirstOther, or nothing
@@ -99,7 +94,7 @@ type at struct {
 	noVerdict verdict.Verdict
 }
 
-// set makes a row the one at hand.
+// set makes a row the current one.
 func (x *at) set(r *verdict.Row) {
 	x.row, x.e, x.v, x.judged, x.agent, x.first = r, r.Event, r.Verdict, r.Verdict != nil, 0, 0
 	if x.as = r.Event.ImpersonatedUser; x.as == nil {
@@ -124,23 +119,23 @@ func (x *at) release() {
 	*x = at{grants: x.grants[:0], chain: x.chain[:0], implied: x.implied[:0]}
 }
 
-// plain is a column of place or event: a verdict says nothing of it.
+// plain returns a column of a row's place or event, which no verdict changes.
 func plain(name string, data proto.ColInput, into any, add func()) column {
 	return column{name: name, data: data, into: into, append: add}
 }
 
-// word is a column of a text of the verdict that repeats from row to row.
+// word returns a column of a text of the verdict that repeats from row to row.
 func word(b *Block, name string, data *native.LowCard, into *string, holds string, place int, get func(*verdict.Verdict) string) column {
 	return oneText(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
 }
 
-// free is a column of a text of the verdict that does not repeat.
+// free returns a column of a text of the verdict that does not repeat.
 func free(b *Block, name string, data *native.TextColumn, into *string, holds string, place int, get func(*verdict.Verdict) string) column {
 	return oneText(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
 }
 
-// later is a column of a text that rows from before it have not: it adds nothing to their version.
-// kind marks what it adds, and is no other column's.
+// later returns a column of a text that older rows lack: it adds nothing to their version. kind marks what it adds and is unique to the
+// column.
 func later(b *Block, name string, into *string, holds string, place int, kind byte, get func(*verdict.Verdict) string) column {
 	c := word(b, name, new(native.LowCard), into, holds, place, get)
 	c.hash = func(h *hasher) {
@@ -151,7 +146,8 @@ func later(b *Block, name string, into *string, holds string, place int, kind by
 	return c
 }
 
-func oneText(b *Block, name string, data proto.ColInput, into *string, holds string, place int, get func(*verdict.Verdict) string, add func()) column {
+func oneText(b *Block, name string, data proto.ColInput, into *string, holds string, place int, get func(*verdict.Verdict) string,
+	add func()) column {
 	return column{
 		name: name, data: data, into: into, holds: holds, place: place, append: add,
 		same: func(v, w *verdict.Verdict) bool { return get(v) == get(w) },
@@ -159,12 +155,14 @@ func oneText(b *Block, name string, data proto.ColInput, into *string, holds str
 	}
 }
 
-// words is a column of texts of the verdict that repeat from row to row.
-func words(b *Block, name string, data *native.LowCardArray, into *[]string, holds string, place int, get func(*verdict.Verdict) []string) column {
+// words returns a column of texts of the verdict that repeat from row to row.
+func words(b *Block, name string, data *native.LowCardArray, into *[]string, holds string, place int,
+	get func(*verdict.Verdict) []string) column {
 	return manyTexts(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
 }
 
-func manyTexts(b *Block, name string, data proto.ColInput, into *[]string, holds string, place int, get func(*verdict.Verdict) []string, add func()) column {
+func manyTexts(b *Block, name string, data proto.ColInput, into *[]string, holds string, place int, get func(*verdict.Verdict) []string,
+	add func()) column {
 	return column{
 		name: name, data: data, into: into, holds: holds, place: place, append: add,
 		build: func() error {
@@ -206,8 +204,7 @@ func (c column) hashedWith(name string) column {
 	return c
 }
 
-// noted returns a column whose hash is of its texts, each marked and with its length, and of
-// nothing where there is none.
+// noted returns a column whose hash covers its texts, each with its mark and length, and adds nothing without texts.
 func (c column) noted(kind byte, texts func() []string) column {
 	c.hash = func(h *hasher) {
 		for _, s := range texts() {
@@ -253,7 +250,7 @@ func sameGrants(a, b []verdict.Grant) bool {
 	return true
 }
 
-// comparisons are the columns' own, of those that tell verdicts apart.
+// comparisons returns the comparisons of the columns that tell verdicts apart.
 var comparisons = sync.OnceValue(func() (out []func(a, b *verdict.Verdict) bool) { //nolint:gochecknoglobals // constant table
 	for _, c := range NewStored().table {
 		if c.same != nil {
@@ -263,10 +260,9 @@ var comparisons = sync.OnceValue(func() (out []func(a, b *verdict.Verdict) bool)
 	return out
 })
 
-// SameVerdict tells whether two verdicts of one request say the same to whoever reads them
-// here. What the table of columns leaves out is the revision, the engine and the configuration:
-// that nothing changed under a newer one is not news; the attributes and the recorded decision,
-// which come from the event alone; and the order of the grants.
+// SameVerdict reports whether two verdicts of one request say the same. It ignores the revision, the engine and the configuration, since
+// the same verdict under a newer one is the same row; the attributes and the recorded decision, which come from the event alone; and the
+// order of the grants.
 func SameVerdict(a, b *verdict.Verdict) bool {
 	for _, same := range comparisons() {
 		if !same(a, b) {
@@ -276,7 +272,7 @@ func SameVerdict(a, b *verdict.Verdict) bool {
 	return true
 }
 
-// Described says of a column what the table of columns does.
+// Described describes a column of the table.
 type Described struct {
 	Name, Holds            string // its name, and the field of a Verdict it has, "" for none
 	Stored, Compared       bool
@@ -291,8 +287,8 @@ func Describe() []Described {
 	var out []Described
 	for _, c := range NewStored().table {
 		out = append(out, Described{
-			Name: c.name, Holds: c.holds, Stored: c.into != nil, Compared: c.same != nil, Hashed: c.hash != nil, Place: c.place, With: c.with,
-			NotCompared: c.uncompared, NotHashed: c.unhashed,
+			Name: c.name, Holds: c.holds, Stored: c.into != nil, Compared: c.same != nil, Hashed: c.hash != nil, Place: c.place,
+			With: c.with, NotCompared: c.uncompared, NotHashed: c.unhashed,
 		})
 	}
 	return out

@@ -9,13 +9,13 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// admissionAnswers are the columns of what admission plugins answered: a list each, in step. On
-// rows from before them the schema makes them of what it had: see saidBefore.
+// admissionAnswers are the columns of what admission plugins answered: parallel lists. On older rows the schema derives them from the
+// earlier columns: see saidBefore.
 var admissionAnswers = []string{ //nolint:gochecknoglobals // constant table
 	"admission_plugins", "admission_names", "admission_outcomes", "admission_reasons", "admission_codes",
 }
 
-// admissionColumns are what plugins answered.
+// admissionColumns returns the columns of what plugins answered.
 func admissionColumns(b *Block, r *stored) []column {
 	x, v := &b.at, &r.v
 	first, list := admissionAnswers[0], admissionAnswers
@@ -49,8 +49,7 @@ func admissionColumns(b *Block, r *stored) []column {
 	}
 }
 
-// earlierAdmissionColumns are what releases before the list had of it. They are written for SQL
-// that asks for them, and are not read.
+// earlierAdmissionColumns returns the columns that earlier releases had instead. They are written for SQL that uses them, and never read.
 func earlierAdmissionColumns(b *Block) []column {
 	x := &b.at
 	earlier := func(name string, data *native.LowCard, place int, get func(*verdict.Admission) string) column {
@@ -64,9 +63,8 @@ func earlierAdmissionColumns(b *Block) []column {
 	}
 }
 
-// saidBefore tells whether the columns of places 11 and 12 say everything about the answers to a
-// request that was answered with a code. Of such rows the list adds nothing to the version, so
-// that those from before it have the version they were stored with.
+// saidBefore reports whether the columns of places 11 and 12 say everything about the answers to a request answered with code. For such
+// rows the lists add nothing to the version, so that older rows keep theirs.
 func saidBefore(adm *verdict.Admission, code int32) bool {
 	list, refused := adm.Answers, adm.Plugin()
 	lifecycle := verdict.AdmissionAnswer{Plugin: verdict.PluginNamespaceLifecycle, Outcome: adm.NamespaceLifecycle()}
@@ -86,7 +84,7 @@ func saidBefore(adm *verdict.Admission, code int32) bool {
 	return len(list) == 0
 }
 
-// appendAdmission adds the answers of the row at hand.
+// appendAdmission adds the answers of the current row.
 func (b *Block) appendAdmission() {
 	for i := range b.at.v.Admission.Answers {
 		a := &b.at.v.Admission.Answers[i]
@@ -112,14 +110,16 @@ type storedAdmission struct {
 func (s *storedAdmission) answers() ([]verdict.AdmissionAnswer, error) {
 	n := len(s.plugins)
 	if len(s.names) != n || len(s.outcomes) != n || len(s.reasons) != n || len(s.codes) != n {
-		return nil, fmt.Errorf("admission plugins: %d with %d names, %d outcomes, %d reasons, %d codes", n, len(s.names), len(s.outcomes), len(s.reasons), len(s.codes))
+		return nil, fmt.Errorf("admission plugins: %d with %d names, %d outcomes, %d reasons, %d codes", n, len(s.names), len(s.outcomes),
+			len(s.reasons), len(s.codes))
 	}
 	if n == 0 {
 		return nil, nil
 	}
 	out := make([]verdict.AdmissionAnswer, n)
 	for i := range out {
-		out[i] = verdict.AdmissionAnswer{Plugin: s.plugins[i], Name: s.names[i], Outcome: s.outcomes[i], Reason: s.reasons[i], Code: s.codes[i]}
+		out[i] = verdict.AdmissionAnswer{Plugin: s.plugins[i], Name: s.names[i], Outcome: s.outcomes[i], Reason: s.reasons[i],
+			Code: s.codes[i]}
 	}
 	return out, nil
 }

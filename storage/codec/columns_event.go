@@ -5,10 +5,11 @@ import (
 	"github.com/retrial-io/retrial/storage/native"
 )
 
-// placeColumns say where a row comes from.
+// placeColumns returns the columns that say where a row comes from.
 func placeColumns(b *Block, r *stored) []column {
 	x := &b.at
-	ingested := plain("ingested", native.Micros{ColInt64: &b.ingested}, &r.ingested, func() { b.ingested.Append(x.row.Received.UnixMicro()) })
+	ingested := plain("ingested", native.Micros{ColInt64: &b.ingested}, &r.ingested,
+		func() { b.ingested.Append(x.row.Received.UnixMicro()) })
 	ingested.sql = "toUnixTimestamp64Micro(ingested)"
 	size := plain("size", &b.size, &r.size, func() { b.size.Append(uint32(x.row.Size)) })
 	size.place, size.hash = 1, func(h *hasher) { h.number(uint64(x.row.Size)) }
@@ -39,10 +40,11 @@ func placeColumns(b *Block, r *stored) []column {
 	}
 }
 
-// eventColumns are the redacted event, without loss.
+// eventColumns returns the columns of the redacted event, which lose nothing of it.
 func eventColumns(b *Block, r *stored) []column {
 	x := &b.at
-	received := plain("request_received", native.Micros{ColInt64: &b.requestReceived}, &r.received, func() { b.requestReceived.Append(x.e.RequestReceivedTimestamp.UnixMicro()) })
+	received := plain("request_received", native.Micros{ColInt64: &b.requestReceived}, &r.received,
+		func() { b.requestReceived.Append(x.e.RequestReceivedTimestamp.UnixMicro()) })
 	received.sql = "toUnixTimestamp64Micro(request_received)"
 	auditText := plain("audit_text", &b.auditText, &r.auditID, func() { b.auditText.Append(x.auditText) })
 	auditText.sql = "audit_id" // made of both
@@ -60,7 +62,8 @@ func eventColumns(b *Block, r *stored) []column {
 		plain("impersonated_name", &b.impersonated.name, &r.impersonated.name, func() { b.impersonated.name.Append(x.as.Username) }),
 		plain("impersonated_uid", &b.impersonated.uid, &r.impersonated.uid, func() { b.impersonated.uid.Append(x.as.UID) }),
 		plain("impersonated_groups", &b.impersonated.groups, &r.impersonated.groups, func() { b.impersonated.groups.Append(x.as.Groups) }),
-		plain("impersonated_extra", &b.impersonated.extra, &r.impersonated.extra, func() { appendExtra(&b.impersonated.extra, x.as.Extra) }),
+		plain("impersonated_extra", &b.impersonated.extra, &r.impersonated.extra,
+			func() { appendExtra(&b.impersonated.extra, x.as.Extra) }),
 		plain("impersonation_constraint", &b.constraint, &r.constraint, func() {
 			if a := x.e.AuthenticationMetadata; a != nil {
 				b.constraint.Append(a.ImpersonationConstraint)
@@ -76,7 +79,8 @@ func eventColumns(b *Block, r *stored) []column {
 		plain("object_uid", &b.objectUID, &r.ref.UID, func() { b.objectUID.Append(x.ref.UID) }),
 		plain("object_api_group", &b.objectGroup, &r.ref.APIGroup, func() { b.objectGroup.Append(x.ref.APIGroup) }),
 		plain("object_api_version", &b.objectVersion, &r.ref.APIVersion, func() { b.objectVersion.Append(x.ref.APIVersion) }),
-		plain("object_resource_version", &b.objectResourceVersion, &r.ref.ResourceVersion, func() { b.objectResourceVersion.Append(x.ref.ResourceVersion) }),
+		plain("object_resource_version", &b.objectResourceVersion, &r.ref.ResourceVersion,
+			func() { b.objectResourceVersion.Append(x.ref.ResourceVersion) }),
 		plain("object_subresource", &b.objectSub, &r.ref.Subresource, func() { b.objectSub.Append(x.ref.Subresource) }),
 		plain("code", &b.code, &r.code, func() { b.code.Append(x.status.Code) }),
 		plain("status_reason", &b.statusReason, nil, func() { b.statusReason.Append(x.status.Reason) }),
@@ -113,8 +117,7 @@ func appendExtra(to *native.ListMap, extra event.Extra) {
 	to.End()
 }
 
-// Bits of the shape column: optional objects that are there, even when empty, and how the row is
-// counted.
+// Bits of the shape column: optional objects that are there, even when empty, and how the row is counted.
 const (
 	shapeImpersonated = 1 << iota // read by group_sets_mv
 	shapeAuthentication
@@ -149,7 +152,7 @@ const (
 	atObjectRef      = "objectRef"
 )
 
-// appendUnknown adds the members no release knows, of the event and of what is in it.
+// appendUnknown adds the unknown members of the event and of the objects in it.
 func (b *Block) appendUnknown(e *event.Event) {
 	b.unknown(atUser, e.User.Unknown)
 	if u := e.ImpersonatedUser; u != nil {

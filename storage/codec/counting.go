@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// This file says what the row at hand of a block is counted under.
+// This file says what the current row of a block is counted under.
 
 // who is whom a request or a check is counted for.
 type who struct {
@@ -19,8 +19,7 @@ type who struct {
 	groups  uint64 // key of the set
 }
 
-// whoIs returns whom an access of a user is counted for. was are as for count; acting tells that the
-// user is one somebody else acts as.
+// whoIs returns whom an access of a user is counted for. was is as for count; acting says that somebody else acts as the user.
 func (b *Block) whoIs(r *verdict.Row, u *event.User, acting bool, a *verdict.Attributes, was []uint64) who {
 	own := who{u.Username, groupSet(u.Groups)}
 	noGroups, nobody := who{u.Username, OtherGroups}, who{Other, OtherSubject}
@@ -44,9 +43,8 @@ func (b *Block) whoIs(r *verdict.Row, u *event.User, acting bool, a *verdict.Att
 	return own
 }
 
-// countFirst returns the bit of a row whose keys of first-seen rules are not kept by themselves: who
-// may ask for anything, or act as anybody, makes keys up. A row that is stored, or the one it replaces,
-// is counted as it was.
+// countFirst returns the bit of a row whose keys of first-seen rules are not kept individually: whoever may ask for anything, or act as
+// anybody, can make up keys. A stored row, or one it replaces, is counted as before.
 func (b *Block) countFirst(r *verdict.Row) uint8 {
 	switch {
 	case r.FirstOther:
@@ -55,7 +53,8 @@ func (b *Block) countFirst(r *verdict.Row) uint8 {
 		return 0
 	}
 	for _, m := range r.Marks {
-		if rule, ok := strings.CutSuffix(m.Name, verdict.MarkFirst); ok && !b.folds.admitFirst(accessDay{r.Cluster, Day(r.Event.RequestReceivedTimestamp)}, r.Event.User.Username, rule, m.Key) {
+		if rule, ok := strings.CutSuffix(m.Name, verdict.MarkFirst); ok &&
+			!b.folds.admitFirst(accessDay{r.Cluster, Day(r.Event.RequestReceivedTimestamp)}, r.Event.User.Username, rule, m.Key) {
 			b.FoldedAs["first-seen"]++
 			return shapeFirstOther
 		}
@@ -63,8 +62,7 @@ func (b *Block) countFirst(r *verdict.Row) uint8 {
 	return 0
 }
 
-// countAgent returns the bit of a row whose user agent is counted with others. A row that is stored,
-// or the one it replaces, is counted as it was.
+// countAgent returns the bit of a row whose user agent is counted with others. A stored row, or one it replaces, is counted as before.
 func (b *Block) countAgent(r *verdict.Row, subject string) uint8 {
 	switch {
 	case r.AgentOther || b.at.who.groups == OtherSubject:
@@ -114,8 +112,8 @@ func (w *ways) among(was []uint64) (counted, bool) {
 	return counted{}, false
 }
 
-// count returns what an access is counted under. was are the keys the row, or the one it
-// replaces, has in the store: what it was counted under it is counted under.
+// count returns what an access is counted under. was has the keys of the row, or of the one it replaces, in the store: it stays counted as
+// it was.
 func (b *Block) count(r *verdict.Row, as who, a *verdict.Attributes, was []uint64) counted {
 	w := ways{&b.hash, as, a, FoldName(a.Name), FoldPath(a.Path)}
 	if len(was) > 0 {
@@ -144,8 +142,8 @@ func (b *Block) count(r *verdict.Row, as who, a *verdict.Attributes, was []uint6
 	return w.other()
 }
 
-// refusedNobody tells whether a request of nobody in particular was refused, or failed to say
-// whose it is. Anybody who reaches the apiserver sends as many of them as he likes.
+// refusedNobody reports whether a request of nobody in particular was refused, or failed to say
+// whose it is. Anybody who reaches the apiserver can send any number of them.
 func refusedNobody(subject string, v *verdict.Verdict) bool {
 	return (subject == "" || subject == kubenames.Anonymous) && v.Recorded != verdict.DecisionAllow
 }

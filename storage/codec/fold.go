@@ -10,8 +10,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Other stands for what is not counted by itself: as the name of an access, for any object of
-// its kind and namespace; as verb and path, for anything. No method and no path is written so.
+// Other stands for what is not counted individually: as the name of an access, for any object of its kind and namespace; as verb and path,
+// for anything. No method or path is spelled so.
 const Other = "(other)"
 
 // Keys of sets of groups that are not told apart. Whoever may impersonate makes up subjects and
@@ -21,16 +21,16 @@ const (
 	OtherSubject uint64 = math.MaxUint64 - 1 // the subject is not told apart either, and is called Other
 )
 
-// GroupsTold tells whether the key of a set of groups says which groups they are.
+// GroupsTold reports whether the key of a set of groups says which groups they are.
 func GroupsTold(key uint64) bool { return key < OtherSubject }
 
-// FoldLimits say how many distinct accesses of a day are counted by themselves. Whoever sends
+// FoldLimits says how many distinct accesses of a day are counted individually. Whoever sends
 // requests chooses their names and paths: docs/adr/0076.
 type FoldLimits struct {
 	Accesses int // of a subject
 	Kinds    int // of a subject, of those beyond: resource and namespace without the name
 	Cluster  int // accesses of all subjects; kinds have a quarter more
-	Held     int // remembered of all clusters and days, the day at hand aside
+	Held     int // remembered of all clusters and days except the current day
 	Agents   int // user agents of a subject
 	Clients  int // user agents of all subjects, one that several have counted for each
 	Subjects int // whom others acted as; with those who came themselves twice as many, as of the next two
@@ -41,7 +41,8 @@ type FoldLimits struct {
 }
 
 //nolint:gochecknoglobals // constant
-var usualFolds = FoldLimits{Accesses: 4096, Kinds: 512, Cluster: 1 << 20, Held: 1 << 21, Agents: 64, Clients: 1 << 17, Subjects: 1 << 16, Groups: 64, Sets: 1 << 17,
+var usualFolds = FoldLimits{Accesses: 4096, Kinds: 512, Cluster: 1 << 20, Held: 1 << 21, Agents: 64, Clients: 1 << 17, Subjects: 1 << 16,
+	Groups: 64, Sets: 1 << 17,
 	First: 4096, Firsts: 1 << 20}
 
 // accessDay is a day of requests of a cluster.
@@ -50,8 +51,8 @@ type accessDay struct {
 	day     uint16
 }
 
-// Folds decides what is counted by itself: the first accesses of a subject's day. A day is
-// begun with what the store has, so that neither a restart nor a correction begins it anew.
+// Folds decides what is counted individually: the first accesses of a subject's day. A day begins with what the store has, so that neither
+// a restart nor a correction resets it.
 type Folds struct {
 	limits FoldLimits
 
@@ -87,7 +88,7 @@ func (d *countedDay) held() int {
 // NewFolds returns Folds that remember nothing.
 func NewFolds() *Folds { return &Folds{limits: usualFolds, days: map[accessDay]*countedDay{}} }
 
-// Counted is what the store counts by itself of a day of a cluster.
+// Counted is what the store counts individually of a day of a cluster.
 type Counted struct {
 	Accesses []CountedAccess
 	Agents   []CountedAgent
@@ -95,7 +96,7 @@ type Counted struct {
 	Firsts   []CountedFirst
 }
 
-// CountedAccess is an access that the store counts by itself, CountedAgent a user agent,
+// CountedAccess is an access that the store counts individually, CountedAgent a user agent,
 // CountedSet a subject with a set of groups and CountedFirst a key of a first-seen rule.
 type (
 	CountedAccess struct {
@@ -114,12 +115,12 @@ type (
 	}
 )
 
-// Most is how much of each is counted by itself of a day of a cluster.
+// Most returns how much of each is counted individually of a day of a cluster.
 func (l *FoldLimits) Most() (accesses, agents, sets, firsts int) {
 	return l.Cluster + l.Cluster/4, l.Clients, 2*l.Sets + 2*l.Subjects, l.Firsts
 }
 
-// Begin remembers the days of rows, and has the store say what it counts of those that are not remembered.
+// Begin remembers the days of rows, and reads what the store counts of those not remembered yet.
 func (f *Folds) Begin(rows []verdict.Row, read func(cluster string, day uint16, limits FoldLimits) (Counted, error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,14 +158,13 @@ func (f *Folds) Begin(rows []verdict.Row, read func(cluster string, day uint16, 
 	return nil
 }
 
-// Limit sets how much is counted by itself.
+// Limit changes how much is counted individually.
 func (f *Folds) Limit(change func(*FoldLimits)) { change(&f.limits) }
 
-// Remembered is how many accesses and user agents are remembered, and of how many days.
+// Remembered returns how many accesses and user agents are remembered, and of how many days.
 func (f *Folds) Remembered() (keys, days int) { return f.held, len(f.days) }
 
-// forget drops the days that were not used for longest while too much is held; what the rows
-// at hand are of stays.
+// forget drops the least recently used days while too much is held; the days of the current rows stay.
 func (f *Folds) forget() {
 	for f.held > f.limits.Held {
 		var oldest accessDay
@@ -192,7 +192,7 @@ func (d *countedDay) add(subject, key uint64, kind bool) {
 	d.subjects[subject], d.keys[key] = of, struct{}{}
 }
 
-// dayOf returns a day, a new one if it was forgotten meanwhile: a block of more days than are held.
+// dayOf returns a day, a new one if it was forgotten meanwhile, as in a block of more days than are held.
 func (f *Folds) dayOf(at accessDay) *countedDay {
 	d := f.days[at]
 	if d == nil {
@@ -202,7 +202,7 @@ func (f *Folds) dayOf(at accessDay) *countedDay {
 	return d
 }
 
-// admit tells whether an access, or a kind, is counted under its own key.
+// admit reports whether an access, or a kind, is counted under its own key.
 func (f *Folds) admit(at accessDay, subject, key uint64, kind bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,7 +236,7 @@ func agentKey(subject, agent string) uint64 {
 	return d.Sum64()
 }
 
-// admitAgent tells whether a subject's user agent is counted by itself.
+// admitAgent reports whether a subject's user agent is counted individually.
 func (f *Folds) admitAgent(at accessDay, subject, agent string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -261,8 +261,8 @@ func setKey(subject, groups uint64) uint64 {
 	return xxhash.Sum64(b[:])
 }
 
-// admitSet tells whether a subject, and its set of groups, are counted by themselves. What somebody
-// makes up who acts as others leaves room for those who come themselves.
+// admitSet reports whether a subject, and its set of groups, are counted individually. Subjects made up by impersonation leave room for
+// those who authenticate.
 func (f *Folds) admitSet(at accessDay, name string, groups uint64, acting bool) (subject, set bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -303,8 +303,8 @@ func (d *countedDay) addSet(subject, groups uint64) {
 // firstKey is a key of a first-seen rule and which rule's it is.
 func firstKey(rule string, key uint64) uint64 { return setKey(xxhash.Sum64String(rule), key) }
 
-// admitFirst tells whether a key of a first-seen rule is kept by itself. Of a user's keys those count
-// that it was the first to have on the day, since the day was read.
+// admitFirst reports whether a key of a first-seen rule is kept individually. Of a user's keys those count that it was the first to have on
+// the day, since the day was read.
 func (f *Folds) admitFirst(at accessDay, user, rule string, key uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,13 +22,15 @@ func TestMadeUpIsBounded(t *testing.T) {
 	send := func(user string, groups ...string) {
 		t.Helper()
 		first++
-		row := verdict.Row{Cluster: "c", Sign: 1, Marks: []verdict.Mark{{Name: "rule" + verdict.MarkFirst, Key: uint64(1000 + first)}}, Event: &event.Event{
-			RequestReceivedTimestamp: at, Verb: "get", RequestURI: "/api/v1/pods",
-			User: event.User{Username: "mallory"}, ImpersonatedUser: &event.User{Username: user, Groups: groups},
-		}, Verdict: &verdict.Verdict{
-			Recorded: verdict.DecisionAllow, Attributes: verdict.Attributes{Verb: "list", Resource: "pods", ResourceRequest: true},
-			Implied: []verdict.Implied{{Check: verdict.CheckImpersonation, Recorded: verdict.DecisionAllow, Attributes: verdict.Attributes{Verb: "impersonate", Resource: "users", Name: user, ResourceRequest: true}}},
-		}}
+		row := verdict.Row{Cluster: "c", Sign: 1, Marks: []verdict.Mark{{Name: "rule" + verdict.MarkFirst, Key: uint64(1000 + first)}},
+			Event: &event.Event{
+				RequestReceivedTimestamp: at, Verb: "get", RequestURI: "/api/v1/pods",
+				User: event.User{Username: "mallory"}, ImpersonatedUser: &event.User{Username: user, Groups: groups},
+			}, Verdict: &verdict.Verdict{
+				Recorded: verdict.DecisionAllow, Attributes: verdict.Attributes{Verb: "list", Resource: "pods", ResourceRequest: true},
+				Implied: []verdict.Implied{{Check: verdict.CheckImpersonation, Recorded: verdict.DecisionAllow,
+					Attributes: verdict.Attributes{Verb: "impersonate", Resource: "users", Name: user, ResourceRequest: true}}},
+			}}
 		if err := b.Append(&row); err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// stored is a row of events as it is read, each column to where the table of columns says. It
-// is the counterpart of block.
+// stored is a row of events as it is read, each column to where the table of columns says. It is the counterpart of block.
 type stored struct {
 	table []column
 
@@ -67,7 +66,7 @@ type storedUser struct {
 	extra     map[string][]string
 }
 
-// Reads returns what is read of a row, or of it what want selects, and where it goes.
+// Reads returns the expressions to read of a row that want selects, and where their values go.
 func (r *stored) Reads(want func(sql string) bool) (list []string, to []any) {
 	for i := range r.table {
 		if c := &r.table[i]; c.into != nil && want(c.read()) {
@@ -77,7 +76,7 @@ func (r *stored) Reads(want func(sql string) bool) (list []string, to []any) {
 	return list, to
 }
 
-// EveryColumn wants all columns, for Stored.Reads.
+// EveryColumn reports true for every column, for Stored.Reads.
 func EveryColumn(string) bool { return true }
 
 // Row rebuilds what was inserted. What was not read stays empty.
@@ -108,7 +107,7 @@ func (r *stored) Row() (verdict.Row, error) {
 	}, nil
 }
 
-// counted are the keys the row is counted under; none were read of a row without access.
+// counted returns the keys the row is counted under; none are read of a row without access.
 func (r *stored) counted(v *verdict.Verdict) []uint64 {
 	if v == nil || r.access == 0 {
 		return nil
@@ -222,10 +221,10 @@ func decodeGrants(list []string) ([]verdict.Grant, error) {
 	return out, nil
 }
 
-// FromMicro is a time of microseconds since 1970, in UTC.
+// FromMicro returns the time of microseconds since 1970, in UTC.
 func FromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// OrNil is list, nil when it is empty.
+// OrNil returns list, or nil if it is empty.
 func OrNil(list []string) []string {
 	if len(list) == 0 {
 		return nil
@@ -240,8 +239,7 @@ func bytesOrNil(s string) []byte {
 	return []byte(s)
 }
 
-// KnownContent is a stored content hash. Half of it is enough to tell copies of one request
-// apart; rows from before have both.
+// KnownContent returns a stored content hash. Half of it tells copies of one request apart; older rows have both halves.
 func KnownContent(stored string) event.Hash128 {
 	h := event.HashFromBytes([16]byte([]byte(stored)))
 	h.Lo = 0

@@ -1,15 +1,13 @@
-// Package embedded runs ClickHouse inside this process: libchdb, loaded at run time
-// without cgo, behind an http.RoundTripper that speaks as much of ClickHouse's HTTP
-// interface as clickhouse-go uses. The driver, the SQL and the settings are therefore the
-// same as against a real server; only the transport differs.
+// Package embedded runs ClickHouse inside this process: libchdb, loaded at run time without cgo, behind an http.RoundTripper that speaks as
+// much of ClickHouse's HTTP interface as clickhouse-go uses. The driver, the SQL and the settings are therefore the same as against a real
+// server; only the transport differs.
 //
 //	clickhouse-go ── *http.Request ──▶ Engine.RoundTrip ──▶ libchdb (C, own threads)
 //	                                     │ one pooled connection per running statement
 //	                                     └ control connection: anchor of the engine, KILL QUERY
 //
-// One data directory per process at a time, one process per data directory. A crash inside
-// the engine takes the process with it; what was acknowledged before is in the store's files,
-// synced if the tables are configured so (package storage does that).
+// One data directory per process at a time, one process per data directory. A crash inside the engine takes the process with it; what was
+// acknowledged before is in the store's files, synced if the tables are configured so (package storage does that).
 package embedded
 
 import (
@@ -158,8 +156,7 @@ type conn struct {
 	applied map[string]string // settings changed on it
 }
 
-// connect opens a connection. The path and the server settings take effect with the first one
-// only.
+// connect opens a connection. The path and the server settings take effect with the first one only.
 func (e *Engine) connect() (*conn, error) {
 	e.mu.Lock()
 	e.opened++
@@ -190,8 +187,7 @@ func (e *Engine) connect() (*conn, error) {
 // errClosed is returned by every call after Close.
 var errClosed = errors.New("embedded store is closed")
 
-// acquire returns an idle connection, preferring one that already has the database and
-// settings, or opens another.
+// acquire returns an idle connection, preferring one that already has the database and settings, or opens another.
 func (e *Engine) acquire(db string, settings map[string]string) (*conn, error) {
 	e.mu.Lock()
 	if e.closed {
@@ -246,8 +242,7 @@ func (e *Engine) discard(c *conn) {
 	e.live.Done()
 }
 
-// Close waits until running statements have ended, then stops the engine and frees the
-// data directory.
+// Close waits until running statements have ended, then stops the engine and frees the data directory.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.closed {

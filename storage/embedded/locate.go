@@ -13,15 +13,13 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Version is the release of libchdb this build is tested with; it names the folder in the
-// user's cache where the library is looked for.
+// Version is the release of libchdb this build is tested with; it names the folder in the user's cache where the library is looked for.
 const Version = "26.7.3"
 
 // EnvLibrary names the environment variable that points at libchdb.so.
 const EnvLibrary = "RETRIAL_LIBCHDB"
 
-// Errors that callers may distinguish. Each is wrapped with the path concerned and what to do
-// about it.
+// Errors that callers may distinguish. Each is wrapped with the path concerned and what to do about it.
 var (
 	// ErrNoLibrary: libchdb.so was not found.
 	ErrNoLibrary = errors.New("libchdb not found")
@@ -38,10 +36,9 @@ var (
 // remedy is what every message about an unusable embedded store ends with.
 const remedy = "use a ClickHouse server instead (--clickhouse-dsn), or evaluate files offline (retrial evaluate)"
 
-// Locate returns the path of libchdb.so: explicit if it is not empty, otherwise the environment
-// variable [EnvLibrary], otherwise the user's cache folder
-// ($XDG_CACHE_HOME or ~/.cache)/retrial/libchdb/<Version>/libchdb.so, which
-// scripts/fetch-libchdb.sh fills. The error is an [ErrNoLibrary] that says where it looked.
+// Locate returns the path of libchdb.so: explicit if it is not empty, otherwise the environment variable [EnvLibrary], otherwise the user's
+// cache folder ($XDG_CACHE_HOME or ~/.cache)/retrial/libchdb/<Version>/libchdb.so, which scripts/fetch-libchdb.sh fills. The error is an
+// [ErrNoLibrary] that says where it looked.
 func Locate(explicit string) (string, error) {
 	if explicit != "" {
 		return checkFile(explicit, "as configured")
@@ -67,8 +64,7 @@ func checkFile(path, how string) (string, error) {
 	return path, nil
 }
 
-// machine is what decides whether libchdb can be loaded: a value, so that tests can describe
-// machines they do not run on.
+// machine is what decides whether libchdb can be loaded: a value, so that tests can describe machines they do not run on.
 type machine struct {
 	os, arch string
 	avx2     bool
@@ -110,8 +106,7 @@ func (m machine) check() error {
 // library is the part of libchdb's C API this package calls. Handles are opaque
 // uintptrs owned by the library; every result and stream handle must be destroyed once.
 //
-// Byte buffers cross as pointer and length, never as NUL-terminated strings: SQL and
-// data may contain NULs.
+// Byte buffers cross as pointer and length, never as NUL-terminated strings: SQL and data may contain NULs.
 type library struct {
 	setSignalHandlers func(enabled int32)
 	version           func() string
@@ -140,9 +135,8 @@ type library struct {
 	destroyResult     func(result uintptr)
 }
 
-// loadLibrary opens the shared object at path, binds the functions and turns the
-// library's signal handlers off. That must happen before the first connection: with them on, a
-// nil dereference that Go would turn into a panic kills the process.
+// loadLibrary opens the shared object at path, binds the functions and turns the library's signal handlers off. That must happen before the
+// first connection: with them on, a nil dereference that Go would turn into a panic kills the process.
 func loadLibrary(path string) (lib *library, err error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {

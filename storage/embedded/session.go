@@ -7,9 +7,8 @@ import (
 	"io"
 )
 
-// Session is a connection of its own: what is set on it ends with it and affects no other
-// statement. It is for callers that lower their rights, which cannot be raised again (readonly).
-// A session runs one statement at a time and must be closed.
+// Session is a connection of its own: what is set on it ends with it and affects no other statement. It is for callers that lower their
+// rights, which cannot be raised again (readonly). A session runs one statement at a time and must be closed.
 type Session struct {
 	e *Engine
 	c *conn
@@ -50,12 +49,10 @@ func (e *Engine) Session(db string, settings [][2]string) (*Session, error) {
 	return s, nil
 }
 
-// Query runs a statement and returns its result in the format, which a FORMAT clause
-// overrides; params are the values of {name:Type}. Native results of SELECT are read from
-// the engine as they are read from the body; others are held in memory. The body must be
-// closed before the next statement. An error before the first byte is returned here, a later
-// one by the body's Read; the engine's have the method Code() int. When ctx ends, the
-// statement is killed.
+// Query runs a statement and returns its result in the format, which a FORMAT clause overrides; params are the values of {name:Type}.
+// Native results of SELECT are read from the engine as they are read from the body; others are held in memory. The body must be closed
+// before the next statement. An error before the first byte is returned here, a later one by the body's Read; the engine's have the method
+// Code() int. When ctx ends, the statement is killed.
 func (s *Session) Query(ctx context.Context, sql string, params [][2]string, format string) (io.ReadCloser, error) {
 	e, c, text := s.e, s.c, []byte(sql)
 	if word := firstWord(sql); format == "Native" && (word == "SELECT" || word == "WITH") {

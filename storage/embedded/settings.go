@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// notSettings are the URL arguments of ClickHouse's HTTP interface that are not query
-// settings.
+// notSettings are the URL arguments of ClickHouse's HTTP interface that are not query settings.
 var notSettings = map[string]bool{ //nolint:gochecknoglobals // constant table
 	"database": true, "query": true, "default_format": true, "client_protocol_version": true,
 	"compress": true, "decompress": true, "network_compression_method": true,
@@ -16,9 +15,8 @@ var notSettings = map[string]bool{ //nolint:gochecknoglobals // constant table
 	"wait_end_of_query": true, "buffer_size": true, "user": true, "password": true, "role": true,
 }
 
-// Split separates the URL arguments of a request to ClickHouse's HTTP interface into query
-// settings and parameters ({name:Type} in the SQL, param_name in the URL); those that are
-// neither (query, database, user, …) are left out.
+// Split separates the URL arguments of a request to ClickHouse's HTTP interface into query settings and parameters ({name:Type} in the SQL,
+// param_name in the URL); those that are neither (query, database, user, …) are left out.
 func Split(args url.Values) (settings map[string]string, pairs [][2]string) {
 	settings = map[string]string{}
 	for k, v := range args {
@@ -46,8 +44,7 @@ func (c *conn) fits(db string, settings map[string]string) bool {
 	return true
 }
 
-// adjust sets c to the database and settings of a statement, with at most one USE and one SET,
-// each of about half a millisecond.
+// adjust sets c to the database and settings of a statement, with at most one USE and one SET, each of about half a millisecond.
 func (e *Engine) adjust(c *conn, db string, settings map[string]string) error {
 	if db != "" && db != c.db {
 		if err := e.exec(c, "USE "+quoteName(db)); err != nil {

@@ -33,9 +33,8 @@ func TakesData(query string) bool { return insertQuery.MatchString(query) }
 // helloQuery is the first query of clickhouse-go on a connection; see hello.
 const helloQuery = "SELECT displayName(), version(), revision(), timezone()"
 
-// RoundTrip runs the statement of a ClickHouse HTTP request and answers as a server would.
-// It implements http.RoundTripper. The response's body must be closed: it holds an engine
-// connection until then. When the request's context ends, the statement is killed.
+// RoundTrip runs the statement of a ClickHouse HTTP request and answers as a server would. It implements http.RoundTripper. The response's
+// body must be closed: it holds an engine connection until then. When the request's context ends, the statement is killed.
 func (e *Engine) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close()
@@ -165,8 +164,7 @@ func (e *Engine) killable(ctx context.Context, c *conn, call func()) {
 // killTag is the setting by which statements are found: query ids are the engine's own.
 const killTag = "log_comment"
 
-// kill ends what runs on c, found by the log_comment of its statement or, without one, by that
-// of its connection.
+// kill ends what runs on c, found by the log_comment of its statement or, without one, by that of its connection.
 func (e *Engine) kill(c *conn) {
 	e.controlMu.Lock()
 	defer e.controlMu.Unlock()
@@ -314,8 +312,7 @@ func (e *Engine) insertStream(ctx context.Context, c *conn, sql, format []byte, 
 	return e.lib.resultRowsWritten(r), nil
 }
 
-// inserting passes what is written to it to an insert stream. It accepts pieces of any size; the
-// engine copies them.
+// inserting passes what is written to it to an insert stream. It accepts pieces of any size; the engine copies them.
 type inserting struct {
 	ctx     context.Context
 	lib     *library
@@ -341,8 +338,7 @@ func (w *inserting) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readFrom reads to the end in chunks: each of a network's small pieces would be a call into the
-// engine.
+// readFrom reads to the end in chunks: each of a network's small pieces would be a call into the engine.
 func (w *inserting) readFrom(r io.Reader) error {
 	buf := make([]byte, insertChunk)
 	for {
@@ -373,11 +369,9 @@ func (e *Engine) hello(req *http.Request) (*http.Response, error) {
 	return respond(req, http.StatusOK, io.NopCloser(bytes.NewReader(answer)), int64(len(answer))), nil
 }
 
-// Hello returns the answer to clickhouse-go's first query, in Native format. The driver decodes
-// it at its own protocol revision (which it sends as client_protocol_version) and everything
-// after it at the revision found in the answer. The engine writes Native of revision 0 (no
-// block header), so the answer must say 0, and must itself be encoded at the driver's
-// revision.
+// Hello returns the answer to clickhouse-go's first query, in Native format. The driver decodes it at its own protocol revision (which it
+// sends as client_protocol_version) and everything after it at the revision found in the answer. The engine writes Native of revision 0 (no
+// block header), so the answer must say 0, and must itself be encoded at the driver's revision.
 func (e *Engine) Hello(revision int) ([]byte, error) {
 	var name, version, zone proto.ColStr
 	var zero proto.ColUInt32

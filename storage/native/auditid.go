@@ -7,9 +7,8 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 )
 
-// Audit IDs are UUIDs unless a client chose otherwise. A UUID is kept as its 16 bytes, which
-// is all there is to it; every other text as it is, the UUID then being zero. The column
-// audit_id gives back what came in.
+// Audit IDs are UUIDs unless a client chose otherwise. A UUID is kept as its 16 bytes, which is all there is to it; every other text as it
+// is, the UUID then being zero. The column audit_id gives back what came in.
 
 // UUIDs builds a UUID column.
 type UUIDs struct {
@@ -17,8 +16,7 @@ type UUIDs struct {
 	data []byte
 }
 
-// Append adds a row. It returns the text that has to be kept beside: none when s is the
-// canonical form of a UUID, in lower case and not zero.
+// Append adds a row. It returns the text to store beside it, empty if s is a canonical UUID, in lower case and not zero.
 func (c *UUIDs) Append(s string) (rest string) {
 	c.rows++
 	var b [16]byte
@@ -31,7 +29,7 @@ func (c *UUIDs) Append(s string) (rest string) {
 	return rest
 }
 
-// ParseUUID reads a UUID as the engine prints one. The zero UUID is none: it stands for text.
+// ParseUUID parses a UUID as the engine prints it; it returns false for the zero UUID, which stands for text.
 func ParseUUID(to *[16]byte, s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false

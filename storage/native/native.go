@@ -4,12 +4,10 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 )
 
-// This file has the column builders of an insert that the driver's own do not make cheap:
-// dictionary columns that hash a value once, arrays and maps filled in place. They are
-// written as ClickHouse's Native format, revision 0.
+// This file has the column builders of an insert that the driver's own do not make cheap: dictionary columns that hash a value once, arrays
+// and maps filled in place. They are written as ClickHouse's Native format, revision 0.
 
-// LowCard builds a LowCardinality(String) column. Consecutive equal values, the common
-// case in a batch of events, cost one comparison.
+// LowCard builds a LowCardinality(String) column. Consecutive equal values, the common case in a batch of events, cost one comparison.
 type LowCard struct {
 	dict map[string]uint32
 	vals TextColumn // the dictionary, in order of first use
@@ -37,8 +35,7 @@ func (c *LowCard) Append(s string) {
 	c.keys = append(c.keys, key)
 }
 
-// AppendBytes adds a row whose text need not be a string of its own: only what is new to the
-// dictionary is copied.
+// AppendBytes adds a row whose text need not be a string of its own: only what is new to the dictionary is copied.
 func (c *LowCard) AppendBytes(b []byte) {
 	if len(c.keys) > 0 && string(b) == c.last {
 		c.keys = append(c.keys, c.lkey)

@@ -9,17 +9,15 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 )
 
-// Payload is the data of an INSERT in Native format, revision 0: pieces that are sent one
-// after the other as they lie in memory. What is small is encoded into one buffer; texts stay
-// in the chunks they were collected in, which are most of a block and too much to copy.
+// Payload is the data of an INSERT in Native format, revision 0: pieces that are sent one after the other as they lie in memory. What is
+// small is encoded into one buffer; texts stay in the chunks they were collected in, which are most of a block and too much to copy.
 type Payload struct {
 	buf  proto.Buffer
 	cuts []cut
 }
 
-// cellBytes is what a column takes of a row in the buffer, texts aside, or a little more (events:
-// 520 bytes in a hundred columns). Room for a whole block is made at once: a buffer that doubles
-// copies what it has each time.
+// cellBytes is what a column takes of a row in the buffer, texts aside, or a little more (events: 520 bytes in a hundred columns). Room for
+// a whole block is made at once: a buffer that doubles copies what it has each time.
 const cellBytes = 6
 
 // cut is a place in the buffer, and the chunks that go between what is before and after it.
@@ -28,11 +26,10 @@ type cut struct {
 	chunks [][]byte
 }
 
-// pieced is a column of which some is sent from where it lies.
+// pieced is a column that sends some of its data from where it lies.
 type pieced interface{ encodePieces(p *Payload) }
 
-// Encode fills the payload with a block of columns. The payload refers to them until it is
-// reset.
+// Encode fills the payload with a block of columns. The payload refers to them until it is reset.
 func (p *Payload) Encode(columns []proto.InputColumn, rows int) error {
 	p.Reset()
 	p.buf.Buf = slices.Grow(p.buf.Buf, rows*len(columns)*cellBytes)
@@ -97,7 +94,7 @@ func (p *Payload) Reader() *payloadReader {
 	return r
 }
 
-// payloadReader is an io.WriterTo, so that nobody who can take a piece as it is copies it.
+// payloadReader is an io.WriterTo, so that whoever can take a piece as it is does not copy it.
 type payloadReader struct{ pieces [][]byte }
 
 // Read implements io.Reader.
@@ -158,8 +155,8 @@ func (m *Chunks) put(b []byte) {
 	}
 }
 
-// Trim lets go, when all are back, of a quarter of what was not needed since the last trim: what
-// a busy hour took is not kept through a quiet one.
+// Trim releases, when all chunks are back, a quarter of those not needed since the last trim, so that a busy hour's memory does not outlast
+// it.
 func (m *Chunks) Trim() {
 	if spare := len(m.free) - m.used; spare > 0 {
 		keep := len(m.free) - (spare+3)/4

@@ -15,7 +15,8 @@ import (
 func TestPayload(t *testing.T) {
 	var mem Chunks
 	long, lists := &TextColumn{Mem: &mem}, &TextArray{}
-	for _, sizes := range [][]int{nil, {0}, {1, chunkBytes, 0, 2 * chunkBytes, 7}, {chunkBytes - 20, 30, 30, chunkBytes - 10}, slicesOf(5000, 300)} {
+	for _, sizes := range [][]int{nil, {0}, {1, chunkBytes, 0, 2 * chunkBytes, 7}, {chunkBytes - 20, 30, 30, chunkBytes - 10},
+		slicesOf(5000, 300)} {
 		t.Run(fmt.Sprint(len(sizes)), func(t *testing.T) {
 			var want, wantItems proto.ColStr
 			long.Reset()
@@ -31,7 +32,8 @@ func TestPayload(t *testing.T) {
 				number.Append(uint8(i))
 			}
 			var p Payload
-			if err := p.Encode([]proto.InputColumn{{Name: "s", Data: long}, {Name: "l", Data: lists}, {Name: "n", Data: &number}}, len(sizes)); err != nil {
+			if err := p.Encode([]proto.InputColumn{{Name: "s", Data: long}, {Name: "l", Data: lists}, {Name: "n", Data: &number}},
+				len(sizes)); err != nil {
 				t.Fatal(err)
 			}
 			var buf proto.Buffer
@@ -40,7 +42,8 @@ func TestPayload(t *testing.T) {
 				list.Offsets = append(list.Offsets, uint64(i+1))
 			}
 			block := proto.Block{Columns: 3, Rows: len(sizes)}
-			if err := block.EncodeRawBlock(&buf, 0, []proto.InputColumn{{Name: "s", Data: &want}, {Name: "l", Data: list}, {Name: "n", Data: &number}}); err != nil {
+			if err := block.EncodeRawBlock(&buf, 0,
+				[]proto.InputColumn{{Name: "s", Data: &want}, {Name: "l", Data: list}, {Name: "n", Data: &number}}); err != nil {
 				t.Fatal(err)
 			}
 			read, err := io.ReadAll(p.Reader())

@@ -11,13 +11,11 @@ import (
 	"github.com/retrial-io/retrial/storage/statement"
 )
 
-// AuditSample is what a kube-apiserver said of its audit events at one moment: counters since
-// the start of its process.
+// AuditSample is one reading of a kube-apiserver's audit counters, which count from the start of its process.
 type AuditSample struct {
 	Cluster, APIServer string
 	Taken              time.Time // by the clock of who asked
-	// Earliest and Latest bound the moment of the reading by the apiserver's own clock, which
-	// is the one that its events are stamped by.
+	// Earliest and Latest bound the moment of the reading by the apiserver's own clock, which is the one that its events are stamped by.
 	Earliest, Latest time.Time
 	Started          time.Time // of its process
 	Events           int64     // handed to its audit backends, each stage of a request one
@@ -33,21 +31,23 @@ FROM %s.audit_samples FINAL
 WHERE cluster = {cluster:String} AND taken >= fromUnixTimestamp64Micro({from:Int64}) AND taken < fromUnixTimestamp64Micro({to:Int64})
 ORDER BY apiserver, taken`
 
-// AuditSamples returns the readings of a cluster's apiservers taken in a range, by apiserver
-// and time.
+// AuditSamples returns the readings of a cluster's apiservers taken in a range, by apiserver and time.
 func (rd *Reader) AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]AuditSample, error) {
 	return statement.Collect(ctx, rd.at, auditSamplesQuery, span(cluster, from, to), func(a *AuditSample) ([]any, func()) {
 		var at [4]int64
-		return []any{&a.APIServer, &at[0], &at[1], &at[2], &at[3], &a.Events, &a.WebhookErrors, &a.BufferErrors, &a.LogErrors, &a.Rejected}, func() {
-			a.Cluster = cluster
-			a.Taken, a.Earliest, a.Latest, a.Started = codec.FromMicro(at[0]), codec.FromMicro(at[1]), codec.FromMicro(at[2]), codec.FromMicro(at[3])
-		}
+		return []any{&a.APIServer, &at[0], &at[1], &at[2], &at[3], &a.Events, &a.WebhookErrors, &a.BufferErrors, &a.LogErrors,
+				&a.Rejected}, func() {
+				a.Cluster = cluster
+				a.Taken, a.Earliest, a.Latest, a.Started = codec.FromMicro(at[0]), codec.FromMicro(at[1]), codec.FromMicro(at[2]),
+					codec.FromMicro(at[3])
+			}
 	})
 }
 
-// span makes the parameters of a cluster and a stretch of time in microseconds.
+// span returns the parameters of a cluster and a stretch of time in microseconds.
 func span(cluster string, from, to time.Time) clickhouse.Parameters {
-	return clickhouse.Parameters{"cluster": statement.Text(cluster), "from": fmt.Sprint(from.UnixMicro()), "to": fmt.Sprint(to.UnixMicro()), "day": fmt.Sprint(codec.Day(from.Add(-24 * time.Hour)))}
+	return clickhouse.Parameters{"cluster": statement.Text(cluster), "from": fmt.Sprint(from.UnixMicro()), "to": fmt.Sprint(to.UnixMicro()),
+		"day": fmt.Sprint(codec.Day(from.Add(-24 * time.Hour)))}
 }
 
 // Received counts the events of an apiserver whose stage lies between two cuts of time.
@@ -57,8 +57,7 @@ type Received struct {
 	Events    int64
 }
 
-// An event's stage may come hours after its request (watches), so that only the day of its
-// arrival bounds what is read.
+// An event's stage may come hours after its request (watches), so that only the day of its arrival bounds what is read.
 const receivedQuery = `SELECT apiserver, roundDown(stage_us, {cuts:Array(Int64)}) AS cut, sum(toInt64(sign)) AS n
 FROM (
     SELECT apiserver, sign, toUnixTimestamp64Micro(request_received) + stage_delay AS stage_us
@@ -102,8 +101,7 @@ GROUP BY apiserver, cut
 HAVING n > 0
 ORDER BY apiserver, cut`
 
-// FromLog counts the events of a cluster that came from a log first between ascending cuts, at
-// least two, as [Store.Received] counts all.
+// FromLog counts the events of a cluster that came from a log first between ascending cuts, at least two, as [Store.Received] counts all.
 func (rd *Reader) FromLog(ctx context.Context, cluster string, cuts []time.Time) ([]FromLog, error) {
 	if len(cuts) < 2 {
 		return nil, nil
@@ -114,7 +112,7 @@ func (rd *Reader) FromLog(ctx context.Context, cluster string, cuts []time.Time)
 	})
 }
 
-// cutSpan makes the parameters of a cluster and cuts of time.
+// cutSpan returns the parameters of a cluster and cuts of time.
 func cutSpan(cluster string, cuts []time.Time) clickhouse.Parameters {
 	at := make([]int64, len(cuts))
 	for i, c := range cuts {
@@ -138,15 +136,14 @@ GROUP BY apiserver
 HAVING n != 0
 ORDER BY apiserver`
 
-// ServerVolumes counts events by apiserver, of whole minutes. It reads the events of the range:
-// ask for short ones.
+// ServerVolumes counts events by apiserver, of whole minutes. It reads the events of the range: ask for short ones.
 func (rd *Reader) ServerVolumes(ctx context.Context, cluster string, from, to time.Time) ([]ServerVolume, error) {
 	return statement.Collect(ctx, rd.at, serverVolumeQuery, window(cluster, from, to), func(v *ServerVolume) ([]any, func()) {
 		return []any{&v.APIServer, &v.Events}, nil
 	})
 }
 
-// LetterCount is how many items came in a minute that became dead letters.
+// LetterCount says how many items received in a minute became dead letters.
 type LetterCount struct {
 	Minute time.Time
 	Items  int64
@@ -167,7 +164,7 @@ func (rd *Reader) LetterCounts(ctx context.Context, cluster string, from, to tim
 	})
 }
 
-// Sender is what came in of one apiserver in a range of arrival.
+// Sender says what arrived from one apiserver in a range.
 type Sender struct {
 	APIServer   string
 	Events      int64     // that stand, however they came first
@@ -185,7 +182,7 @@ GROUP BY apiserver
 HAVING n > 0
 ORDER BY apiserver`
 
-// Senders returns the apiservers of which something arrived in a range.
+// Senders returns the apiservers from which something arrived in a range.
 func (rd *Reader) Senders(ctx context.Context, cluster string, from, to time.Time) ([]Sender, error) {
 	return statement.Collect(ctx, rd.at, sendersQuery, span(cluster, from, to), func(x *Sender) ([]any, func()) {
 		var first, last int64
@@ -203,8 +200,7 @@ type Pause struct {
 	Before, After time.Time // of the last event before it and the first behind it
 }
 
-// Whole seconds are compared, then their first and last event: a pause within two seconds is
-// not seen.
+// Whole seconds are compared, then their first and last event: a pause within two seconds is not seen.
 const pausesQuery = `SELECT apiserver, before, after FROM (
     SELECT apiserver, first AS after, lagInFrame(last, 1, 0) OVER (PARTITION BY apiserver ORDER BY second ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS before
     FROM (
@@ -245,8 +241,7 @@ type Unpaired struct {
 	AuditID, User, Verb string
 	URI                 string
 	Received            time.Time
-	// Missing is the stage that did not come: ResponseComplete of a request that began, or
-	// ResponseStarted of a watch that ended.
+	// Missing is the stage that did not come: ResponseComplete of a request that began, or ResponseStarted of a watch that ended.
 	Missing string
 	Code    int32
 }
@@ -269,13 +264,14 @@ const unpairedQuery = `SELECT apiserver, id, user_name, did, request_uri, receiv
 ORDER BY received, id
 LIMIT {limit:UInt32}`
 
-// Unpaired returns requests of a range that began and did not end, and watches that ended
-// without having begun, the oldest first.
+// Unpaired returns requests of a range that began and did not end, and watches that ended without having begun, the oldest first.
 func (rd *Reader) Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Unpaired, error) {
 	p := window(cluster, from, to)
 	p["limit"] = fmt.Sprint(limit)
 	return statement.Collect(ctx, rd.at, unpairedQuery, p, func(u *Unpaired) ([]any, func()) {
 		var received int64
-		return []any{&u.APIServer, &u.AuditID, &u.User, &u.Verb, &u.URI, &received, &u.Missing, &u.Code}, func() { u.Received = codec.FromMicro(received) }
+		return []any{&u.APIServer, &u.AuditID, &u.User, &u.Verb, &u.URI, &received, &u.Missing, &u.Code}, func() {
+			u.Received = codec.FromMicro(received)
+		}
 	})
 }

@@ -24,7 +24,8 @@ const overlap = 5 * time.Minute
 func (rd *Reader) MarkSums(ctx context.Context, since time.Time) (sums []verdict.MarkSum, next time.Time, err error) {
 	var newest int64
 	p := clickhouse.Parameters{"since": fmt.Sprint(max(since.Unix(), 0))}
-	if err := rd.at.Conn.QueryRow(ctx, "SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+rd.at.Table("detections")).Scan(&newest); err != nil {
+	if err := rd.at.Conn.QueryRow(ctx,
+		"SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+rd.at.Table("detections")).Scan(&newest); err != nil {
 		return nil, next, fmt.Errorf("read newest change of detections: %w", err)
 	}
 	only := ""
@@ -61,33 +62,36 @@ func markWhere(f verdict.MarkFilter) (string, clickhouse.Parameters) {
 		}
 }
 
-// thrift keeps detections behind what comes in: one thread, and the disk for a query with a
-// group for nearly every request of hours.
+// thrift lets inserts go first: one thread, and the disk for a query with a group for nearly every request of hours.
 const thrift = "\nSETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456"
 
 // MarkedCount returns how many standing rows the filter selects; its panes are not looked at.
 func (rd *Reader) MarkedCount(ctx context.Context, f verdict.MarkFilter) (n int64, err error) {
 	where, p := markWhere(f)
-	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), "SELECT sum(toInt64(sign)) FROM "+rd.at.Table("events")+" WHERE "+where+thrift).Scan(&n); err != nil {
+	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p),
+		"SELECT sum(toInt64(sign)) FROM "+rd.at.Table("events")+" WHERE "+where+thrift).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count requests marked by %s: %w", f.Rule, err)
 	}
 	return n, nil
 }
 
 // Earliest returns when the earliest judged request of a cluster was received; where its
-// events have been dropped, the begin of the first minute known to have had any.
+// events have been dropped, the start of the first minute known to have had any.
 func (rd *Reader) Earliest(ctx context.Context, cluster string) (time.Time, error) {
 	p := clickhouse.Parameters{"cluster": statement.Text(cluster)}
 	var first, exact int64
 	var n uint64
-	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), "SELECT toInt64(toUnixTimestamp(min(minute))) FROM (SELECT minute FROM "+rd.at.Table("volume")+
-		" WHERE cluster = {cluster:String} AND outcome != '' GROUP BY minute HAVING sum(count) > 0)").Scan(&first); err != nil {
-		return time.Time{}, fmt.Errorf("find the begin of cluster %q: %w", cluster, err)
+	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p),
+		"SELECT toInt64(toUnixTimestamp(min(minute))) FROM (SELECT minute FROM "+rd.at.Table("volume")+
+			" WHERE cluster = {cluster:String} AND outcome != '' GROUP BY minute HAVING sum(count) > 0)").Scan(&first); err != nil {
+		return time.Time{}, fmt.Errorf("find the first request of cluster %q: %w", cluster, err)
 	}
 	p["minute"] = fmt.Sprint(first)
-	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), "SELECT toInt64(min(received)), count() FROM (SELECT toUnixTimestamp64Micro(request_received) AS received FROM "+rd.at.Table("events")+
-		" WHERE cluster = {cluster:String} AND minute = {minute:UInt32} AND outcome != '' GROUP BY received HAVING sum(toInt64(sign)) > 0)").Scan(&exact, &n); err != nil {
-		return time.Time{}, fmt.Errorf("find the begin of cluster %q: %w", cluster, err)
+	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), "SELECT toInt64(min(received)), count() "+
+		"FROM (SELECT toUnixTimestamp64Micro(request_received) AS received FROM "+rd.at.Table("events")+
+		" WHERE cluster = {cluster:String} AND minute = {minute:UInt32} AND outcome != '' GROUP BY received "+
+		"HAVING sum(toInt64(sign)) > 0)").Scan(&exact, &n); err != nil {
+		return time.Time{}, fmt.Errorf("find the first request of cluster %q: %w", cluster, err)
 	}
 	if n == 0 {
 		return time.Unix(first, 0).UTC(), nil
@@ -119,8 +123,8 @@ const (
     GROUP BY k HAVING sum(toInt64(sign)) > 0`
 )
 
-// firstSeenQuery ranks the keys of marked rows: side is 0 of those that are told one by one, 1 of others
-// of users who have some of them, 2 of those of everybody else.
+// firstSeenQuery ranks the keys of marked rows: side is 0 for those reported one by one, 1 for others of the same users, 2 for those of
+// everybody else.
 const firstSeenQuery = `SELECT key, seen, side, whose, keys, requests, since, until
 FROM (
     SELECT key, seen, side, whose, toInt64(count() OVER w) AS keys, toInt64(sum(n) OVER w) AS requests, min(seen) OVER w AS since, max(gone) OVER w AS until,
@@ -152,12 +156,14 @@ FROM (
 WHERE side = 0 OR turn <= {examples:UInt32}
 ORDER BY side, whose, seen, key` + thrift
 
-// FirstSeen returns what no day before the filter's, which begins with From, has of the keys of a first-seen rule,
-// seen at a time or later: the keys to be told, and what of the others there are.
-func (rd *Reader) FirstSeen(ctx context.Context, f verdict.MarkFilter, since time.Time, most verdict.FirstLimits) (out verdict.FirstSeen, err error) {
+// FirstSeen returns the keys of a first-seen rule that no day before the filter's has, seen at since or later: those to report one by one,
+// and a summary of the others. The filter's day begins with From.
+func (rd *Reader) FirstSeen(ctx context.Context, f verdict.MarkFilter, since time.Time,
+	most verdict.FirstLimits) (out verdict.FirstSeen, err error) {
 	where, p := markWhere(f)
 	day := uint32(f.From.Unix())
-	for name, v := range map[string]any{"day": day, "since": since.UnixMicro(), "own": most.User, "all": most.Cluster, "examples": most.Examples} {
+	for name, v := range map[string]any{"day": day, "since": since.UnixMicro(), "own": most.User, "all": most.Cluster,
+		"examples": most.Examples} {
 		p[name] = fmt.Sprint(v)
 	}
 	others, err := statement.Collect(ctx, rd.at, firstOtherDays, p, func(at *uint32) ([]any, func()) { return []any{at}, nil })
@@ -169,7 +175,8 @@ func (rd *Reader) FirstSeen(ctx context.Context, f verdict.MarkFilter, since tim
 		others = others[:n-1]
 	} else {
 		var kept uint64
-		if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), fmt.Sprintf("SELECT count() FROM ("+firstKeptToday+")", rd.at.Name)).Scan(&kept); err != nil {
+		if err := rd.at.Conn.QueryRow(statement.Params(ctx, p),
+			fmt.Sprintf("SELECT count() FROM ("+firstKeptToday+")", rd.at.Name)).Scan(&kept); err != nil {
 			return out, fmt.Errorf("find what %s sees first: %w", f.Rule, err)
 		}
 		if kept == 0 {
@@ -210,8 +217,7 @@ func (rd *Reader) firstSeen(ctx context.Context, sql string, p clickhouse.Parame
 	return out, nil
 }
 
-// FoldedDay is what a cluster's sums do not tell apart: requests with keys of a first-seen rule, or, without
-// a rule, of subjects.
+// FoldedDay is what a cluster's sums do not tell apart: requests with keys of a first-seen rule, or, without a rule, of subjects.
 type FoldedDay struct {
 	Cluster, Rule string
 	Requests      int64
@@ -226,7 +232,8 @@ WHERE toUInt16(day) >= {day:UInt16} AND implied = '' AND access IN (SELECT acces
 // Folded returns what sums do not tell apart of a day and those after it, by cluster and rule.
 func (rd *Reader) Folded(ctx context.Context, since time.Time) ([]FoldedDay, error) {
 	p := clickhouse.Parameters{"day": fmt.Sprint(codec.Day(since)), "nobody": fmt.Sprint(codec.OtherSubject)}
-	out, err := statement.Collect(ctx, rd.at, "SELECT * FROM ("+foldedQuery+") ORDER BY 1, 2", p, func(d *FoldedDay) ([]any, func()) { return []any{&d.Cluster, &d.Rule, &d.Requests}, nil })
+	out, err := statement.Collect(ctx, rd.at, "SELECT * FROM ("+foldedQuery+") ORDER BY 1, 2", p,
+		func(d *FoldedDay) ([]any, func()) { return []any{&d.Cluster, &d.Rule, &d.Requests}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("find what is not told apart: %w", err)
 	}

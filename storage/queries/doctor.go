@@ -11,8 +11,7 @@ import (
 	"github.com/retrial-io/retrial/storage/statement"
 )
 
-// LogTraits say what kind of audit log the events of a range are: what its audit policy
-// records, and how far the clocks of sender and receiver are apart.
+// LogTraits describes the audit log of a range: what its audit policy records, and how far the clocks of sender and receiver are apart.
 type LogTraits struct {
 	Events   int64
 	Live     int64 // events that came by webhook
@@ -25,8 +24,7 @@ type LogTraits struct {
 	SecretBodies int64 // requests about Secrets, tokens and token reviews recorded with bodies
 	Truncated    int64 // events whose bodies the apiserver cut off
 
-	// MinDelay and MedianDelay are from an event's stage to its arrival here, of the live
-	// ones. Below zero the sender's clock is ahead.
+	// MinDelay and MedianDelay are from an event's stage to its arrival here, of the live ones. Below zero the sender's clock is ahead.
 	MinDelay, MedianDelay time.Duration
 }
 
@@ -52,7 +50,8 @@ FROM (
 func (rd *Reader) LogTraits(ctx context.Context, cluster string, from, to time.Time) (LogTraits, error) {
 	rows, err := statement.Collect(ctx, rd.at, logTraitsQuery, window(cluster, from, to), func(t *LogTraits) ([]any, func()) {
 		var least, median int64
-		to := []any{&t.Events, &t.Live, &t.Reads, &t.Received, &t.Complete, &t.PolicyWrites, &t.PolicyBlind, &t.SecretBodies, &t.Truncated, &least, &median}
+		to := []any{&t.Events, &t.Live, &t.Reads, &t.Received, &t.Complete, &t.PolicyWrites, &t.PolicyBlind, &t.SecretBodies, &t.Truncated,
+			&least, &median}
 		return to, func() {
 			if t.Live > 0 {
 				t.MinDelay, t.MedianDelay = time.Duration(least)*time.Microsecond, time.Duration(median)*time.Microsecond
@@ -80,10 +79,11 @@ ORDER BY n DESC, cluster, reason`
 
 // DeadLetters counts the dead letters received since a time, most first.
 func (rd *Reader) DeadLetters(ctx context.Context, since time.Time) ([]Letters, error) {
-	return statement.Collect(ctx, rd.at, lettersQuery, clickhouse.Parameters{"since": fmt.Sprint(since.UnixMicro())}, func(l *Letters) ([]any, func()) {
-		var last int64
-		return []any{&l.Cluster, &l.Reason, &l.Count, &last}, func() { l.Last = codec.FromMicro(last) }
-	})
+	return statement.Collect(ctx, rd.at, lettersQuery, clickhouse.Parameters{"since": fmt.Sprint(since.UnixMicro())},
+		func(l *Letters) ([]any, func()) {
+			var last int64
+			return []any{&l.Cluster, &l.Reason, &l.Count, &last}, func() { l.Last = codec.FromMicro(last) }
+		})
 }
 
 // ConfigUse counts the requests of an hour that were judged by one configuration.
@@ -105,10 +105,11 @@ ORDER BY cluster, hour, apiserver, config_version`
 // ConfigUse returns by which configurations the stored requests of a cluster were judged, of
 // every cluster for "", by cluster and then the oldest hour first.
 func (rd *Reader) ConfigUse(ctx context.Context, cluster string) ([]ConfigUse, error) {
-	used, err := statement.Collect(ctx, rd.at, configUseQuery, clickhouse.Parameters{"cluster": statement.Text(cluster)}, func(u *ConfigUse) ([]any, func()) {
-		var hour uint32
-		return []any{&u.Cluster, &u.APIServer, &hour, &u.Config, &u.Requests}, func() { u.Hour = time.Unix(int64(hour), 0).UTC() }
-	})
+	used, err := statement.Collect(ctx, rd.at, configUseQuery, clickhouse.Parameters{"cluster": statement.Text(cluster)},
+		func(u *ConfigUse) ([]any, func()) {
+			var hour uint32
+			return []any{&u.Cluster, &u.APIServer, &hour, &u.Config, &u.Requests}, func() { u.Hour = time.Unix(int64(hour), 0).UTC() }
+		})
 	if err != nil {
 		return nil, fmt.Errorf("read configurations of stored requests: %w", err)
 	}

@@ -22,10 +22,9 @@ type located struct {
 	request [16]byte
 }
 
-// Events lists events, newest first, with their verdicts: of each what codec.Listed reads. It looks
-// at whole minutes from the newest on, at ever longer stretches until the page is full, so that a page
-// of a busy cluster does not read its whole history. Of those it reads the columns of the filter
-// alone, and the others of the rows of the page.
+// Events lists events, newest first, with their verdicts: of each what codec.Listed reads. It reads whole minutes from the newest back, in
+// ever longer stretches until the page is full, so that a page of a busy cluster does not read its whole history: first the filter's
+// columns alone, then the others of the rows of the page.
 func (rd *Reader) Events(ctx context.Context, f EventFilter) ([]verdict.Row, error) {
 	if f.Limit <= 0 {
 		f.Limit = 50
@@ -66,7 +65,8 @@ func (rd *Reader) span(ctx context.Context, f EventFilter) (newest, oldest int64
 	var n uint64
 	err = rd.at.Conn.QueryRow(statement.Params(ctx, clickhouse.Parameters{"cluster": statement.Text(f.Cluster), "from": from, "to": to}),
 		`SELECT count(), toInt64(toUnixTimestamp(max(minute))), toInt64(toUnixTimestamp(min(minute)))
-FROM `+rd.at.Table("volume")+` WHERE cluster = {cluster:String} AND minute >= {from:UInt32} AND minute <= {to:UInt32}`).Scan(&n, &newest, &oldest)
+FROM `+rd.at.Table("volume")+` WHERE cluster = {cluster:String} AND minute >= {from:UInt32} AND minute <= {to:UInt32}`).Scan(&n, &newest,
+		&oldest)
 	if err != nil {
 		return 0, 0, fmt.Errorf("span of cluster %q: %w", f.Cluster, err)
 	}
@@ -79,8 +79,8 @@ FROM `+rd.at.Table("volume")+` WHERE cluster = {cluster:String} AND minute >= {f
 // newestFirst is the order of a list.
 const newestFirst = " ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32}"
 
-// conditions are those of a filter but for its cluster, which is a parameter too. A row
-// and the one that takes it back meet them both or neither.
+// conditions returns a filter's conditions except for the cluster, which is a parameter too. A row and the one that takes it back both meet
+// them, or neither does.
 func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
 	p = clickhouse.Parameters{"cluster": statement.Text(f.Cluster)}
 	if !f.From.IsZero() {
@@ -92,8 +92,8 @@ func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
 		p["to"] = fmt.Sprint(f.To.UnixMicro())
 	}
 	for _, c := range [...]struct{ name, column, value string }{
-		{"subject", "subject", f.Subject}, {"recorded", "recorded", f.Recorded}, {"outcome", "outcome", f.Outcome}, {"class", "class", f.Class},
-		{"verb", "verb", f.Verb}, {"resource", "object_resource", f.Resource},
+		{"subject", "subject", f.Subject}, {"recorded", "recorded", f.Recorded}, {"outcome", "outcome", f.Outcome},
+		{"class", "class", f.Class}, {"verb", "verb", f.Verb}, {"resource", "object_resource", f.Resource},
 	} {
 		if c.value != "" {
 			where = append(where, c.column+" = {"+c.name+":String}")
@@ -104,7 +104,8 @@ func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
 		where = append(where, "outcome != ''")
 	}
 	if f.Before.Key != "" {
-		where = append(where, "(toUnixTimestamp64Micro(request_received), concat(lower(hex(request_key)), stage)) < ({at:Int64}, {key:String})")
+		where = append(where,
+			"(toUnixTimestamp64Micro(request_received), concat(lower(hex(request_key)), stage)) < ({at:Int64}, {key:String})")
 		p["at"], p["key"] = fmt.Sprint(f.Before.Received), statement.Text(f.Before.Key)
 	}
 	return where, p
@@ -117,7 +118,8 @@ func (rd *Reader) locate(ctx context.Context, f EventFilter, begin, end int64, l
 	where = append([]string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}, where...)
 	p["begin"], p["end"] = fmt.Sprint(begin), fmt.Sprint(end)
 	var request string
-	return statement.Collect(ctx, rd.at, "SELECT toUInt32(minute), request_key FROM %s.events FINAL PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p,
+	return statement.Collect(ctx, rd.at, "SELECT toUInt32(minute), request_key FROM %s.events FINAL PREWHERE "+strings.Join(where, " AND ")+
+		" WHERE sign = 1"+newestFirst, p,
 		func(l *located) ([]any, func()) {
 			return []any{&l.minute, &request}, func() { copy(l.request[:], request) }
 		})
@@ -138,8 +140,8 @@ func (rd *Reader) listed(ctx context.Context, f EventFilter, found []located) ([
 	return rd.list(ctx, strings.Join(where, " AND "), p)
 }
 
-// list reads what a list shows of the events that a condition selects. A row and the one that takes
-// it back meet the condition both or neither.
+// list reads what a list shows of the events that a condition selects. A row and the one that takes it back both meet the condition, or
+// neither does.
 func (rd *Reader) list(ctx context.Context, where string, p clickhouse.Parameters) (out []verdict.Row, err error) {
 	err = rd.standing(ctx, codec.Listed, "PREWHERE "+where+" WHERE sign = 1"+newestFirst, p, func(r verdict.Row) error {
 		out = append(out, r)
@@ -148,9 +150,8 @@ func (rd *Reader) list(ctx context.Context, where string, p clickhouse.Parameter
 	return out, err
 }
 
-// ofAuditID is the condition that a row of some clusters has an audit ID: first the minutes are
-// looked for in which rows do, by one index after the other, then those are read. Asked for
-// both columns at once, or with FINAL, the engine leaves out next to nothing of the table.
+// ofAuditID returns the condition for rows of an audit ID: it first finds their minutes, by one index after the other, then reads those.
+// With both columns in one condition, or with FINAL, the engine skips next to nothing of the table.
 func (rd *Reader) ofAuditID(clusters, id string) (where string, p clickhouse.Parameters) {
 	p = clickhouse.Parameters{"id": statement.Text(id)}
 	minutes := "SELECT cluster, minute FROM " + rd.at.Table("events") + " WHERE " + clusters + " AND "
@@ -163,10 +164,9 @@ func (rd *Reader) ofAuditID(clusters, id string) (where string, p clickhouse.Par
 		"audit_text = {id:String}) AND (audit_uuid = {id:UUID} OR audit_text = {id:String})", p
 }
 
-// VisitWhy visits every standing row of an audit ID, all stages, oldest first, one request
-// after the other; of several requests when the ID was used again, of every cluster when
-// cluster is empty. At most 1,000 rows: an ID is the client's to repeat. visit ends the
-// reading by returning an error, which errors.Is finds in the result.
+// VisitWhy visits every standing row of an audit ID, all stages, oldest first, one request after the other; of several requests when the ID
+// was used again, of every cluster when cluster is empty. At most 1,000 rows: an ID is the client's to repeat. visit ends the reading by
+// returning an error, which errors.Is finds in the result.
 func (rd *Reader) VisitWhy(ctx context.Context, cluster, auditID string, visit func(verdict.Row) error) error {
 	clusters := "true"
 	if cluster != "" {
@@ -189,37 +189,41 @@ type Written struct {
 // writeVerbs are those of requests that change objects.
 var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"} //nolint:gochecknoglobals // constant table
 
-// By tells whether an event can be the end of the request that wrote the object: a request of the
+// By reports whether an event can be the end of the request that wrote the object: a request of the
 // object, or of the collection it is in, that began and ended within that time.
 func (w *Written) By(e *event.Event) bool {
 	ref := e.ObjectRef
 	return ref != nil && e.Stage == event.StageResponseComplete && slices.Contains(writeVerbs, e.Verb) &&
-		ref.Resource == w.Resource && ref.APIGroup == w.Group && (ref.Namespace == w.Namespace || ref.Namespace == "") && (ref.Name == w.Name || ref.Name == "") &&
+		ref.Resource == w.Resource && ref.APIGroup == w.Group && (ref.Namespace == w.Namespace || ref.Namespace == "") &&
+		(ref.Name == w.Name || ref.Name == "") &&
 		!e.RequestReceivedTimestamp.Before(w.From) && !e.RequestReceivedTimestamp.After(w.To) && !e.StageTimestamp.After(w.To)
 }
 
 // mostWrites bounds the rows that Writes returns.
 const mostWrites = 2000
 
-// Writes returns the ends of the requests that can have written objects, newest first, of all
-// of them by one query: of each what codec.Listed reads.
+// Writes returns the ends of the requests that may have written objects, newest first, by one query for all: of each what codec.Listed
+// reads.
 func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]verdict.Row, error) {
 	if len(of) == 0 {
 		return nil, nil
 	}
-	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "verbs": statement.Texts(slices.Clone(writeVerbs)), "stage": statement.Text(string(event.StageResponseComplete))}
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "verbs": statement.Texts(slices.Clone(writeVerbs)),
+		"stage": statement.Text(string(event.StageResponseComplete))}
 	each := make([]string, len(of))
 	first, last := codec.Minute(of[0].From), codec.Minute(of[0].To)
 	for i := range of {
 		w := &of[i]
 		first, last = min(first, codec.Minute(w.From)), max(last, codec.Minute(w.To))
-		each[i] = fmt.Sprintf("toUnixTimestamp64Micro(request_received) BETWEEN %d AND %d AND object_resource = {r%[3]d:String} AND object_namespace IN ('', {s%[3]d:String}) AND object_name IN ('', {n%[3]d:String})",
+		each[i] = fmt.Sprintf("toUnixTimestamp64Micro(request_received) BETWEEN %d AND %d AND object_resource = {r%[3]d:String} "+
+			"AND object_namespace IN ('', {s%[3]d:String}) AND object_name IN ('', {n%[3]d:String})",
 			w.From.UnixMicro(), w.To.UnixMicro(), i)
-		p[fmt.Sprint("r", i)], p[fmt.Sprint("s", i)], p[fmt.Sprint("n", i)] = statement.Text(w.Resource), statement.Text(w.Namespace), statement.Text(w.Name)
+		p[fmt.Sprint("r", i)], p[fmt.Sprint("s", i)], p[fmt.Sprint("n", i)] = statement.Text(w.Resource), statement.Text(w.Namespace),
+			statement.Text(w.Name)
 	}
 	p["first_minute"], p["last_minute"], p["limit"] = fmt.Sprint(first), fmt.Sprint(last), fmt.Sprint(mostWrites)
-	where := "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} AND " +
-		"verb IN {verbs:Array(String)} AND (" + strings.Join(each, " OR ") + ")"
+	where := "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} " +
+		"AND verb IN {verbs:Array(String)} AND (" + strings.Join(each, " OR ") + ")"
 	out, err := rd.list(ctx, where, p)
 	if err != nil {
 		return nil, fmt.Errorf("find writes in cluster %q: %w", cluster, err)

@@ -52,8 +52,8 @@ func (f *FindingFilter) where() (string, clickhouse.Parameters) {
 		condition, name string
 		value           time.Time
 	}{
-		{"toUnixTimestamp64Micro(last_seen) >= {from:Int64}", "from", f.From}, {"toUnixTimestamp64Micro(first_seen) < {to:Int64}", "to", f.To},
-		{"toUnixTimestamp64Micro(first_seen) <= {at:Int64}", "at", f.At},
+		{"toUnixTimestamp64Micro(last_seen) >= {from:Int64}", "from", f.From},
+		{"toUnixTimestamp64Micro(first_seen) < {to:Int64}", "to", f.To}, {"toUnixTimestamp64Micro(first_seen) <= {at:Int64}", "at", f.At},
 	} {
 		if !c.value.IsZero() {
 			where = append(where, c.condition)
@@ -74,10 +74,12 @@ func findingTargets(f *verdict.StoredFinding) ([]any, func()) {
 	var first, last, span, updated int64
 	var body string
 	var withdrawn uint8
-	return []any{&f.Cluster, &f.Rule, &f.ID, &f.Severity, &f.Subject, &f.AuditID, &first, &last, &f.Count, &span, &body, &withdrawn, &updated}, func() {
-		f.First, f.Last, f.Span, f.Updated = codec.FromMicro(first), codec.FromMicro(last), time.Unix(span, 0).UTC(), codec.FromMicro(updated)
-		f.Body, f.Withdrawn = []byte(body), withdrawn != 0
-	}
+	return []any{&f.Cluster, &f.Rule, &f.ID, &f.Severity, &f.Subject, &f.AuditID, &first, &last, &f.Count, &span, &body, &withdrawn,
+			&updated}, func() {
+			f.First, f.Last, f.Span, f.Updated = codec.FromMicro(first), codec.FromMicro(last), time.Unix(span, 0).UTC(),
+				codec.FromMicro(updated)
+			f.Body, f.Withdrawn = []byte(body), withdrawn != 0
+		}
 }
 
 // Findings lists findings that stand, by their first request, newest first.
@@ -105,11 +107,11 @@ type RuleCount struct {
 	Findings uint64
 }
 
-// FindingCounts counts the findings a filter selects, by rule; Before and Limit are not
-// looked at.
+// FindingCounts counts the findings a filter selects, by rule; Before and Limit are not looked at.
 func (rd *Reader) FindingCounts(ctx context.Context, f FindingFilter) ([]RuleCount, error) {
 	where, p := f.where()
-	out, err := statement.Collect(ctx, rd.at, "SELECT finding, count() FROM %s.findings FINAL WHERE "+where+" GROUP BY finding ORDER BY finding", p,
+	out, err := statement.Collect(ctx, rd.at,
+		"SELECT finding, count() FROM %s.findings FINAL WHERE "+where+" GROUP BY finding ORDER BY finding", p,
 		func(c *RuleCount) ([]any, func()) { return []any{&c.Rule, &c.Findings}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("count findings: %w", err)
@@ -117,15 +119,17 @@ func (rd *Reader) FindingCounts(ctx context.Context, f FindingFilter) ([]RuleCou
 	return out, nil
 }
 
-// FindingsOf returns every finding of a cluster's rules and spans, of each rule in each of the
-// spans, withdrawn ones included.
+// FindingsOf returns every finding of a cluster's rules and spans, of each rule in each of the spans, withdrawn ones included.
 func (rd *Reader) FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error) {
 	begins := make([]uint32, len(spans))
 	for i, at := range spans {
 		begins[i] = statement.ClampSeconds(at)
 	}
-	out, err := statement.Collect(ctx, rd.at, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE cluster = {cluster:String} AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)}",
-		clickhouse.Parameters{"cluster": statement.Text(cluster), "rules": statement.Texts(rules), "spans": statement.Numbers(begins)}, findingTargets)
+	out,
+		err := statement.Collect(ctx, rd.at, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE cluster = {cluster:String} "+
+		"AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)}",
+		clickhouse.Parameters{"cluster": statement.Text(cluster), "rules": statement.Texts(rules), "spans": statement.Numbers(begins)},
+		findingTargets)
 	if err != nil {
 		return nil, fmt.Errorf("read findings: %w", err)
 	}
@@ -134,10 +138,13 @@ func (rd *Reader) FindingsOf(ctx context.Context, cluster string, rules []string
 
 // SpansDone returns from which marks the findings of each rule and span were worked out.
 func (rd *Reader) SpansDone(ctx context.Context) ([]verdict.SpanDone, error) {
-	out, err := statement.Collect(ctx, rd.at, "SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM %s.detections_done FINAL", nil,
+	out, err := statement.Collect(ctx, rd.at,
+		"SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM %s.detections_done FINAL", nil,
 		func(d *verdict.SpanDone) ([]any, func()) {
 			var span, updated int64
-			return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() { d.Span, d.Updated = time.Unix(span, 0).UTC(), codec.FromMicro(updated) }
+			return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() {
+				d.Span, d.Updated = time.Unix(span, 0).UTC(), codec.FromMicro(updated)
+			}
 		})
 	if err != nil {
 		return nil, fmt.Errorf("read progress of detections: %w", err)

@@ -33,9 +33,8 @@ type Decided struct {
 	Requests           int64
 }
 
-// Overview runs the first page's queries. A short range of not too many events is summed from
-// them, to the instant and in steps of seconds; any other from the rollup, in whole minutes.
-// Lacks are those of the newest requests that lack something.
+// Overview runs the first page's queries. A short range of not too many events is summed from them, to the instant and in steps of seconds;
+// any other from the rollup, in whole minutes. Lacks are those of the newest requests that lack something.
 func (rd *Reader) Overview(ctx context.Context, cluster string, from, to time.Time) (Overview, error) {
 	o := Overview{Cluster: cluster, From: from, To: to, Step: stepOf(to.Sub(from))}
 	p := window(cluster, from, to)
@@ -83,8 +82,7 @@ func with(p clickhouse.Parameters, name, value string) clickhouse.Parameters {
 // newest requests that lack something begin: at least mostLacking, or all; 0: none does.
 type extent struct{ inside, outside, lacking int64 }
 
-// mostLacking bounds what is read for what is missing most: what to supply next shows in the
-// newest requests.
+// mostLacking bounds what is read for what is missing most: what to supply next shows in the newest requests.
 const mostLacking = 20_000
 
 const extentQuery = `SELECT toInt64(sumIf(c, inside)), toInt64(sumIf(c, NOT inside)), toInt64(toUnixTimestamp(minIf(minute, lacking > 0 AND later < {most:Int64})))
@@ -97,15 +95,15 @@ FROM (
 )`
 
 func (rd *Reader) extent(ctx context.Context, p clickhouse.Parameters) (extent, error) {
-	list, err := statement.Collect(ctx, rd.at, extentQuery, with(p, "most", fmt.Sprint(mostLacking)), func(e *extent) ([]any, func()) { return []any{&e.inside, &e.outside, &e.lacking}, nil })
+	list, err := statement.Collect(ctx, rd.at, extentQuery, with(p, "most", fmt.Sprint(mostLacking)),
+		func(e *extent) ([]any, func()) { return []any{&e.inside, &e.outside, &e.lacking}, nil })
 	if err != nil || len(list) == 0 {
 		return extent{}, err
 	}
 	return list[0], nil
 }
 
-// fineRange is the longest range that is summed from its events: two hours of a busy
-// cluster are some seconds of reading, a month is not.
+// fineRange is the longest range that is summed from its events: two hours of a busy cluster are some seconds of reading, a month is not.
 const fineRange = 2 * time.Hour
 
 // mostFine is the most events a range is summed from: more take longer than a page may.
@@ -129,9 +127,8 @@ ORDER BY requests DESC, subject
 LIMIT {limit:UInt32}`
 )
 
-// busiest returns the query of subjects in a range of whole minutes, and completes its
-// parameters: from the rollup, and what the range has of a slot's minutes at its ends from
-// events. all: nothing lies outside of the range.
+// busiest returns the query of subjects in a range of whole minutes, and completes its parameters: from the rollup, and what the range has
+// of a slot's minutes at its ends from events. all: nothing lies outside of the range.
 func busiest(p clickhouse.Parameters, from, to time.Time, all bool) string {
 	first, end := wholeMinutes(from, to)
 	if all {
@@ -146,11 +143,11 @@ func busiest(p clickhouse.Parameters, from, to time.Time, all bool) string {
 	if begin == int64(first) && stop == int64(end) {
 		return slotsQuery + mostFirst
 	}
-	return "SELECT subject, sum(requests) AS requests, sum(forbidden), sum(drift)\nFROM\n(\n" + slotsQuery + "\nUNION ALL\n" + edgesQuery + "\n)\nGROUP BY subject" + mostFirst
+	return "SELECT subject, sum(requests) AS requests, sum(forbidden), sum(drift)\nFROM\n(\n" + slotsQuery + "\nUNION ALL\n" + edgesQuery +
+		"\n)\nGROUP BY subject" + mostFirst
 }
 
-// mostBuckets is how many steps a range is cut into at most: bars of a chart stay wide
-// enough to be pointed at.
+// mostBuckets is how many steps a range is cut into at most: bars of a chart stay wide enough to be pointed at.
 const mostBuckets = 120
 
 // stepOf returns the length of buckets for a range, so that their borders are times people
@@ -160,7 +157,8 @@ func stepOf(length time.Duration) time.Duration {
 	for _, s := range [...]time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour, 14 * 24 * time.Hour, fourWeeks,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour,
+		14 * 24 * time.Hour, fourWeeks,
 	} {
 		if length <= mostBuckets*s {
 			return s
@@ -172,7 +170,8 @@ func stepOf(length time.Duration) time.Duration {
 // exactly narrows a query that reads events from whole minutes to instants.
 func exactly(query string) string {
 	const minutes = "minute < {to_minute:UInt32}"
-	return strings.Replace(query, minutes, minutes+" AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}", 1)
+	return strings.Replace(query, minutes, minutes+
+		" AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}", 1)
 }
 
 const fineQuery = `SELECT intDiv(toUnixTimestamp64Micro(request_received), {step:Int64}) * {step:Int64} AS start, recorded, replayed, outcome, class, sum(toInt64(sign)) AS events
@@ -206,7 +205,8 @@ func (rd *Reader) sums(ctx context.Context, query string, o *Overview, p clickho
 	outcomes, decisions := map[Share]int64{}, map[Decided]int64{}
 	for _, g := range groups {
 		start := time.UnixMicro(g.start).UTC()
-		if n := len(o.Volume); n > 0 && o.Volume[n-1].Start.Equal(start) && o.Volume[n-1].Recorded == g.recorded && o.Volume[n-1].Outcome == g.outcome {
+		if n := len(o.Volume); n > 0 && o.Volume[n-1].Start.Equal(start) && o.Volume[n-1].Recorded == g.recorded &&
+			o.Volume[n-1].Outcome == g.outcome {
 			o.Volume[n-1].Events += g.events
 		} else {
 			o.Volume = append(o.Volume, Bucket{Start: start, Recorded: g.recorded, Outcome: g.outcome, Events: g.events})
@@ -257,13 +257,21 @@ func (rd *Reader) Totals(ctx context.Context) (Totals, error) {
 		sql string
 		to  []any
 	}{
-		{`SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), toInt64(sumIf(sign * toInt64(arrayCount(a -> a != 0, implied_access)), recorded != 'forbid')), sum(sign * (toInt64(length(grants)) + if(recorded != 'forbid', toInt64(arraySum(arrayMap((a, g) -> if(a = 0, 0, length(g)), implied_access, implied_grants))), 0))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM %s.events`,
+		{`SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), toInt64(sumIf(sign * toInt64(arrayCount(a -> a != 0, ` +
+			`implied_access)), recorded != 'forbid')), sum(sign * (toInt64(length(grants)) + if(recorded != 'forbid', ` +
+			`toInt64(arraySum(arrayMap((a, g) -> if(a = 0, 0, length(g)), implied_access, implied_grants))), 0))), toUInt64(sum(sign * ` +
+			`reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM %s.events`,
 			[]any{&t.Events, &t.Judged, &t.Implied, &t.GrantRows, &t.Checksum}},
 		{`SELECT toInt64(count()) FROM %s.events FINAL WHERE sign = 1`, []any{&t.Rows}},
-		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, minute, outcome, class, recorded, replayed, kpart, ingest_day) AS h FROM %s.volume GROUP BY h)`, []any{&t.Volume, &t.VolumeChecksum}},
-		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day) AS h FROM %s.activity GROUP BY h)`, []any{&t.Activity, &t.ActivityChecksum}},
-		{`SELECT toInt64(sumIf(c, behind = '')), toInt64(sumIf(c, behind != '')), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, implied AS behind, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered) AS h FROM %s.access_usage GROUP BY h, behind)`, []any{&t.Usage, &t.ImpliedUsage, &t.UsageChecksum}},
-		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day, kpart, ingest_day, implied) AS h FROM %s.grant_usage GROUP BY h)`, []any{&t.Grants, &t.GrantChecksum}},
+		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, minute, outcome, ` +
+			`class, recorded, replayed, kpart, ingest_day) AS h FROM %s.volume GROUP BY h)`, []any{&t.Volume, &t.VolumeChecksum}},
+		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, slot, subject, ` +
+			`user_agent, recorded, outcome, kpart, ingest_day) AS h FROM %s.activity GROUP BY h)`, []any{&t.Activity, &t.ActivityChecksum}},
+		{`SELECT toInt64(sumIf(c, behind = '')), toInt64(sumIf(c, behind != '')), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT ` +
+			`sum(count) AS c, implied AS behind, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day, ` +
+			`implied, covered) AS h FROM %s.access_usage GROUP BY h, behind)`, []any{&t.Usage, &t.ImpliedUsage, &t.UsageChecksum}},
+		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day,` +
+			` kpart, ingest_day, implied) AS h FROM %s.grant_usage GROUP BY h)`, []any{&t.Grants, &t.GrantChecksum}},
 		{`SELECT uniqExact(access) FROM %s.accesses`, []any{&t.Accesses}},
 		{`SELECT uniqExact(group_set) FROM %s.group_sets`, []any{&t.GroupSets}},
 		{`SELECT count() FROM %s.policy_objects FINAL`, []any{&t.PolicyVersions}},

@@ -44,16 +44,17 @@ FROM (
     GROUP BY day HAVING requests > 0
 )`
 
-// otherDays are the days of a range on which requests of a cluster were counted for subjects that are
-// not told apart.
+// otherDays are the days of a range on which requests of a cluster were counted for subjects that are not told apart.
 type otherDays struct {
 	requests          int64
 	first, last, kept int64 // days, and the first minute there are events of, in seconds since 1970
 }
 
 func (rd *Reader) otherDays(ctx context.Context, cluster, fromDay, toDay string) (d otherDays, err error) {
-	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "nobody": fmt.Sprint(codec.OtherSubject), "from_day": fromDay, "to_day": toDay, "from_minute": "0"}
-	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), fmt.Sprintf(otherDaysQuery, rd.at.Name)).Scan(&d.first, &d.last, &d.requests, &d.kept); err != nil {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "nobody": fmt.Sprint(codec.OtherSubject), "from_day": fromDay,
+		"to_day": toDay, "from_minute": "0"}
+	if err := rd.at.Conn.QueryRow(statement.Params(ctx, p), fmt.Sprintf(otherDaysQuery, rd.at.Name)).Scan(&d.first, &d.last, &d.requests,
+		&d.kept); err != nil {
 		return d, fmt.Errorf("days of cluster %q whose subjects are not told apart: %w", cluster, err)
 	}
 	return d, nil
@@ -66,18 +67,18 @@ type wornSet struct {
 	last   int64
 }
 
-// LastGroups returns the groups a subject's requests carried the last time up to a moment,
-// sorted, and when that was; a zero moment is now. The time is zero when there is no request.
-// Rollups count by day: of sets that were both in use on the moment's day either may come,
-// and the time may be later on that day. They do not tell all subjects and sets of a day apart:
-// where it comes to that the events are asked, and told is false when they are gone.
-func (rd *Reader) LastGroups(ctx context.Context, cluster, subject string, until time.Time) (groups []string, last time.Time, told bool, err error) {
+// LastGroups returns the sorted groups of a subject's last request up to a moment, and its time; a zero moment is now, and the time is zero
+// if there is no request. Rollups count by day: of several sets in use on the moment's day it may return any, with a time later that day.
+// Where they do not tell subjects or sets apart the events are read; told is false if those are gone.
+func (rd *Reader) LastGroups(ctx context.Context, cluster, subject string,
+	until time.Time) (groups []string, last time.Time, told bool, err error) {
 	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "subject": statement.Text(subject), "until": fmt.Sprint(int64(1) << 62)}
 	toDay := "65535"
 	if !until.IsZero() {
 		p["until"], toDay = fmt.Sprint(until.UnixMicro()), fmt.Sprint(codec.Day(until))
 	}
-	sets, err := statement.Collect(ctx, rd.at, lastGroupsQuery, p, func(g *wornSet) ([]any, func()) { return []any{&g.key, &g.groups, &g.last}, nil })
+	sets, err := statement.Collect(ctx, rd.at, lastGroupsQuery, p,
+		func(g *wornSet) ([]any, func()) { return []any{&g.key, &g.groups, &g.last}, nil })
 	if err != nil {
 		return nil, time.Time{}, false, fmt.Errorf("groups of %q: %w", subject, err)
 	}
@@ -96,7 +97,8 @@ func (rd *Reader) LastGroups(ctx context.Context, cluster, subject string, until
 		to, kept = from, from+1
 	}
 	p["from_minute"], p["to_minute"] = fmt.Sprint(from), fmt.Sprint(to+24*60*60-60)
-	sets, err = statement.Collect(ctx, rd.at, recordedGroupsQuery, p, func(g *wornSet) ([]any, func()) { return []any{&g.groups, &g.last}, nil })
+	sets, err = statement.Collect(ctx, rd.at, recordedGroupsQuery, p,
+		func(g *wornSet) ([]any, func()) { return []any{&g.groups, &g.last}, nil })
 	if err != nil {
 		return nil, time.Time{}, false, fmt.Errorf("groups of %q: %w", subject, err)
 	}

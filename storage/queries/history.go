@@ -70,8 +70,7 @@ func (rd *Reader) Recording(ctx context.Context, cluster string, from, to time.T
 	return out, nil
 }
 
-// minutes makes the parameters of a cluster and the minutes a range touches; zero bounds
-// leave it open.
+// minutes returns the parameters of a cluster and the minutes a range touches; zero bounds leave it open.
 func minutes(cluster string, from, to time.Time) clickhouse.Parameters {
 	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "first_minute": "0", "last_minute": fmt.Sprint(uint32(1<<32 - 1))}
 	if !from.IsZero() {
@@ -84,10 +83,10 @@ func minutes(cluster string, from, to time.Time) clickhouse.Parameters {
 }
 
 // policyWrite selects the writes whose content decides what else was needed.
-const policyWrite = `(attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))`
+const policyWrite = `(attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ` +
+	`('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))`
 
-// historyQuery puts requests together. It may take as much room on disk as it needs, and
-// little memory.
+// historyQuery groups requests. It may use as much disk as it needs, and little memory.
 const historyQuery = `SELECT %[2]s,
     %[3]s,
     any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
@@ -98,9 +97,8 @@ GROUP BY ALL
 HAVING requests > 0
 SETTINGS max_bytes_before_external_group_by = 268435456`
 
-// History visits what the requests of a cluster were, in no order, those of the minutes
-// from from to to; zero bounds leave the range open. With subjects, only what concerns
-// them: made as them, or made by them as somebody else. It streams, day by day.
+// History visits the requests of a cluster of the minutes from from to to, grouped and in no order; zero bounds leave the range open. With
+// subjects, it visits only requests made as them, or by them as somebody else. It streams, day by day.
 func (rd *Reader) History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error {
 	p := minutes(cluster, from, to)
 	days, err := statement.Collect(ctx, rd.at, `SELECT DISTINCT intDiv(toUInt32(minute), 86400) AS day FROM %s.events
@@ -129,8 +127,10 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 			bodies      bool
 		}{
 			// A code matters where a websocket was refused and where a write created.
-			{"if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer", " AND NOT " + policyWrite, false},
-			{"code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object)", " AND " + policyWrite, true},
+			{"if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) " +
+				"AS answer", " AND NOT " + policyWrite, false},
+			{"code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object)",
+				" AND " + policyWrite, true},
 		} {
 			err := rd.alike(ctx, fmt.Sprintf(historyQuery, rd.at.Name, codec.AlikeKeys, q.also, q.where+about), day, q.bodies, visit)
 			if err != nil {
@@ -174,7 +174,8 @@ GROUP BY resource, namespace, name`
 // NewestPolicy visits the newest observation with content of every object of the given
 // resources, as replay/state wrote it, whether or not the object is still there.
 func (rd *Reader) NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error {
-	ctx, cancel := context.WithCancel(statement.Params(ctx, clickhouse.Parameters{"cluster": statement.Text(cluster), "resources": statement.Texts(slices.Clone(resources))}))
+	ctx, cancel := context.WithCancel(statement.Params(ctx,
+		clickhouse.Parameters{"cluster": statement.Text(cluster), "resources": statement.Texts(slices.Clone(resources))}))
 	defer cancel()
 	res, err := rd.at.Conn.Query(ctx, strings.Replace(policyQuery, "%s", rd.at.Name, 1))
 	if err != nil {

@@ -32,7 +32,8 @@ const (
 	ExtraNode = "authentication.kubernetes.io/node-name"
 )
 
-const credentialUsesQuery = `SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['` + ExtraPod + `'], 1) AS pod, arrayElement(user_extra['` + ExtraNode + `'], 1) AS node,
+const credentialUsesQuery = `SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['` +
+	ExtraPod + `'], 1) AS pod, arrayElement(user_extra['` + ExtraNode + `'], 1) AS node,
     sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM %s.events
@@ -95,7 +96,7 @@ func (rd *Reader) Credentials(ctx context.Context, cluster, user string, from, t
 	return out, nil
 }
 
-// Drift is a group of requests whose verdict is no match and says the same of all of them.
+// Drift is a group of requests whose verdicts are not a match and all say the same.
 type Drift struct {
 	APIServer          string
 	Outcome            verdict.Outcome
@@ -135,9 +136,8 @@ ORDER BY outcome, n DESC, class, cause, missing, recorded_reason, apiserver, cod
 LIMIT {limit:UInt32}
 SETTINGS max_bytes_before_external_group_by = 268435456`
 
-// DriftGroups returns what is drift, ambiguous or indeterminate, grouped by all that the
-// verdicts say, most requests of an outcome first; zero bounds leave the range open. Each has
-// up to the given number of examples.
+// DriftGroups returns what is drift, ambiguous or indeterminate, grouped by all that the verdicts say, most requests of an outcome first;
+// zero bounds leave the range open. Each has up to the given number of examples.
 func (rd *Reader) DriftGroups(ctx context.Context, cluster string, from, to time.Time, examples, limit int) ([]Drift, error) {
 	p := minutes(cluster, from, to)
 	p["examples"], p["limit"] = fmt.Sprint(max(examples, 1)), fmt.Sprint(limit)
@@ -155,11 +155,12 @@ const judgedQuery = `SELECT sum(toInt64(sign)) AS requests, sumIf(toInt64(sign),
 FROM %s.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''`
 
-// Judged counts the requests of the minutes from and to lie in and those between, and how many of
-// them were compared with the replica; zero bounds leave the range open.
+// Judged counts the requests from the minute of from to the minute of to, and how many of them were compared with the replica; zero bounds
+// leave the range open.
 func (rd *Reader) Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error) {
 	type counts struct{ requests, judged int64 }
-	out, err := statement.Collect(ctx, rd.at, judgedQuery, minutes(cluster, from, to), func(c *counts) ([]any, func()) { return []any{&c.requests, &c.judged}, nil })
+	out, err := statement.Collect(ctx, rd.at, judgedQuery, minutes(cluster, from, to),
+		func(c *counts) ([]any, func()) { return []any{&c.requests, &c.judged}, nil })
 	if err != nil {
 		return 0, 0, fmt.Errorf("judged requests of cluster %q: %w", cluster, err)
 	}
@@ -180,14 +181,14 @@ func (rd *Reader) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]D
 				d.First, d.Last, d.Missing = codec.FromMicro(first), codec.FromMicro(last), codec.OrNil(d.Missing)
 				d.Outcome, d.Recorded, d.Replayed = verdict.OutcomeOf(outcome), verdict.DecisionOf(recorded), verdict.DecisionOf(replayed)
 				for i := range at {
-					d.Examples = append(d.Examples, DriftExample{AuditID: ids[i], User: users[i], Verb: verbs[i], URI: uris[i], At: codec.FromMicro(at[i])})
+					d.Examples = append(d.Examples,
+						DriftExample{AuditID: ids[i], User: users[i], Verb: verbs[i], URI: uris[i], At: codec.FromMicro(at[i])})
 				}
 			}
 	})
 }
 
-// DirectRequests counts the requests that reached an aggregated API server and that no
-// kube-apiserver's event stands before.
+// DirectRequests counts the requests that reached an aggregated API server without an event of a kube-apiserver.
 type DirectRequests struct {
 	APIServer string
 	Requests  int64
@@ -214,14 +215,14 @@ ORDER BY apiserver`
 // twinMinutes is how far apart the clocks of two servers may be.
 const twinMinutes = 5
 
-// DirectRequests returns, for those of the named aggregated servers that have any, the
-// requests without a kube-apiserver's event of the same audit ID. own are the users as whom a
-// kube-apiserver asks on its own account; anonymous probes do not count. The range is that of
+// DirectRequests returns, for those of the named aggregated servers that have any, the requests without a kube-apiserver's event of the
+// same audit ID. own are the users as whom a kube-apiserver asks on its own account; anonymous probes do not count. The range is that of
 // the time the requests were received.
 func (rd *Reader) DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]DirectRequests, error) {
 	p := minutes(cluster, from, to)
 	p["servers"], p["own"] = statement.Texts(servers), statement.Texts(own)
-	p["before"], p["after"] = fmt.Sprint(codec.Minute(from.Add(-twinMinutes*time.Minute))), fmt.Sprint(codec.Minute(to.Add(twinMinutes*time.Minute)))
+	p["before"], p["after"] = fmt.Sprint(codec.Minute(from.Add(-twinMinutes*time.Minute))),
+		fmt.Sprint(codec.Minute(to.Add(twinMinutes*time.Minute)))
 	out, err := statement.Collect(ctx, rd.at, directQuery, p, func(d *DirectRequests) ([]any, func()) {
 		var first, last int64
 		return []any{&d.APIServer, &d.Requests, &d.Users, &first, &last, &d.AuditID, &d.User, &d.URI},

@@ -29,7 +29,8 @@ type markScan struct {
 
 func newMarkScan(filters []verdict.MarkFilter) *markScan {
 	from, to := filters[0].From, filters[0].To
-	m := &markScan{filters: filters, columns: []string{"request_key", "stage", "version", "sign", "audit_id", "request_received", "hits", "hit_keys"}}
+	m := &markScan{filters: filters,
+		columns: []string{"request_key", "stage", "version", "sign", "audit_id", "request_received", "hits", "hit_keys"}}
 	every := map[string]int64{}
 	for _, f := range filters {
 		if f.From.Before(from) {
@@ -49,8 +50,8 @@ func newMarkScan(filters []verdict.MarkFilter) *markScan {
 		widths[i] = every[r]
 	}
 	m.params = clickhouse.Parameters{
-		"cluster": statement.Text(filters[0].Cluster), "from_minute": fmt.Sprint(codec.Minute(from)), "to_minute": fmt.Sprint(codec.Minute(to)),
-		"rules": statement.Texts(m.rules), "every": statement.Numbers(widths),
+		"cluster": statement.Text(filters[0].Cluster), "from_minute": fmt.Sprint(codec.Minute(from)),
+		"to_minute": fmt.Sprint(codec.Minute(to)), "rules": statement.Texts(m.rules), "every": statement.Numbers(widths),
 	}
 	return m
 }
@@ -60,8 +61,10 @@ const markSpan = "cluster = {cluster:String} AND minute >= {from_minute:UInt32} 
 
 // sql selects columns, and those of marks, of the marks a condition holds for; %[1]s is the database.
 func (m *markScan) sql(columns, where string) string {
-	return "SELECT " + columns + ", substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at," +
-		"\n    transform(rule, {rules:Array(String)}, {every:Array(Int64)}, toInt64(1)) AS every, intDiv(at - positiveModulo(at, every), every) AS pane" +
+	return "SELECT " + columns +
+		", substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at," +
+		"\n    transform(rule, {rules:Array(String)}, {every:Array(Int64)}, toInt64(1)) AS every, intDiv(at - positiveModulo(at, every), " +
+		"every) AS pane" +
 		"\nFROM (SELECT " + strings.Join(m.columns, ", ") + " FROM %[1]s.events WHERE " + markSpan + ")" +
 		"\nARRAY JOIN hits AS h, hit_keys AS k WHERE " + where
 }
@@ -92,8 +95,7 @@ func (m *markScan) within(name string, some func(*verdict.MarkFilter) bool) stri
 	return strings.Join(conditions, " OR ")
 }
 
-// paneSet is a subquery of the panes of the filters. They go into the statement, as keys do:
-// see keySet.
+// paneSet is a subquery of the panes of the filters. They go into the statement, as keys do: see keySet.
 func (m *markScan) paneSet() string {
 	var rules, keys, panes strings.Builder
 	for i := range m.filters {
@@ -109,7 +111,8 @@ func (m *markScan) paneSet() string {
 			panes.WriteString(strconv.FormatInt(p.Number, 10))
 		}
 	}
-	return "(SELECT {rules:Array(String)}[r], k, n FROM (SELECT CAST('[" + rules.String() + "]', 'Array(UInt16)') AS rs, CAST('[" + keys.String() + "]', 'Array(UInt64)') AS ks, CAST('[" +
+	return "(SELECT {rules:Array(String)}[r], k, n FROM (SELECT CAST('[" + rules.String() + "]', 'Array(UInt16)') AS rs, CAST('[" +
+		keys.String() + "]', 'Array(UInt64)') AS ks, CAST('[" +
 		panes.String() + "]', 'Array(Int64)') AS ns) ARRAY JOIN rs AS r, ks AS k, ns AS n)"
 }
 
@@ -143,8 +146,10 @@ func (rd *Reader) Marked(ctx context.Context, filters []verdict.MarkFilter, visi
 	defer cancel()
 	// What stands is found by the columns that tell rows apart; only of those the rest is read.
 	res, err := rd.at.Conn.Query(ctx, fmt.Sprintf("SELECT "+strings.Join(columns, ", ")+" FROM %[1]s.events WHERE sign = 1 AND "+markSpan+
-		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM (\n"+m.sql("request_key, stage, version, sign", strings.Join(conditions, " OR "))+
-		"\n) GROUP BY request_key, stage, version HAVING sum(toInt64(sign)) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift, rd.at.Name))
+		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM (\n"+
+		m.sql("request_key, stage, version, sign", strings.Join(conditions, " OR "))+
+		"\n) GROUP BY request_key, stage, version HAVING sum(toInt64(sign)) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift,
+		rd.at.Name))
 	if err != nil {
 		return fmt.Errorf("read marked requests: %w", err)
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// paneSums are the columns of a statement that counts; c0, v0 and x0 are of rules' first
-// thresholds.
+// paneSums are the columns of a statement that counts; c0, v0 and x0 are of rules' first thresholds.
 type paneSums struct {
 	marks        []string // of marks: the hash of the value it counts for
 	panes        []string // of panes
@@ -54,12 +53,12 @@ func newPaneSums(m *markScan, byRule map[string][]verdict.Threshold) paneSums {
 	return p
 }
 
-// PaneCounts returns for every filter the groups whose marks in its stretch count often enough
-// for every one of the rule's thresholds (in the filter's place), pane by pane of length
-// Every; panes the stretch cuts are counted whole. The filters are as for Marked, their own Panes are not
-// looked at. The name of a mark says after the slash, as a number, which thresholds the request
-// counts for: bit i for the i-th. Of values of rows that were taken back some may be counted.
-func (rd *Reader) PaneCounts(ctx context.Context, filters []verdict.MarkFilter, thresholds [][]verdict.Threshold) ([][]verdict.PaneCounts, error) {
+// PaneCounts returns for every filter the groups whose marks in its stretch reach every threshold of the rule (in the filter's place), pane
+// by pane of length Every; panes that the stretch cuts are counted whole. The filters are as for Marked; their own Panes are ignored. The
+// name of a mark says after the slash, as a number, which thresholds the request counts for: bit i for the i-th. Some values of rows that
+// were taken back may be counted.
+func (rd *Reader) PaneCounts(ctx context.Context, filters []verdict.MarkFilter,
+	thresholds [][]verdict.Threshold) ([][]verdict.PaneCounts, error) {
 	out := make([][]verdict.PaneCounts, len(filters))
 	if len(filters) == 0 {
 		return out, nil
@@ -90,7 +89,8 @@ func (rd *Reader) PaneCounts(ctx context.Context, filters []verdict.MarkFilter, 
 		rule string
 		verdict.PaneCounts
 	}
-	groups, err := statement.Collect(ctx, rd.at, `SELECT rule, key, groupArray(pane), groupArray([`+strings.Join(p.counts, ", ")+`]), groupArray([`+strings.Join(p.sets, ", ")+`])
+	groups, err := statement.Collect(ctx, rd.at,
+		`SELECT rule, key, groupArray(pane), groupArray([`+strings.Join(p.counts, ", ")+`]), groupArray([`+strings.Join(p.sets, ", ")+`])
 FROM
 (
     SELECT rule, key, pane, `+strings.Join(p.panes, ", ")+`
@@ -100,8 +100,8 @@ FROM
     GROUP BY rule, key, pane HAVING sum(toInt64(sign)) > 0
 )
 GROUP BY rule, key HAVING `+strings.Join(having, " OR ")+thrift, m.params, func(g *group) ([]any, func()) {
-		return []any{&g.rule, &g.Key, &g.Panes, &g.Counts, &g.Values}, nil
-	})
+			return []any{&g.rule, &g.Key, &g.Panes, &g.Counts, &g.Values}, nil
+		})
 	if err != nil {
 		return nil, fmt.Errorf("count marks: %w", err)
 	}
@@ -124,7 +124,8 @@ func within(g *verdict.PaneCounts, f *verdict.MarkFilter, thresholds []verdict.T
 		if n < first || n > last {
 			continue
 		}
-		c.Panes, c.Counts, c.Values = append(c.Panes, n), append(c.Counts, g.Counts[i][:len(thresholds)]), append(c.Values, g.Values[i][:len(thresholds)])
+		c.Panes, c.Counts, c.Values = append(c.Panes, n), append(c.Counts, g.Counts[i][:len(thresholds)]),
+			append(c.Values, g.Values[i][:len(thresholds)])
 		tally.Add(&c, len(c.Panes)-1)
 	}
 	return c, len(c.Panes) > 0 && tally.Enough()

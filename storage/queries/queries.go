@@ -14,9 +14,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// This file and its siblings hold the named queries of pages, API and commands. Counts are
-// sum(sign), or sums over the rollups, and so exact at any state of merging; lists read
-// FINAL. Times are those of the requests (requestReceivedTimestamp), bounds inclusive from,
+// This file and its siblings hold the named queries of pages, API and commands. Counts are sum(sign), or sums over the rollups, and so
+// exact at any state of merging; lists read FINAL. Times are those of the requests (requestReceivedTimestamp), bounds inclusive from,
 // exclusive to. testdata/queries.golden keeps the SQL for review.
 
 // Cluster is one cluster the store has events of.
@@ -32,8 +31,7 @@ GROUP BY cluster
 HAVING events > 0
 ORDER BY cluster`
 
-// Clusters lists the clusters by name, each with the range of its events: pages open on
-// the newest data, not on the last hour.
+// Clusters lists the clusters by name, each with the range of its events: pages open on the newest data, not on the last hour.
 func (rd *Reader) Clusters(ctx context.Context) ([]Cluster, error) {
 	return statement.Collect(ctx, rd.at, clustersQuery, nil, func(c *Cluster) ([]any, func()) {
 		var first, last int64
@@ -81,15 +79,14 @@ GROUP BY outcome, class
 HAVING requests != 0
 ORDER BY requests DESC, outcome, class`
 
-// Outcomes returns the requests by outcome and class: the drift by class, the verdict
-// coverage.
+// Outcomes returns the requests by outcome and class: the drift by class, the verdict coverage.
 func (rd *Reader) Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]Share, error) {
 	return statement.Collect(ctx, rd.at, outcomesQuery, window(cluster, from, to), func(v *Share) ([]any, func()) {
 		return []any{&v.Outcome, &v.Class, &v.Requests}, nil
 	})
 }
 
-// Lack is something verdicts were indeterminate for.
+// Lack is something whose absence made verdicts indeterminate.
 type Lack struct {
 	Missing  string
 	Requests int64
@@ -104,8 +101,7 @@ HAVING requests > 0
 ORDER BY requests DESC, m
 LIMIT {limit:UInt32}`
 
-// Lacks returns what is missing most, most requests first: the first is the one thing to
-// supply next.
+// Lacks returns what is missing most, most requests first: the first is the one thing to supply next.
 func (rd *Reader) Lacks(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Lack, error) {
 	p := window(cluster, from, to)
 	p["limit"] = fmt.Sprint(limit)
@@ -132,14 +128,13 @@ func (c *SubjectCount) targets() ([]any, func()) {
 	return []any{&c.Subject, &c.Requests, &c.Forbidden, &c.Drift}, nil
 }
 
-// window makes the parameters of a cluster and a stretch of time. Bounds go down to whole
-// minutes, the end up: a page's range covers the minutes it touches.
+// window returns the parameters of a cluster and a stretch of time, rounded to whole minutes: a page's range covers the minutes it touches.
 func window(cluster string, from, to time.Time) clickhouse.Parameters {
 	first, end := wholeMinutes(from, to)
 	return clickhouse.Parameters{"cluster": statement.Text(cluster), "from_minute": fmt.Sprint(first), "to_minute": fmt.Sprint(end)}
 }
 
-// wholeMinutes are the begin of the first minute a range touches and the end of the last.
+// wholeMinutes returns the start of the first minute a range touches and the end of the last.
 func wholeMinutes(from, to time.Time) (first, end uint32) {
 	if end = codec.Minute(to); to.After(time.Unix(int64(end), 0)) {
 		end += 60

@@ -15,16 +15,15 @@ import (
 	"github.com/retrial-io/retrial/storage/statement"
 )
 
-// Question is a question somebody who investigates asks again and again, under a name. Its
-// SQL is kept for review with the indexes it uses (testdata/questions.golden.txt), what it
-// costs stands in docs/storage.md.
+// Question is a named question that investigations ask again and again. testdata/questions.golden.txt keeps its SQL and the indexes it uses
+// for review; docs/storage.md says what it costs.
 type Question struct {
 	Name  string
 	About string
-	// Params are what it wants to know, besides the cluster, which every question takes.
+	// Params are its parameters, besides the cluster, which every question takes.
 	Params  []QuestionParam
 	Columns []string
-	// Now is the command that answers it; the name of the question goes with the next release. "": none.
+	// Now is the command that answers it; the name of the question will be removed in the next release. "": none.
 	Now string
 	// SQL of the question; %s is the database, parameters are {name:Type}. PREWHERE under FINAL
 	// is on columns that all versions of a row share.
@@ -42,14 +41,16 @@ type QuestionParam struct {
 // The window of a question: first and last moment, over whole minutes first, which the
 // primary key has. Of bounds that are whole minutes nothing else is read.
 const (
-	inWindow = `cluster = {cluster:String} AND minute >= toStartOfMinute({from:DateTime64(6, 'UTC')}) AND minute < {to:DateTime64(6, 'UTC')}` + withinMinutes
+	inWindow = `cluster = {cluster:String} AND minute >= toStartOfMinute({from:DateTime64(6, 'UTC')}) ` +
+		`AND minute < {to:DateTime64(6, 'UTC')}` + withinMinutes
 
 	withinMinutes = `
     AND request_received >= {from:DateTime64(6, 'UTC')} AND request_received < {to:DateTime64(6, 'UTC')}`
 )
 
 // inDays is the window of rollups, which know days.
-const inDays = `cluster = {cluster:String} AND day >= toDate({from:DateTime64(6, 'UTC')}) AND day <= toDate({to:DateTime64(6, 'UTC')}) AND implied = ''`
+const inDays = `cluster = {cluster:String} AND day >= toDate({from:DateTime64(6, 'UTC')}) AND day <= toDate({to:DateTime64(6, 'UTC')}) ` +
+	`AND implied = ''`
 
 func windowParams(more ...QuestionParam) []QuestionParam {
 	return append(more,
@@ -62,7 +63,8 @@ func windowParams(more ...QuestionParam) []QuestionParam {
 func Questions() []Question {
 	subject := QuestionParam{"subject", "String", "user name as audit logs have it", ""}
 	list := []Question{
-		{Name: "subject-events", About: "every event of a subject, its own and those others made as it, oldest first", Params: windowParams(subject),
+		{Name: "subject-events", About: "every event of a subject, its own and those others made as it, oldest first",
+			Params:  windowParams(subject),
 			Columns: []string{"time", "stage", "verb", "uri", "code", "recorded", "outcome", "audit_id"},
 			SQL: `SELECT request_received, stage, verb, request_uri, code, recorded, outcome, audit_id
 FROM %s.events FINAL
@@ -76,36 +78,44 @@ FROM (SELECT access, sum(count) AS n, min(first_seen) AS first, max(last_seen) A
     WHERE ` + inDays + ` AND recorded = 'forbid' GROUP BY access HAVING n > 0) AS used
 INNER JOIN (SELECT DISTINCT access, subject FROM %[1]s.accesses) AS named USING (access)
 GROUP BY subject ORDER BY denials DESC, subject LIMIT {limit:UInt32}`},
-		{Name: "object", About: "who touched an object, and how", Params: windowParams(QuestionParam{"resource", "String", "such as secrets", ""},
-			QuestionParam{"namespace", "String", "empty: of the cluster", "-"}, QuestionParam{"name", "String", "its name", ""}),
+		{Name: "object", About: "who touched an object, and how",
+			Params: windowParams(QuestionParam{"resource", "String", "such as secrets", ""},
+				QuestionParam{"namespace", "String", "empty: of the cluster", "-"}, QuestionParam{"name", "String", "its name", ""}),
 			Columns: []string{"user", "verb", "subresource", "recorded", "requests", "first", "last"},
 			SQL: `SELECT user_name, verb, object_subresource, recorded, sum(toInt64(sign)) AS requests, min(request_received) AS first, max(request_received)
 FROM %s.events
 WHERE ` + inWindow + ` AND object_name = {name:String} AND object_resource = {resource:String} AND object_namespace = {namespace:String} AND outcome != ''
 GROUP BY user_name, verb, object_subresource, recorded HAVING requests > 0
 ORDER BY requests DESC, user_name, verb, object_subresource, recorded LIMIT {limit:UInt32}`},
-		{Name: "secrets-read", About: "who read which secrets (a list or watch has no name), by days; (other): requests beyond those that are counted by name, of secrets or not", Params: windowParams(),
+		{Name: "secrets-read", About: "who read which secrets (a list or watch has no name), by days; (other): requests beyond those " +
+			"that are counted by name, of secrets or not", Params: windowParams(),
 			Columns: []string{"subject", "verb", "namespace", "name", "requests", "first", "last"},
 			SQL: `SELECT subject, verb, namespace, name, sum(n) AS requests, min(first), max(last)
 FROM (SELECT access, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS last FROM %[1]s.access_usage
-    WHERE ` + inDays + ` AND recorded = 'allow' AND access IN (SELECT access FROM %[1]s.accesses WHERE resource = 'secrets' AND api_group = '' AND verb IN ('get', 'list', 'watch') OR path = '` + codec.Other + `')
+    WHERE ` + inDays + ` AND recorded = 'allow' AND access IN (SELECT access FROM %[1]s.accesses WHERE resource = 'secrets' ` +
+				`AND api_group = '' AND verb IN ('get', 'list', 'watch') OR path = '` + codec.Other + `')
     GROUP BY access HAVING n > 0) AS used
 INNER JOIN (SELECT DISTINCT access, subject, verb, namespace, name FROM %[1]s.accesses WHERE resource = 'secrets' OR path = '` + codec.Other + `') AS named USING (access)
 GROUP BY subject, verb, namespace, name ORDER BY requests DESC, subject, verb, namespace, name LIMIT {limit:UInt32}`},
-		{Name: "top-users", About: "the subjects with most requests, by days", Params: windowParams(), Columns: []string{"subject", "requests"}, SQL: topAccess("subject")},
-		{Name: "top-verbs", About: "requests by verb and resource, by days", Params: windowParams(), Columns: []string{"verb", "resource", "requests"}, SQL: topAccess("verb, resource")},
-		{Name: "top-agents", About: "the user agents with most requests, by ten minutes", Params: windowParams(), Columns: []string{"agent", "requests", "subjects"},
+		{Name: "top-users", About: "the subjects with most requests, by days", Params: windowParams(),
+			Columns: []string{"subject", "requests"}, SQL: topAccess("subject")},
+		{Name: "top-verbs", About: "requests by verb and resource, by days", Params: windowParams(),
+			Columns: []string{"verb", "resource", "requests"}, SQL: topAccess("verb, resource")},
+		{Name: "top-agents", About: "the user agents with most requests, by ten minutes", Params: windowParams(),
+			Columns: []string{"agent", "requests", "subjects"},
 			SQL: `SELECT user_agent, sum(n) AS requests, count()
 FROM (SELECT user_agent, subject, sum(count) AS n FROM %s.activity
     WHERE cluster = {cluster:String} AND slot >= toStartOfTenMinutes({from:DateTime64(6, 'UTC')}) AND slot < {to:DateTime64(6, 'UTC')}
     GROUP BY user_agent, subject HAVING n > 0)
 GROUP BY user_agent HAVING requests > 0 ORDER BY requests DESC, user_agent LIMIT {limit:UInt32}`},
-		{Name: "drift", Now: "drift", About: "requests whose recorded decision is not the policy's, by class", Params: windowParams(), Columns: []string{"class", "recorded", "replayed", "requests"},
+		{Name: "drift", Now: "drift", About: "requests whose recorded decision is not the policy's, by class", Params: windowParams(),
+			Columns: []string{"class", "recorded", "replayed", "requests"},
 			SQL: `SELECT class, recorded, replayed, sum(count) AS requests
 FROM %s.volume
 WHERE cluster = {cluster:String} AND minute >= toStartOfMinute({from:DateTime64(6, 'UTC')}) AND minute < {to:DateTime64(6, 'UTC')} AND outcome = 'drift'
 GROUP BY class, recorded, replayed HAVING requests > 0 ORDER BY requests DESC, class, recorded, replayed LIMIT {limit:UInt32}`},
-		{Name: "grants-never-used", About: "bindings that stand and let no stored request or check through", Params: []QuestionParam{{"limit", "UInt32", "most rows", "100"}},
+		{Name: "grants-never-used", About: "bindings that stand and let no stored request or check through",
+			Params:  []QuestionParam{{"limit", "UInt32", "most rows", "100"}},
 			Columns: []string{"kind", "namespace", "binding"},
 			SQL: `SELECT kind, namespace, name
 FROM (SELECT if(startsWith(resource, 'cluster'), 'ClusterRoleBinding', 'RoleBinding') AS kind, toString(namespace) AS namespace, name,
@@ -118,7 +128,8 @@ WHERE gone = 0 AND (kind, namespace, name) NOT IN (
     FROM (SELECT granted FROM %[1]s.grant_usage WHERE cluster = {cluster:String} GROUP BY granted, access, implied HAVING sum(count) > 0))
 ORDER BY kind, namespace, name LIMIT {limit:UInt32}`},
 		{Name: "role-usage", About: "what a role was used for, by whom and through which binding, by days",
-			Params: windowParams(QuestionParam{"kind", "String", "Role or ClusterRole", "ClusterRole"}, QuestionParam{"role", "String", "its name", ""},
+			Params: windowParams(QuestionParam{"kind", "String", "Role or ClusterRole", "ClusterRole"},
+				QuestionParam{"role", "String", "its name", ""},
 				QuestionParam{"namespace", "String", "of the RoleBinding; empty: any", "-"}),
 			Columns: []string{"binding", "subject", "verb", "resource", "namespace", "name", "path", "requests", "last"},
 			SQL: `SELECT binding, subject, verb, resource, namespace, name, path, sum(n) AS requests, max(last)
@@ -136,13 +147,15 @@ FROM (SELECT access, sum(count) AS n, min(first_seen) AS first FROM %[1]s.access
     GROUP BY access HAVING n > 0 AND first >= {from:DateTime64(6, 'UTC')} AND first < {to:DateTime64(6, 'UTC')} ORDER BY first, access LIMIT {limit:UInt32}) AS used
 INNER JOIN (SELECT DISTINCT access, subject, verb, api_group, resource, namespace, name, path FROM %[1]s.accesses) AS named USING (access)
 ORDER BY first, subject, verb, resource, namespace, name, path`},
-		{Name: "rate", About: "events and refusals by minute", Params: []QuestionParam{windowParams()[0], windowParams()[1], {"limit", "UInt32", "most rows", "50000"}},
+		{Name: "rate", About: "events and refusals by minute",
+			Params:  []QuestionParam{windowParams()[0], windowParams()[1], {"limit", "UInt32", "most rows", "50000"}},
 			Columns: []string{"minute", "events", "denials"},
 			SQL: `SELECT minute, sum(count) AS events, sumIf(count, recorded = 'forbid')
 FROM %s.volume
 WHERE cluster = {cluster:String} AND minute >= toStartOfMinute({from:DateTime64(6, 'UTC')}) AND minute < {to:DateTime64(6, 'UTC')}
 GROUP BY minute HAVING events > 0 ORDER BY minute LIMIT {limit:UInt32}`},
-		{Name: "audit-id", Now: "why", About: "the events of an audit ID, all stages", Params: []QuestionParam{{"id", "String", "audit ID", ""}},
+		{Name: "audit-id", Now: "why", About: "the events of an audit ID, all stages",
+			Params:  []QuestionParam{{"id", "String", "audit ID", ""}},
 			Columns: []string{"time", "stage", "user", "verb", "uri", "code", "recorded", "outcome"},
 			SQL: `SELECT request_received, stage, user_name, verb, request_uri, code, recorded, outcome
 FROM %[1]s.events FINAL
@@ -150,7 +163,8 @@ WHERE cluster = {cluster:String} AND sign = 1 AND (audit_uuid = toUUIDOrZero({id
     AND minute IN (SELECT minute FROM %[1]s.events WHERE cluster = {cluster:String} AND audit_uuid = toUUIDOrZero({id:String}) AND toUUIDOrZero({id:String}) != toUUIDOrZero('')
         UNION DISTINCT SELECT minute FROM %[1]s.events WHERE cluster = {cluster:String} AND audit_text = {id:String})
 ORDER BY request_received, request_key, stage_delay LIMIT 1000`},
-		{Name: "token", About: "everything that was done with a credential (JTI=…, X509SHA256=…, Secret=…)", Params: windowParams(QuestionParam{"credential", "String", "as events have it", ""}),
+		{Name: "token", About: "everything that was done with a credential (JTI=…, X509SHA256=…, Secret=…)",
+			Params:  windowParams(QuestionParam{"credential", "String", "as events have it", ""}),
 			Columns: []string{"time", "user", "agent", "verb", "uri", "code", "recorded", "audit_id"},
 			SQL: `SELECT request_received, user_name, user_agent, verb, request_uri, code, recorded, audit_id
 FROM %s.events FINAL
@@ -170,7 +184,7 @@ INNER JOIN (SELECT DISTINCT access, ` + columns + ` FROM %[1]s.accesses) AS name
 GROUP BY ` + columns + ` ORDER BY requests DESC, ` + columns + ` LIMIT {limit:UInt32}`
 }
 
-// ErrQuestion is an error of who asks: an unknown question, a parameter too many or too few.
+// ErrQuestion is the asker's error: an unknown question, a parameter too many or too few.
 var ErrQuestion = errors.New("question")
 
 // Bind returns the SQL of the question for a database and the values of its parameters.
@@ -213,8 +227,7 @@ func (q *Question) Bind(database, cluster string, values map[string]string) (sql
 	return strings.NewReplacer("%[1]s", database, "%s", database).Replace(sql), bound, nil
 }
 
-// Ask answers a question about a cluster. The values are strings, numbers and times, in the
-// order of Columns.
+// Ask answers a question about a cluster. The values are strings, numbers and times, in the order of Columns.
 func (rd *Reader) Ask(ctx context.Context, name, cluster string, values map[string]string) (q Question, rows [][]any, err error) {
 	list := Questions()
 	i := slices.IndexFunc(list, func(q Question) bool { return q.Name == name })

@@ -51,14 +51,14 @@ const NoPartition = -1
 
 const rejudgesQuery = `SELECT id, kpart, content FROM %s.rejudges FINAL ORDER BY cluster, id, kpart`
 
-// Rejudges returns every request to judge again with its progress, by cluster and then in the
-// order they were made.
+// Rejudges returns every request to judge again with its progress, by cluster and then in the order they were made.
 func (rd *Reader) Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error) {
 	type line struct {
 		id, content string
 		partition   int32
 	}
-	lines, err := statement.Collect(ctx, rd.at, rejudgesQuery, nil, func(l *line) ([]any, func()) { return []any{&l.id, &l.partition, &l.content}, nil })
+	lines, err := statement.Collect(ctx, rd.at, rejudgesQuery, nil,
+		func(l *line) ([]any, func()) { return []any{&l.id, &l.partition, &l.content}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("read requests to judge again: %w", err)
 	}

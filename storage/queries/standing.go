@@ -48,8 +48,10 @@ func (rd *Reader) Spans(ctx context.Context, partition int32) ([]verdict.Span, e
 		cluster     string
 		first, last uint32
 	}
-	list, err := statement.Collect(ctx, rd.at, "SELECT cluster, toUInt32(min(minute)), toUInt32(max(minute)) FROM %s.events WHERE kpart = {kpart:Int32} GROUP BY cluster",
-		clickhouse.Parameters{"kpart": fmt.Sprint(partition)}, func(m *minutes) ([]any, func()) { return []any{&m.cluster, &m.first, &m.last}, nil })
+	list, err := statement.Collect(ctx, rd.at,
+		"SELECT cluster, toUInt32(min(minute)), toUInt32(max(minute)) FROM %s.events WHERE kpart = {kpart:Int32} GROUP BY cluster",
+		clickhouse.Parameters{"kpart": fmt.Sprint(partition)},
+		func(m *minutes) ([]any, func()) { return []any{&m.cluster, &m.first, &m.last}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("read the spans of partition %d: %w", partition, err)
 	}
@@ -67,9 +69,8 @@ func (rd *Reader) Spans(ctx context.Context, partition int32) ([]verdict.Span, e
 	return out, nil
 }
 
-// Affected visits the standing rows with a verdict that the filter selects, complete with
-// event and verdict, in the order of the table. It streams; the snapshot is that of the
-// moment the query began.
+// Affected visits the standing rows with a verdict that the filter selects, complete with event and verdict, in the order of the table. It
+// streams; the snapshot is that of the moment the query began.
 func (rd *Reader) Affected(ctx context.Context, f verdict.AffectedFilter, visit func(verdict.Row) error) error {
 	where := []string{"cluster = {cluster:String}", "kpart IN {kparts:Array(Int32)}", "outcome != ''",
 		"minute >= {from_minute:UInt32}", "toUnixTimestamp64Micro(request_received) >= {from:Int64}"}
@@ -93,7 +94,8 @@ func (rd *Reader) Affected(ctx context.Context, f verdict.AffectedFilter, visit 
 	}
 	if len(f.Groups) > 0 {
 		reviewed = append(reviewed, "hasAny(JSONExtract(review, 'groups', 'Array(String)'), {groups:Array(String)})")
-		who = append(who, "hasAny(user_groups, {groups:Array(LowCardinality(String))})", "hasAny(impersonated_groups, {groups:Array(LowCardinality(String))})")
+		who = append(who, "hasAny(user_groups, {groups:Array(LowCardinality(String))})",
+			"hasAny(impersonated_groups, {groups:Array(LowCardinality(String))})")
 		p["groups"] = statement.Texts(f.Groups)
 	}
 	if len(who) > 0 {
@@ -105,7 +107,7 @@ func (rd *Reader) Affected(ctx context.Context, f verdict.AffectedFilter, visit 
 		p["namespaces"] = statement.Texts(f.Namespaces)
 	}
 	if len(of) > 0 {
-		// What a review was told is about somebody else, and another place, than the request.
+		// A review asks about another subject and another place than its request.
 		about := "review != ''"
 		if len(reviewed) > 0 {
 			about += " AND (" + strings.Join(reviewed, " OR ") + ")"
@@ -116,8 +118,9 @@ func (rd *Reader) Affected(ctx context.Context, f verdict.AffectedFilter, visit 
 		name, column string
 		list         []string
 	}{
-		{"credentials", "credential", f.Credentials}, {"verbs", "attr_verb", f.Only.Verbs}, {"resources", "attr_resource", f.Only.Resources},
-		{"only_namespaces", "attr_namespace", f.Only.Namespaces}, {"outcomes", "outcome", f.Only.Outcomes}, {"classes", "class", f.Only.Classes},
+		{"credentials", "credential", f.Credentials}, {"verbs", "attr_verb", f.Only.Verbs},
+		{"resources", "attr_resource", f.Only.Resources}, {"only_namespaces", "attr_namespace", f.Only.Namespaces},
+		{"outcomes", "outcome", f.Only.Outcomes}, {"classes", "class", f.Only.Classes},
 	} {
 		if len(c.list) > 0 {
 			where = append(where, c.column+" IN {"+c.name+":Array(String)}")
@@ -161,15 +164,15 @@ func (rd *Reader) rows(ctx context.Context, where string, p clickhouse.Parameter
 	return rd.standing(ctx, codec.EveryColumn, "WHERE sign = 1 AND "+where, p, visit)
 }
 
-// rowsBefore is rows with a condition that is applied before pairs are taken out, which spares
-// most of the work when it selects few. A row and the one that takes it back must meet it
-// both or neither: they agree in all columns but the sign.
+// rowsBefore is rows with a condition that is applied before pairs are taken out, which spares most of the work when it selects few. A row
+// and the one that takes it back must both meet it, or neither: they agree in all columns but the sign.
 func (rd *Reader) rowsBefore(ctx context.Context, condition string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
 	return rd.standing(ctx, codec.EveryColumn, "PREWHERE "+condition+" WHERE sign = 1", p, visit)
 }
 
 // standing visits standing rows with the columns that are wanted.
-func (rd *Reader) standing(ctx context.Context, want func(sql string) bool, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
+func (rd *Reader) standing(ctx context.Context, want func(sql string) bool, where string, p clickhouse.Parameters,
+	visit func(verdict.Row) error) error {
 	ctx, cancel := context.WithCancel(statement.Params(ctx, p))
 	defer cancel()
 	r := codec.NewStored()

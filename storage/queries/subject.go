@@ -22,7 +22,7 @@ type SubjectUsage struct {
 	Forbidden   int64 // recorded as refused
 	Drift       int64
 	Folded      int64 // not counted by name, or at all by what was asked for: see Other
-	// Untold are requests of the cluster, of all subjects that are not told apart: some may be of this one.
+	// Untold counts the cluster's requests of subjects that are not told apart: some may be of this one.
 	Untold int64
 	Uses   []Use // most requests first
 	More   bool  // there are more than were asked for
@@ -83,11 +83,11 @@ GROUP BY granted
 HAVING requests + checks > 0
 ORDER BY requests DESC, checks DESC, granted`
 
-// SubjectUsage sums what a subject did in a range, zero bounds leave it open, with at most
-// limit distinct uses.
+// SubjectUsage sums what a subject did in a range, zero bounds leave it open, with at most limit distinct uses.
 func (rd *Reader) SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (SubjectUsage, error) {
 	var out SubjectUsage
-	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "subject": statement.Text(subject), "from_day": "0", "to_day": "65535", "limit": fmt.Sprint(limit + 1)}
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "subject": statement.Text(subject), "from_day": "0", "to_day": "65535",
+		"limit": fmt.Sprint(limit + 1)}
 	if !from.IsZero() {
 		p["from_day"] = fmt.Sprint(codec.Day(from))
 	}
@@ -112,7 +112,8 @@ func (rd *Reader) SubjectUsage(ctx context.Context, cluster, subject string, fro
 		} else {
 			out.OtherGroups += g.requests
 		}
-		out.Requests, out.Forbidden, out.Drift, out.Folded = out.Requests+g.requests, out.Forbidden+g.forbidden, out.Drift+g.drift, out.Folded+g.folded
+		out.Requests, out.Forbidden, out.Drift, out.Folded = out.Requests+g.requests, out.Forbidden+g.forbidden, out.Drift+g.drift,
+			out.Folded+g.folded
 		if first := codec.FromMicro(g.first); out.First.IsZero() || first.Before(out.First) {
 			out.First = first
 		}
@@ -128,7 +129,8 @@ func (rd *Reader) SubjectUsage(ctx context.Context, cluster, subject string, fro
 	out.Uses, err = statement.Collect(ctx, rd.at, subjectUsesQuery, p, func(u *Use) ([]any, func()) {
 		var first, last int64
 		var covered uint8
-		return []any{&u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Name, &u.Path, &u.Implied, &covered, &u.Requests, &u.Allowed, &u.Forbidden, &first, &last},
+		return []any{&u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Name, &u.Path, &u.Implied, &covered, &u.Requests,
+				&u.Allowed, &u.Forbidden, &first, &last},
 			func() { u.First, u.Last, u.Covered = codec.FromMicro(first), codec.FromMicro(last), covered != 0 }
 	})
 	if err != nil {
@@ -169,10 +171,10 @@ WHERE distance <= {far:UInt8} OR positionCaseInsensitive(subject, {name:String})
 ORDER BY least(distance, {far:UInt8} + 1), subject
 LIMIT {limit:UInt32}`
 
-// NearSubjects returns subjects that made requests and are spelt much like a name, the likest
-// first, and then those in which it stands.
+// NearSubjects returns subjects with requests whose names resemble a name, the closest first, and then those that contain it.
 func (rd *Reader) NearSubjects(ctx context.Context, cluster, name string, limit int) ([]string, error) {
-	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "name": statement.Text(name), "far": fmt.Sprint(nearFar), "limit": fmt.Sprint(limit)}
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "name": statement.Text(name), "far": fmt.Sprint(nearFar),
+		"limit": fmt.Sprint(limit)}
 	out, err := statement.Collect(ctx, rd.at, nearQuery, p, func(n *string) ([]any, func()) { return []any{n, new(uint64)}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("subjects like %q: %w", name, err)

@@ -1,8 +1,7 @@
 // Package schema holds the store's DDL: one object a file, numbered in the order they are
 // applied. A file that has been released is never edited; a change is a new file.
 //
-// The files are text templates so that one source gives both forms: a single server (or
-// the embedded engine) and a replicated cluster.
+// The files are text templates so that one source gives both forms: a single server (or the embedded engine) and a replicated cluster.
 package schema
 
 import (
@@ -41,8 +40,7 @@ func (f Form) Replicated() string {
 	return "Replicated"
 }
 
-// Prepare are the statements before all migrations: the database, and the list of migrations
-// that were applied.
+// Prepare are the statements before all migrations: the database, and the list of migrations that were applied.
 func (f Form) Prepare() []string {
 	return []string{
 		"CREATE DATABASE IF NOT EXISTS " + f.Database + f.OnCluster(),
@@ -89,10 +87,9 @@ func Migrations(form Form) ([]Migration, error) {
 	return out, nil
 }
 
-// sharding says by what the rows of a table are spread over shards: in the order the tables
-// were made, views aside. A Kafka partition's rows, its corrections and rollups are all on
-// shard kpart % shards (docs/adr/0072); what has no partition is whole where its cluster is.
-// A table that is not here cannot be read in the cluster form: a test compares.
+// sharding lists, in the order the tables were made and without views, the key that spreads a table's rows over shards. A Kafka partition's
+// rows, its corrections and rollups are all on shard kpart % shards (docs/adr/0072); a table without partitions is whole on its cluster's
+// shard. A table missing here cannot be read in the cluster form: a test compares.
 var sharding = []struct{ table, key string }{ //nolint:gochecknoglobals // constant table
 	{"schema_version", "version"},
 	{"events", "kpart"},
@@ -113,8 +110,7 @@ var sharding = []struct{ table, key string }{ //nolint:gochecknoglobals // const
 	{"activity", "kpart"},
 }
 
-// Distributed is a table over those of all shards: what is read and written in the cluster
-// form.
+// Distributed is a table over those of all shards: what is read and written in the cluster form.
 type Distributed struct {
 	Table string
 	SQL   string
@@ -127,16 +123,17 @@ func (f Form) Over(database string) string {
 	return "CREATE DATABASE IF NOT EXISTS " + database + f.OnCluster()
 }
 
-// Distributed returns the tables of the cluster form in a database (quoted), over those of the
-// form's database. They hold no rows and have the columns their tables had when they were
-// made, so that they are made again when migrations were applied: newest is the last one's
-// version. The first is the list of migrations itself.
+// Distributed returns the tables of the cluster form in a database (quoted), over those of the form's database. They hold no rows and keep
+// the columns their tables had when they were made, so they are remade after migrations; newest is the version of the last one. The first
+// is the list of migrations itself.
 func (f Form) Distributed(database string, newest int) []Distributed {
 	out := make([]Distributed, len(sharding))
 	for i, s := range sharding {
 		comment := fmt.Sprintf("over all shards, columns of schema version %d", newest)
-		out[i] = Distributed{Table: s.table, Comment: comment, SQL: fmt.Sprintf("CREATE OR REPLACE TABLE %[1]s.%[2]s%[3]s AS %[4]s.%[2]s\nENGINE = Distributed(`%[5]s`, %[4]s, %[2]s, %[6]s)\nCOMMENT '%[7]s'",
-			database, s.table, f.OnCluster(), f.Database, f.ClusterName, s.key, comment)}
+		out[i] = Distributed{Table: s.table, Comment: comment,
+			SQL: fmt.Sprintf("CREATE OR REPLACE TABLE %[1]s.%[2]s%[3]s AS %[4]s.%[2]s\nENGINE = Distributed(`%[5]s`, %[4]s, %[2]s, "+
+				"%[6]s)\nCOMMENT '%[7]s'",
+				database, s.table, f.OnCluster(), f.Database, f.ClusterName, s.key, comment)}
 	}
 	return out
 }

@@ -34,8 +34,7 @@ func denied(format string, args ...any) error {
 	return newError(codeAccessDenied, "ACCESS_DENIED", format+" (this endpoint only reads the store)", args...)
 }
 
-// kinds of nodes a query may have. Those that the rules below do not mention are harmless by
-// themselves: they order, group and name.
+// kinds of nodes a query may have. Those that the rules below do not mention are harmless by themselves: they order, group and name.
 var kinds = map[string]bool{ //nolint:gochecknoglobals // constant table
 	"SelectWithUnionQuery": true, "SelectQuery": true, "SelectIntersectExceptQuery": true, "DescribeQuery": true,
 	"ExpressionList": true, "TablesInSelectQuery": true, "TablesInSelectQueryElement": true, "TableExpression": true,
@@ -71,8 +70,7 @@ func (c check) show(canonical string) bool {
 	}, canonical)
 }
 
-// words checks a canonical text, as a second check for what the tree might not print. It returns
-// how many SELECTs the text has.
+// words checks a canonical text, as a second check for what the tree might not print. It returns how many SELECTs the text has.
 func (c check) words(tokens []token) (selects int, err error) {
 	if len(tokens) == 0 {
 		return 0, denied("an empty query")
@@ -116,8 +114,7 @@ func (c check) words(tokens []token) (selects int, err error) {
 	return selects, nil
 }
 
-// names reports whether the bracket after token i lists the columns of a table that the token
-// names: WITH t (a, b) AS.
+// names reports whether the bracket after token i lists the columns of a table that the token names: WITH t (a, b) AS.
 func (c check) names(tokens []token, i int) bool {
 	if c.refused[strings.ToLower(tokens[i].text)] {
 		return false
@@ -147,8 +144,7 @@ func (c check) noFunction(name string) error {
 	return newError(46, "UNKNOWN_FUNCTION", "the function %q does not exist or is not offered", name)
 }
 
-// tree checks a statement as the engine understands it. It returns how many SELECTs it has
-// and the format it names, if any.
+// tree checks a statement as the engine understands it. It returns how many SELECTs it has and the format it names, if any.
 func (c check) tree(root *node) (selects int, format string, err error) {
 	if root.kind != "SelectWithUnionQuery" && root.kind != "DescribeQuery" {
 		return 0, "", newError(codeReadonly, "READONLY", "only SELECT, DESCRIBE and listing databases and tables are answered here")
@@ -179,8 +175,7 @@ var inFunctions = words("in notIn globalIn globalNotIn nullIn notNullIn globalNu
 	//nolint:gochecknoglobals // constant table
 	"globalInIgnoreSet globalNotInIgnoreSet nullInIgnoreSet notNullInIgnoreSet globalNullInIgnoreSet globalNotNullInIgnoreSet")
 
-// castFunctions take a type as their second argument, by name. It must stand there: types
-// are checked in the text.
+// castFunctions take a type as their second argument, by name. It must stand there: types are checked in the text.
 //
 //nolint:gochecknoglobals // constant table
 var castFunctions = words("cast _cast accuratecast accuratecastordefault accuratecastornull reinterpret")
@@ -255,9 +250,8 @@ func (c check) arguments(n *node) error {
 	return nil
 }
 
-// identifier checks a name that stands for a value. It can be a function's, inserted by a
-// parameter, which the text does not show; or a table's, since WITH gives tables other names:
-// WITH system.users AS t.
+// identifier checks a name that stands for a value. It can be a function's, inserted by a parameter, which the text does not show; or a
+// table's, since WITH gives tables other names: WITH system.users AS t.
 func (c check) identifier(name string) error {
 	if c.refused[strings.ToLower(name)] {
 		return c.noFunction(name)
@@ -332,8 +326,7 @@ func parseTree(lines []string) (*node, error) {
 //go:embed functions.txt
 var functionsText string
 
-// functionList is what may be called, in lower case: the engine's names that differ only in case
-// mean the same (a test checks that).
+// functionList is what may be called, in lower case: the engine's names that differ only in case mean the same (a test checks that).
 type functionList struct{ scalar, aggregate map[string]bool }
 
 func parseFunctions(text string) functionList {
@@ -384,8 +377,7 @@ func (l functionList) allowsAggregate(name string) bool {
 //nolint:gochecknoglobals // constant table
 var tableFunctions = map[string]bool{"numbers": true, "numbers_mt": true, "generateseries": true, "generate_series": true, "values": true}
 
-// systemTables list the tables and what may be called; the query builder of Grafana's data
-// source reads them.
+// systemTables list the tables and what may be called; the query builder of Grafana's data source reads them.
 //
 //nolint:gochecknoglobals // constant table
 var systemTables = map[string]bool{"tables": true, "columns": true, "databases": true, "functions": true, "one": true, "numbers": true,

@@ -65,8 +65,7 @@ func status(code int) int {
 	return http.StatusInternalServerError
 }
 
-// fail answers with an error, compressed as the answer would have been: older drivers can read
-// nothing else.
+// fail answers with an error, compressed as the answer would have been: older drivers can read nothing else.
 func fail(w http.ResponseWriter, r *http.Request, c coded) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=UTF-8")

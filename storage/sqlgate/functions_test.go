@@ -42,7 +42,7 @@ func testFunctions(t *testing.T, k *kit) {
 			offered[strings.ToLower(name)], listed[name] = name, true
 			f, ok := byName[name]
 			if !ok && !syntax[name] {
-				t.Errorf("%s is no function of this engine", name)
+				t.Errorf("%s is not a function of this engine", name)
 			}
 			for f.Alias != "" {
 				f = byName[f.Alias]

@@ -7,12 +7,10 @@
 //	request ──▶ authenticate ──▶ slot ──▶ session (readonly, limits) ──▶ format ──▶ tree ──▶ check ──▶ run ──▶ record
 //	                                       one engine connection, closed after
 //
-// The engine itself parses. Its canonical text of the query (formatQuerySingleLine, given
-// the text as a value) is one statement without comments, escapes or alternative spellings;
-// EXPLAIN AST shows what that text means with the parameters inserted. Both are checked against
-// allow lists: kinds of nodes, functions, table functions, tables. What is not known is
-// refused, so new features of an engine are not offered here. The text that was checked is the
-// text that runs, on a connection that is also read-only.
+// The engine itself parses. Its canonical text of the query (formatQuerySingleLine, given the text as a value) is one statement without
+// comments, escapes or alternative spellings; EXPLAIN AST shows what that text means with the parameters inserted. Both are checked against
+// allow lists: kinds of nodes, functions, table functions, tables. What is not known is refused, so new features of an engine are not
+// offered here. The text that was checked is the text that runs, on a connection that is also read-only.
 package sqlgate
 
 import (
@@ -34,20 +32,17 @@ import (
 
 // Session is one connection to the engine, used by one query and closed.
 type Session interface {
-	// Query runs one statement and returns its result in the named format; params are the
-	// values of {name:Type}. An error of the engine has the method Code() int. When ctx
-	// ends, the statement must end, too.
+	// Query runs one statement and returns its result in the named format; params are the values of {name:Type}. An error of the engine has
+	// the method Code() int. When ctx ends, the statement must end, too.
 	Query(ctx context.Context, sql string, params [][2]string, format string) (io.ReadCloser, error)
 	Close() error
 }
 
 // Config is what a gate needs. Zero values select the defaults.
 type Config struct {
-	// Open opens a session in the database with settings in place, applied in this order.
-	// Required.
+	// Open opens a session in the database with settings in place, applied in this order. Required.
 	Open func(database string, settings [][2]string) (Session, error)
-	// Hello answers clickhouse-go's first query for a driver of this protocol revision, in
-	// Native format; nil: the engine answers.
+	// Hello answers clickhouse-go's first query for a driver of this protocol revision, in Native format; nil: the engine answers.
 	Hello func(revision int) ([]byte, error)
 	// Database that queries may read. Required.
 	Database string
@@ -59,8 +54,7 @@ type Config struct {
 	Memory int64
 	// Rows and Bytes a result may have. Default 1,000,000 and 256 MiB.
 	Rows, Bytes int64
-	// Concurrent is how many queries run at once, Waiting how many more may wait for their
-	// turn; others are refused. Default 4 and 64.
+	// Concurrent is how many queries run at once, Waiting how many more may wait for their turn; others are refused. Default 4 and 64.
 	Concurrent, Waiting int
 	// QueryBytes bounds a query's text. Default 256 KiB.
 	QueryBytes int64
@@ -127,8 +121,7 @@ type Gate struct {
 	metrics *metrics
 }
 
-// New returns a gate. It queries the engine's functions and databases, so that those not offered
-// are known by name.
+// New returns a gate. It queries the engine's functions and databases, so that those not offered are known by name.
 func New(ctx context.Context, cfg Config) (*Gate, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -169,8 +162,7 @@ func New(ctx context.Context, cfg Config) (*Gate, error) {
 	return g, nil
 }
 
-// blockRows is how many rows the engine works on at a time: between blocks it checks whether the
-// query should end.
+// blockRows is how many rows the engine works on at a time: between blocks it checks whether the query should end.
 const blockRows = 8192
 
 // fixed returns the settings that precede those of a request and that it cannot change.
@@ -187,8 +179,7 @@ func (g *Gate) fixed() [][2]string {
 	}
 }
 
-// open opens a session with the request's settings, and readonly last: after it nothing can be
-// set any more.
+// open opens a session with the request's settings, and readonly last: after it nothing can be set any more.
 func (g *Gate) open(settings map[string]string) (Session, error) {
 	all := g.fixed()
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

@@ -120,8 +120,7 @@ func (g *Gate) serve(w *counter, r *http.Request) (sql string, err error) {
 	return q.sql, g.answer(w, r, q, format, body)
 }
 
-// acquire waits for a free slot: a dashboard queries all its panels at once. The number of
-// waiting queries is bounded.
+// acquire waits for a free slot: a dashboard queries all its panels at once. The number of waiting queries is bounded.
 func (g *Gate) acquire(ctx context.Context) error {
 	select {
 	case g.slots <- struct{}{}:

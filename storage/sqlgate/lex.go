@@ -37,8 +37,7 @@ func lex(s string) ([]token, error) {
 			}
 			text := s[i+1 : end-1]
 			if c == '`' {
-				// The tree is printed with names as they are: a name with a line break could
-				// forge lines.
+				// The tree is printed with names as they are: a name with a line break could forge lines.
 				if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 					return nil, fmt.Errorf("the name %q has control characters or back slashes", text)
 				}

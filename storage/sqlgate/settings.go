@@ -25,8 +25,7 @@ var plain = words(`query database default_format client_protocol_version compres
 	buffer_size send_progress_in_http_headers cancel_http_readonly_queries_on_client_close
 	add_http_cors_header`) //nolint:gochecknoglobals // constant table
 
-// free settings change how a result is written or a query is read, not what it costs. The
-// engine checks their values.
+// free settings change how a result is written or a query is read, not what it costs. The engine checks their values.
 var free = words(`session_timezone date_time_output_format join_use_nulls group_by_use_nulls transform_null_in
 	aggregate_functions_null_for_empty final limit offset extremes max_rows_to_group_by totals_mode
 	output_format_json_quote_64bit_integers output_format_json_quote_denormals output_format_json_quote_decimals

@@ -91,8 +91,8 @@ func Collect[T any](ctx context.Context, at DB, query string, p clickhouse.Param
 	return out, nil
 }
 
-// Requests selects rows of events by the minutes and the keys of their requests. The minutes find granules by primary key; of those only the request key is read in
-// full, the rest of matching rows alone.
+// Requests selects rows of events by the minutes and the keys of their requests. The minutes find granules by primary key; of those only
+// the request key is read in full, the rest of matching rows alone.
 type Requests struct {
 	minutes map[uint32]bool
 	keys    []byte // 32 hexadecimal digits each

@@ -21,8 +21,7 @@ const Clustered = "RETRIAL_TEST_CLUSTERED"
 // ClusterName is that of the cluster of StartCluster.
 const ClusterName = "main"
 
-// ClusterConfig gives an engine a cluster that it is the only node of: by the port it would
-// listen on, did it listen, it knows itself.
+// ClusterConfig gives an engine a cluster that it is the only node of: by the port it would listen on, did it listen, it knows itself.
 const ClusterConfig = `<clickhouse>
     <tcp_port>9000</tcp_port>
     <remote_servers><main><shard>
@@ -32,9 +31,8 @@ const ClusterConfig = `<clickhouse>
 </clickhouse>
 `
 
-// StartCluster opens a store in the cluster form on a cluster of one node, the embedded
-// engine, and returns what closes it. The engine has no Keeper: ON CLUSTER and Replicated are
-// taken out of the statements on their way; all else is as on a real cluster.
+// StartCluster opens a store in the cluster form on a cluster of one node, the embedded engine, and returns what closes it. The engine has
+// no Keeper: ON CLUSTER and Replicated are taken out of the statements on their way; all else is as on a real cluster.
 func StartCluster(t testing.TB, dir string) (*storage.Store, func()) {
 	t.Helper()
 	Need(t)
@@ -56,7 +54,7 @@ func StartCluster(t testing.TB, dir string) (*storage.Store, func()) {
 }
 
 // TryCluster opens a store in the cluster form of a name on an engine with the given
-// configuration, closes it, and returns what opening said.
+// configuration, closes it, and returns the error of opening.
 func TryCluster(t testing.TB, dir, name, config string) error {
 	t.Helper()
 	engine := clusterEngine(t, dir, config)

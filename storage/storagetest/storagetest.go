@@ -1,5 +1,4 @@
-// Package storagetest opens stores on the embedded engine for tests, and makes rows from
-// lines of an audit log.
+// Package storagetest opens stores on the embedded engine for tests, and makes rows from lines of an audit log.
 package storagetest
 
 import (
@@ -18,8 +17,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Need ends the test when the embedded engine cannot run here: a skip for a developer, a
-// failure when the environment variable CI is set.
+// Need ends the test when the embedded engine cannot run here: a skip for a developer, a failure when the environment variable CI is set.
 func Need(t testing.TB) {
 	t.Helper()
 	err := embedded.Suitable()
@@ -54,8 +52,7 @@ func OpenAt(t testing.TB, dir string) *storage.Store {
 // over HTTP, instead of in process: what holds for the one must hold for the other.
 const Served = "RETRIAL_TEST_SERVED"
 
-// Start opens a store in the given directory and returns what closes it, for tests that
-// reopen one.
+// Start opens a store in the given directory and returns what closes it, for tests that reopen one.
 func Start(t testing.TB, dir string) (*storage.Store, func()) {
 	t.Helper()
 	Need(t)
@@ -96,8 +93,7 @@ func Start(t testing.TB, dir string) (*storage.Store, func()) {
 	}
 }
 
-// Row makes the row a record of a log line becomes: keys, content and size computed as the
-// pipeline computes them, the position given, no verdict.
+// Row returns the row that a log line becomes at a position: keys, content and size as the pipeline computes them, without a verdict.
 func Row(cluster string, line []byte, pos event.Position, received time.Time) (verdict.Row, error) {
 	e, err := event.Decode(line)
 	if err != nil {
@@ -118,7 +114,8 @@ func Verdict(r *verdict.Row) {
 	e := r.Event
 	decision, _ := e.Annotations.Get(event.AnnotationDecision)
 	reason, _ := e.Annotations.Get(event.AnnotationReason)
-	v := &verdict.Verdict{Outcome: verdict.OutcomeMatch, RecordedReason: reason, Authorizer: "rbac", Revision: r.Revision, Engine: "test", Config: "test"}
+	v := &verdict.Verdict{Outcome: verdict.OutcomeMatch, RecordedReason: reason, Authorizer: "rbac", Revision: r.Revision, Engine: "test",
+		Config: "test"}
 	if a, err := request.Of(e.Verb, e.RequestURI); err == nil {
 		v.Attributes = a
 	}
@@ -127,7 +124,8 @@ func Verdict(r *verdict.Row) {
 		v.Recorded, v.Replayed = verdict.DecisionAllow, verdict.DecisionAllow
 		v.Grants = []verdict.Grant{{
 			BindingKind: "ClusterRoleBinding", Binding: "admins", RoleKind: "ClusterRole", Role: "cluster-admin",
-			SubjectKind: "Group", Subject: "system:masters", Reason: `RBAC: allowed by ClusterRoleBinding "admins" of ClusterRole "cluster-admin" to Group "system:masters"`,
+			SubjectKind: "Group", Subject: "system:masters",
+			Reason: `RBAC: allowed by ClusterRoleBinding "admins" of ClusterRole "cluster-admin" to Group "system:masters"`,
 		}, {
 			BindingKind: "RoleBinding", BindingNamespace: "kube-system", Binding: "x\t\"y", RoleKind: "Role", Role: "z",
 			SubjectKind: "ServiceAccount", SubjectNamespace: "kube-system", Subject: "sa", Rule: 3, Reason: "another text",
@@ -173,7 +171,8 @@ func chain(v *verdict.Verdict) {
 	}
 	v.Chain[1] = verdict.ChainStep{Authorizer: "rbac", Answer: "allow", Reason: v.Grants[0].Reason}
 	if v.Attributes.Subresource == "exec" || v.Attributes.Resource == "rolebindings" && v.Attributes.Verb == "create" {
-		c := verdict.Implied{Check: "check", Attributes: v.Attributes, Replayed: v.Replayed, Recorded: v.Recorded, Covered: true, Grants: v.Grants[:1]}
+		c := verdict.Implied{Check: "check", Attributes: v.Attributes, Replayed: v.Replayed, Recorded: v.Recorded, Covered: true,
+			Grants: v.Grants[:1]}
 		c.Attributes.Verb = "bind"
 		v.Implied = []verdict.Implied{c}
 	}
