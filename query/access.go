@@ -6,7 +6,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// AccessRequest is the request a question is about, as it was understood.
+// AccessRequest is the request a question is about, as understood.
 type AccessRequest struct {
 	Verb          string `json:"verb"`
 	Resource      string `json:"resource"`
@@ -18,19 +18,19 @@ type AccessRequest struct {
 	Path          string `json:"path"`
 }
 
-// check returns an error for a request that cannot be meant; word is the resource as it was written.
+// check returns an error for a request that makes no sense; word is the resource as it was written.
 func (out *AccessRequest) check(word string) error {
 	switch {
 	case out.Verb == "":
 		return Bad("verb is missing")
 	case (word == "") == (out.Path == ""):
-		return Bad("name a resource or a path, and not both")
+		return Bad("name either a resource or a path")
 	case out.Path != "" && out.Path[0] != '/':
-		return Bad("path: %q does not begin with a slash", out.Path)
+		return Bad("invalid path %q: must begin with a slash", out.Path)
 	case out.Path != "" && (out.Namespace != "" || out.Name != "" || out.AllNamespaces):
-		return Bad("a path is in no namespace and has no name")
+		return Bad("a path has neither namespace nor name")
 	case out.Namespace != "" && out.AllNamespaces:
-		return Bad("name a namespace or ask for all of them, and not both")
+		return Bad("name either one namespace or all namespaces")
 	}
 	return nil
 }
@@ -65,11 +65,12 @@ func (out *AccessRequest) request(word string, policy *rbacindex.Snapshot) (r rb
 	if res.Group == "" && res.Name == "namespaces" && out.Namespace == "" && !out.AllNamespaces {
 		out.Namespace = out.Name // as the apiserver reads requests for one namespace
 	}
-	r = rbacindex.Attributes{ResourceRequest: true, Verb: out.Verb, APIGroup: res.Group, Resource: res.Name, Subresource: res.Sub, Namespace: out.Namespace, Name: out.Name}
+	r = rbacindex.Attributes{ResourceRequest: true, Verb: out.Verb, APIGroup: res.Group, Resource: res.Name, Subresource: res.Sub,
+		Namespace: out.Namespace, Name: out.Name}
 	return r, hints, nil
 }
 
-// Text is the question in words.
+// Text returns the question in words.
 func (out *AccessRequest) Text() string {
 	if out.Path != "" {
 		return out.Verb + " " + out.Path

@@ -20,14 +20,12 @@ type CanAnswer struct {
 	// Subject is a user name, "" when only groups are asked about.
 	Subject string   `json:"subject"`
 	Groups  []string `json:"groups"`
-	// GroupsFrom is "requests": those its requests carried the last time, at GroupsSeen;
-	// "asked": the question's; "name": what its name alone gives it; "unknown": its requests came with more
-	// sets of groups than are told apart, and which were the last is not known. What the name
-	// gives is always among them.
+	// GroupsFrom is "requests": those its requests carried the last time, at GroupsSeen; "asked": the question's; "name": what its name
+	// alone gives it; "unknown": its requests came with more sets of groups than are told apart, and which were the last is not known. What
+	// the name gives is always among them.
 	GroupsFrom string     `json:"groupsFrom"`
 	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
-	// Stranger says that no request of the subject is stored and no binding names it: what it may is
-	// what everybody of such a name may.
+	// Stranger says that no request of the subject is stored and no binding names it: it may do what anybody of such a name may.
 	Stranger bool `json:"stranger,omitempty"`
 	// Near are subjects that a stranger's name may have been meant for, three at most.
 	Near      []string `json:"near,omitempty"`
@@ -38,11 +36,11 @@ type CanAnswer struct {
 	Hints   []string  `json:"hints,omitempty"`
 }
 
-// Scope is what holds in one scope.
+// Scope is what a subject holds in the whole cluster or one namespace.
 type Scope struct {
 	Namespace string     `json:"namespace"` // "" is the whole cluster
 	Rules     []HeldRule `json:"rules"`     // merged where that changes nothing
-	// MissingRoles are named by the subject's bindings and do not exist.
+	// MissingRoles are roles that the subject's bindings name and that do not exist.
 	MissingRoles []string `json:"missingRoles,omitempty"`
 }
 
@@ -52,9 +50,9 @@ type HeldRule struct {
 	By []Grant `json:"by"`
 }
 
-// CanRequest asks what a subject may do by RBAC, at a moment: everything, or with a verb and a
-// resource or path, as of WhoCanRequest, that one request. A subject or a group is named. Where the subject is unknown and somebody
-// who is known is called much like it, the question is refused (404) unless groups are given.
+// CanRequest asks what a subject may do by RBAC, at a moment: everything, or with a verb and a resource or path, as of WhoCanRequest, that
+// one request. A subject or a group is named. If the subject is unknown but resembles a known one, the question is refused (404) unless
+// groups are given.
 type CanRequest struct {
 	Cluster   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
 	Subject   string    `json:"subject" help:"a user name, system:serviceaccount:NAMESPACE:NAME, group:NAME, or user:NAME"`
@@ -81,7 +79,7 @@ func (r CanRequest) check() error {
 	return one.check(r.Resource)
 }
 
-// access returns the request that is asked about; it has no verb when that is everything.
+// access returns the request that is asked about, without a verb if everything is asked for.
 func (r *CanRequest) access() AccessRequest {
 	return AccessRequest{Verb: r.Verb, Namespace: r.Namespace, Name: r.Name, Path: r.Path}
 }
@@ -126,11 +124,11 @@ func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err err
 	return out, nil
 }
 
-// stranger tells of a subject that no request and no binding names, though a service account or a node
-// may be there all the same: a text, and who is called much like it. What everybody may must not pass for
-// its rights: a name like that of somebody who is known is taken for misspelt where all is certain, and
-// any other is told of. Without a text it is none.
-func (a *Service) stranger(ctx context.Context, cluster, subject string, view *state.View, at time.Time, certain bool) (text string, near []string, err error) {
+// stranger tells of a subject that no request and no binding names, though a service account or a node may be there all the same: a text,
+// and who is called much like it. What everybody may must not pass for its rights: a name like that of somebody who is known is taken for
+// misspelt where all is certain, and any other is told of. Without a text it is none.
+func (a *Service) stranger(ctx context.Context, cluster, subject string, view *state.View, at time.Time,
+	certain bool) (text string, near []string, err error) {
 	if !at.IsZero() { // it may have been seen later
 		if _, seen, _, err := a.Store.LastGroups(ctx, cluster, subject, time.Time{}); err != nil || !seen.IsZero() {
 			return "", nil, err
@@ -160,7 +158,7 @@ func (a *Service) stranger(ctx context.Context, cluster, subject string, view *s
 	return text, near, nil
 }
 
-// fillCan enters the rules of the whole cluster and of one namespace, or of all of them.
+// fillCan enters the rules of the whole cluster and of one namespace or all.
 func (a *Service) fillCan(out *CanAnswer, view *state.View, namespace string) {
 	doubted := map[rbacindex.Key]bool{}
 	doubts := view.Doubts(namespace, namespace == "")
@@ -186,8 +184,7 @@ func (a *Service) fillCan(out *CanAnswer, view *state.View, namespace string) {
 	out.doubtOwn(doubts, doubted)
 }
 
-// doubtOwn enters what is not known; of roles only those matter that the subject's own
-// bindings name.
+// doubtOwn enters what is not known; only roles that the subject's own bindings name matter.
 func (out *CanAnswer) doubtOwn(doubts []rbacindex.Key, named map[rbacindex.Key]bool) {
 	out.doubt(slices.DeleteFunc(doubts, func(k rbacindex.Key) bool {
 		role := k.Kind == rbacindex.KindRole || k.Kind == rbacindex.KindClusterRole

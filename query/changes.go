@@ -15,7 +15,7 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// Bounds of an answer. A role bound to everybody concerns as many subjects as there are.
+// Bounds of an answer. A role bound to everybody concerns every subject.
 const (
 	mostChanged = 500 // subjects
 	mostWrites  = 500
@@ -29,8 +29,8 @@ type ChangesAnswer struct {
 	From    time.Time `json:"from"`
 	// To is null when the newest known was meant and no change is known.
 	To *time.Time `json:"to"`
-	// Known is false when there may have been any number of bindings nobody told of, at one of
-	// the two moments. MissingBefore and MissingAfter name what was not known at each.
+	// Known is false when any number of unknown bindings may have existed at one of the two moments. MissingBefore and MissingAfter name
+	// what was not known at each.
 	Known         bool     `json:"known"`
 	MissingBefore []string `json:"missingBefore"`
 	MissingAfter  []string `json:"missingAfter"`
@@ -46,8 +46,8 @@ type ChangesAnswer struct {
 	Subjects []ChangedSubject `json:"subjects"` // 500 at most
 	// More is how many subjects there are beyond those.
 	More int `json:"more"`
-	// Writes are what became, between the two moments, of the objects that made the difference,
-	// oldest first. MoreWrites counts those left out.
+	// Writes says what happened, between the two moments, to the objects that made the difference, oldest first. MoreWrites counts those
+	// left out.
 	Writes     []PolicyWrite `json:"writes"`
 	MoreWrites int           `json:"moreWrites"`
 }
@@ -63,8 +63,7 @@ type ChangedSubject struct {
 
 // ChangedScope is what changed in one scope.
 type ChangedScope struct {
-	// Namespace "" is the whole cluster, all namespaces but those that have a scope of their
-	// own: in these it is as they say.
+	// Namespace "" is the whole cluster, all namespaces but those that have a scope of their own: in these it is as they say.
 	Namespace string        `json:"namespace"`
 	Gained    []ChangedRule `json:"gained"` // rules, with the grants as they are now
 	Lost      []ChangedRule `json:"lost"`   // rules, with the grants there were
@@ -72,11 +71,10 @@ type ChangedScope struct {
 	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
-// ChangedRule is a rule that was gained, by grants as they are now, or lost, by those there
-// were.
+// ChangedRule is a rule that was gained, by grants as they are now, or lost, by those there were.
 type ChangedRule struct {
 	Rule
-	// Except are rules of the other side: what they allow did not change.
+	// Except has rules of the other side: what they allow did not change.
 	Except []Rule  `json:"except,omitempty"`
 	By     []Grant `json:"by"`
 	// Because are the changed objects among the grants' bindings and roles.
@@ -93,19 +91,20 @@ type Rule struct {
 }
 
 func ruleOf(r *rbacv1.PolicyRule) Rule {
-	return Rule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+	return Rule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+		NonResourceURLs: r.NonResourceURLs}
 }
 
-// PolicyWrite is one thing that became of an object.
+// PolicyWrite is one change of an object.
 type PolicyWrite struct {
 	Object string `json:"object"` // Kind/name or Kind/namespace/name
 	What   string `json:"what"`   // written, deleted, unknown
-	// NotBefore and NotAfter bound when it became effective; no NotBefore is no bound.
+	// NotBefore and NotAfter bound when it became effective; without NotBefore it has no lower bound.
 	NotBefore       *time.Time `json:"notBefore,omitempty"`
 	NotAfter        time.Time  `json:"notAfter"`
 	UID             string     `json:"uid,omitempty"`
 	ResourceVersion string     `json:"resourceVersion,omitempty"`
-	// Assumed: no write was seen, only that it was so by then.
+	// Assumed says that no write was seen, only its effect by then.
 	Assumed bool `json:"assumed,omitempty"`
 	// AuditID, Verb and User are of the stored request that did it, where there is one.
 	AuditID string `json:"auditID,omitempty"`
@@ -113,9 +112,8 @@ type PolicyWrite struct {
 	User    string `json:"user,omitempty"`
 }
 
-// ChangesRequest asks which accesses became possible and impossible from one moment to another, and
-// by which writes. Without a subject everybody that changed objects concern is told, each by
-// itself: what comes by a group stands under the group.
+// ChangesRequest asks which accesses became possible and impossible from one moment to another, and by which writes. Without a subject it
+// lists everybody whom changed objects concern, each alone: what comes by a group is listed under the group.
 type ChangesRequest struct {
 	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
 	From    time.Time `json:"from" required:"true" help:"the moment before, such as 2026-11-20T11:36:00Z"`
@@ -132,9 +130,9 @@ func (r ChangesRequest) check() error {
 	case !r.To.IsZero() && r.To.Before(r.From):
 		return Bad("to is before from")
 	case r.Subject == "" && len(r.Groups) > 0:
-		return Bad("group goes with a subject; what a group by itself gives is asked for by the subject group:NAME")
+		return Bad("group needs a subject; for what a group itself gives, ask for the subject group:NAME")
 	case strings.HasPrefix(r.Subject, "group:") && len(r.Groups) > 0:
-		return Bad("group goes with a user, not with a group")
+		return Bad("group needs a user as the subject, not a group")
 	}
 	return nil
 }
@@ -168,7 +166,8 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 				return true
 			}
 			s := rbacindex.Access{Name: list[0].Name, Group: list[0].Group}.Subject()
-			out.Subjects = append(out.Subjects, changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+			out.Subjects = append(out.Subjects,
+				changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
 			return ctx.Err() == nil
 		})
 		if err := ctx.Err(); err != nil {
@@ -189,7 +188,8 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 		out.Superuser = slices.Contains(out.Groups, groupMasters)
 		if list := changes.To.RBAC.DifferencesOf(changes.From.RBAC, out.Subject, out.Groups); len(list) > 0 {
 			s := rbacindex.Access{Name: out.Subject}.Subject()
-			out.Subjects = append(out.Subjects, changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+			out.Subjects = append(out.Subjects,
+				changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
 		}
 	}
 	return out, a.writes(ctx, &out, &changes, causes)
@@ -236,12 +236,13 @@ func changedOf(c *state.Changes, out ChangedSubject, list []rbacindex.Difference
 		return to
 	}
 	for _, d := range list {
-		out.Scopes = append(out.Scopes, ChangedScope{Namespace: d.Namespace, Gained: rules(d.Gained), Lost: rules(d.Lost), TooLarge: d.TooLarge})
+		out.Scopes = append(out.Scopes,
+			ChangedScope{Namespace: d.Namespace, Gained: rules(d.Gained), Lost: rules(d.Lost), TooLarge: d.TooLarge})
 	}
 	return out
 }
 
-// writes enters what became of the objects that made the difference.
+// writes enters the changes of the objects that made the difference.
 func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Changes, causes map[rbacindex.Key]bool) error {
 	type versioned struct {
 		key rbacindex.Key
@@ -261,7 +262,8 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 	}
 	traced := map[int]queries.Written{} // by place in the answer
 	for i, x := range all {
-		w := PolicyWrite{Object: x.key.String(), What: "written", NotAfter: x.v.NotAfter, UID: x.v.UID, ResourceVersion: x.v.ResourceVersion, Assumed: x.v.Assumed}
+		w := PolicyWrite{Object: x.key.String(), What: "written", NotAfter: x.v.NotAfter, UID: x.v.UID,
+			ResourceVersion: x.v.ResourceVersion, Assumed: x.v.Assumed}
 		switch {
 		case x.v.Unknown:
 			w.What = "unknown"
@@ -273,15 +275,15 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 		}
 		if i < mostTraced && !x.v.Assumed && w.NotBefore != nil {
 			resource, group, _ := strings.Cut(x.v.Resource, ".")
-			traced[i] = queries.Written{Resource: resource, Group: group, Namespace: x.v.Namespace, Name: x.v.Name, From: x.v.NotBefore, To: x.v.NotAfter}
+			traced[i] = queries.Written{Resource: resource, Group: group, Namespace: x.v.Namespace, Name: x.v.Name, From: x.v.NotBefore,
+				To: x.v.NotAfter}
 		}
 		out.Writes = append(out.Writes, w)
 	}
 	return a.trace(ctx, out, traced)
 }
 
-// trace looks for the requests that did writes: each is of that object, and began and ended when
-// the write did. All are looked for at once.
+// trace looks for the requests that did writes: each is of that object, and began and ended when the write did. All are looked for at once.
 func (a *Service) trace(ctx context.Context, out *ChangesAnswer, traced map[int]queries.Written) error {
 	if len(traced) == 0 {
 		return nil

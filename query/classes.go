@@ -6,7 +6,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Outcomes of verdicts, as they are stored and printed.
+// Outcomes are the outcomes of verdicts, as stored and printed.
 var Outcomes = []string{"match", "drift", "ambiguous", "indeterminate", "not_judged"}
 
 // ClassesRequest asks what outcomes and classes mean.
@@ -15,7 +15,7 @@ type ClassesRequest struct{}
 // Question implements Request.
 func (ClassesRequest) Question() (name string, answer ClassesAnswer) { return "classes", answer }
 
-// ClassesAnswer is what outcomes and classes mean: closed sets, the same for every cluster.
+// ClassesAnswer says what outcomes and classes mean: closed sets, the same for every cluster.
 type ClassesAnswer struct {
 	Outcomes []OutcomeMeaning `json:"outcomes"` // each with its meaning
 	Classes  []ClassMeaning   `json:"classes"`  // each with its meaning
@@ -39,7 +39,8 @@ func (*Service) Classes(context.Context, ClassesRequest) (ClassesAnswer, error) 
 	out := ClassesAnswer{Outcomes: []OutcomeMeaning{
 		{"match", "The replay came to the decision the apiserver recorded, for a reason the apiserver could give."},
 		{"drift", "The replay came to another decision, or the recorded reason fits nothing in the policy: look at these first."},
-		{"ambiguous", "The policy changed while the request was under way; before and after the change the answers differ, and the record fits one of them."},
+		{"ambiguous", "The policy changed while the request was under way; before and after the change the answers differ, and the " +
+			"record fits one of them."},
 		{"indeterminate", "Something needed for a certain answer is not known. The verdict names it; supplying it settles the verdict."},
 		{"not_judged", "The log records no authorization decision for the request: it was turned away before one was made."},
 	}}

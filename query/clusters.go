@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Cluster is a cluster there are events of.
+// Cluster is a cluster with events.
 type Cluster struct {
 	Name   string    `json:"name"`
 	Events int64     `json:"events"` // a count of events, not of requests
@@ -13,10 +13,10 @@ type Cluster struct {
 	Last   time.Time `json:"last"`   // as first
 }
 
-// ClustersAnswer are the clusters anything is known of.
+// ClustersAnswer lists the clusters of which anything is known.
 type ClustersAnswer struct {
 	Clusters []Cluster `json:"clusters"`
-	// Quiet are clusters whose objects are known and of which there is no event.
+	// Quiet are clusters whose objects are known and which have no events.
 	Quiet []string `json:"quiet,omitempty"`
 }
 

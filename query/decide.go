@@ -7,19 +7,19 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// Decision is whether a subject may make one request.
+// Decision says whether a subject may make one request.
 type Decision struct {
 	AccessRequest
-	// Allowed is "yes", "no", or "unknown": nothing known allows it and something is not known.
+	// Allowed is "yes", "no", or "unknown" when nothing known allows it and not everything is known.
 	Allowed string  `json:"allowed"`
 	Grants  []Grant `json:"grants"` // all that allow it
 	// Nearest says what would have allowed it; null when it is allowed.
 	Nearest *NearestMiss `json:"nearest,omitempty"`
-	// Bind is whether it may bind the role, when that was asked.
+	// Bind says whether it may bind the role, when that was asked.
 	Bind *MayBind `json:"bind,omitempty"`
 }
 
-// Yes tells whether the subject may do what was asked.
+// Yes reports whether the subject may do what was asked.
 func (d *Decision) Yes() bool {
 	return d.Allowed == "yes" || d.Bind != nil && d.Bind.Allowed == "yes"
 }
@@ -96,18 +96,16 @@ func nearestOf(m rbacindex.Miss) *NearestMiss {
 	return &n
 }
 
-// MayBind is whether a subject may write a binding to a role, which takes more than the
-// right to write bindings: the verb bind on the role, or every rule the role has.
+// MayBind says whether a subject may write a binding to a role, which takes more than the right to write bindings: the verb bind on the
+// role, or every rule the role has.
 type MayBind struct {
 	Allowed string `json:"allowed"` // yes, no, unknown
-	// Covers: its own rules hold those of the role; it needs no grant of the verb bind.
+	// Covers says that its own rules cover those of the role, so it needs no grant of the verb bind.
 	Covers bool `json:"covers"`
-	// RulesMissing are those of the role it does not hold, put together as the apiserver lists
-	// them.
+	// RulesMissing are the role's rules that it does not hold, combined as the apiserver lists them.
 	RulesMissing []rbacv1.PolicyRule `json:"rulesMissing"`
 	RoleAbsent   bool                `json:"roleAbsent,omitempty"` // the role does not exist
-	// More: RulesMissing are the first of many. TooCostly: comparing the rules takes more work than
-	// is allowed.
+	// More says that RulesMissing is cut off, TooCostly that comparing the rules takes more work than is allowed.
 	More      bool `json:"more,omitempty"`
 	TooCostly bool `json:"tooCostly,omitempty"`
 }
@@ -119,7 +117,8 @@ func bindOf(policy *rbacindex.Snapshot, r *rbacindex.Attributes, known bool) *Ma
 		return nil
 	}
 	e := policy.MayBind(r.User, r.Groups, r.Namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: r.Name})
-	out := &MayBind{Allowed: "yes", Covers: e.Allowed && !e.Superuser && len(e.Grants) == 0, RulesMissing: e.Missing, RoleAbsent: e.RoleAbsent, More: e.More, TooCostly: e.TooCostly}
+	out := &MayBind{Allowed: "yes", Covers: e.Allowed && !e.Superuser && len(e.Grants) == 0, RulesMissing: e.Missing,
+		RoleAbsent: e.RoleAbsent, More: e.More, TooCostly: e.TooCostly}
 	if out.RulesMissing == nil {
 		out.RulesMissing = []rbacv1.PolicyRule{}
 	}
@@ -133,7 +132,7 @@ func bindOf(policy *rbacindex.Snapshot, r *rbacindex.Attributes, known bool) *Ma
 	return out
 }
 
-// Text says it in a line.
+// Text returns it in one line.
 func (b *MayBind) Text() string {
 	switch {
 	case b.Covers:

@@ -8,19 +8,18 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// driftGroups is how many groups of equal verdicts one answer reads: each says something
-// else, and clients choose some of the words.
+// driftGroups is how many groups of equal verdicts one answer reads: clients choose some of the words that tell groups apart.
 const driftGroups = 5000
 
 // DriftAnswer is what does not match, by likely cause.
 type DriftAnswer struct {
 	Cluster string `json:"cluster"`
-	// Requests are all of that time, Judged those that were compared with the replica. Without any
-	// there is nothing to say, and no groups say nothing.
+	// Requests counts all requests of that time, Judged those compared with the replica. If Judged is 0, the absence of groups means
+	// nothing.
 	Requests int64         `json:"requests"`
 	Judged   int64         `json:"judged"`
 	Groups   []drift.Group `json:"groups"`
-	// Truncated says that there is more than one answer holds.
+	// Truncated says that the answer does not hold everything.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
@@ -50,7 +49,8 @@ func (a *Service) Drift(ctx context.Context, q DriftRequest) (out DriftAnswer, e
 	if err != nil {
 		return out, err
 	}
-	return DriftAnswer{Cluster: q.Cluster, Requests: requests, Judged: judged, Groups: c.Groups(), Truncated: len(found) == driftGroups}, nil
+	return DriftAnswer{Cluster: q.Cluster, Requests: requests, Judged: judged, Groups: c.Groups(),
+		Truncated: len(found) == driftGroups}, nil
 }
 
 // addStored adds one stored group: its examples one by one, and the rest with the last.

@@ -14,7 +14,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/content"
 )
 
-// EscalationsAnswer is who can become what.
+// EscalationsAnswer says who can become what.
 type EscalationsAnswer struct {
 	Cluster string `json:"cluster"`
 	Policy
@@ -23,22 +23,20 @@ type EscalationsAnswer struct {
 	Groups     []string   `json:"groups,omitempty"` // of the subject, as in CanAnswer
 	GroupsFrom string     `json:"groupsFrom,omitempty"`
 	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
-	// Paths are the shortest to a goal: of the subject to each goal, else of everybody to the
-	// nearest. Count is how many there are of the latter.
+	// Paths are the shortest to a goal: of the subject to each goal, or of everybody to the nearest. Count is how many of the latter exist.
 	Paths []Path `json:"paths"`
 	Count int    `json:"count"`
-	// Reaches are the shortest paths of the subject to whom else it can become; ReachCount is
-	// how many there are.
+	// Reaches are the shortest paths of the subject to whom else it can become; ReachCount is how many there are.
 	Reaches    []Path `json:"reaches,omitempty"`
 	ReachCount int    `json:"reachCount,omitempty"`
-	// TooLarge are those, of Kubernetes itself too, of whom it is not known whether they reach a goal,
-	// because it takes too much work to follow what they, or those they can become, may do; of a
-	// subject asked about, itself, when it may reach more. TooLargeCount is how many there are.
+	// TooLarge are the subjects, including Kubernetes' own, of which it is not known whether they reach a goal, because it takes too much
+	// work to follow what they, or those they can become, may do; it is the subject asked about if that may reach more. TooLargeCount is
+	// how many there are.
 	TooLarge      []Node `json:"tooLarge,omitempty"`
 	TooLargeCount int    `json:"tooLargeCount,omitempty"`
 	// System counts the subjects of Kubernetes itself that were left out.
 	System int `json:"system"`
-	// AccountsKnown is false when there may be service accounts nobody told of.
+	// AccountsKnown is false when unknown service accounts may exist.
 	AccountsKnown bool     `json:"accountsKnown"`
 	Hints         []string `json:"hints,omitempty"`
 }
@@ -52,15 +50,13 @@ type Path struct {
 	Steps        []PathStep `json:"steps"`        // none: it is there
 	// Holds is what makes the last one a cluster administrator, when no step gave it that.
 	Holds []Needed `json:"holds,omitempty"`
-	// Doubted are objects it rests on that may not grant what it takes: the answer to a write of theirs
-	// was lost.
+	// Doubted are objects it rests on that may not grant what it takes: the answer to a write of theirs was lost.
 	Doubted []string `json:"doubted,omitempty"`
-	// TooLarge: telling it takes too much work, and some of it is not told.
+	// TooLarge says that the path is not complete, because listing it takes too much work.
 	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
-// Node is a User, Group, ServiceAccount, Namespace (everything in it), Bound (the one
-// before it with roles it bound to itself) or Goal.
+// Node is a User, Group, ServiceAccount, Namespace (everything in it), Bound (the one before it with roles it bound to itself) or Goal.
 type Node struct {
 	Kind      string `json:"kind"`                // User, Group, ServiceAccount, Namespace, Bound, Goal
 	Namespace string `json:"namespace,omitempty"` // of a ServiceAccount
@@ -94,13 +90,13 @@ type Needed struct {
 	Namespace   string  `json:"namespace"`
 	Name        string  `json:"name"`   // empty on create, or when any does
 	Grants      []Grant `json:"grants"` // those that allow it
-	// Role grants it when there are no grants: one that an earlier step bound or rewrote.
+	// Role grants it when Grants is empty: one that an earlier step bound or rewrote.
 	Role string `json:"role,omitempty"`
 }
 
-// EscalationsRequest asks who can make itself cluster administrator or a member of system:masters, at
-// a moment. Without a subject and a group: everybody who can, by the shortest path each. With them:
-// that subject's shortest paths to both goals, and to everybody else.
+// EscalationsRequest asks who can make itself cluster administrator or a member of system:masters, at a moment. Without a subject and a
+// group, it lists everybody who can, each by the shortest path; with them, that subject's shortest paths to both goals and to everybody
+// else.
 type EscalationsRequest struct {
 	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
 	Subject string    `json:"subject" help:"subject to ask about alone, written as of can"`
@@ -166,7 +162,8 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 }
 
 // escalationsOf answers for one subject.
-func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, closure *escalation.Bounds, asked []string, q *EscalationsRequest) error {
+func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, closure *escalation.Bounds, asked []string,
+	q *EscalationsRequest) error {
 	groups, from, seen, missing, err := a.groupsOf(ctx, out.Cluster, out.Subject, asked, q.At)
 	if err != nil {
 		return err
@@ -188,14 +185,14 @@ func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, clo
 	return nil
 }
 
-// untold hints at paths that were asked for and are not told.
+// untold hints at paths that were asked for and are not listed.
 func (out *EscalationsAnswer) untold(told, count, limit int) {
 	if told < min(count, limit) {
-		out.Hints = append(out.Hints, fmt.Sprintf("%s of %d told: telling more takes too much work", phrase.Number(told, "path"), count))
+		out.Hints = append(out.Hints, fmt.Sprintf("%s of %d listed: listing more takes too much work", phrase.Number(told, "path"), count))
 	}
 }
 
-// accounts are the service accounts of a cluster at a moment.
+// accounts returns the service accounts of a cluster at a moment.
 func (a *Service) accounts(cluster string, at time.Time) (out escalation.Accounts) {
 	st, ok := a.Replay.State(cluster)
 	if !ok {
@@ -216,10 +213,12 @@ func (a *Service) accounts(cluster string, at time.Time) (out escalation.Account
 func nodeOf(n escalation.Node) Node { return Node{string(n.Kind), n.Namespace, n.Name} }
 
 func pathOf(p *escalation.Path) Path {
-	out := Path{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []PathStep{}, Holds: neededOf(p.Holds), TooLarge: p.TooLarge}
+	out := Path{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []PathStep{}, Holds: neededOf(p.Holds),
+		TooLarge: p.TooLarge}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		step := PathStep{Edge: string(s.Edge), From: nodeOf(s.From), To: nodeOf(s.To), Impersonated: s.Impersonated, Namespace: s.Namespace, Presumes: s.Presumes, Requests: neededOf(s.Requests)}
+		step := PathStep{Edge: string(s.Edge), From: nodeOf(s.From), To: nodeOf(s.To), Impersonated: s.Impersonated, Namespace: s.Namespace,
+			Presumes: s.Presumes, Requests: neededOf(s.Requests)}
 		for _, r := range s.Roles {
 			step.Roles = append(step.Roles, BoundRole{r.Role.String(), r.Namespace})
 		}
@@ -230,7 +229,7 @@ func pathOf(p *escalation.Path) Path {
 	}
 	out.Text = pathText(p) + PerhapsText(out.Doubted)
 	if p.TooLarge {
-		out.Text += "; too large to be told in full"
+		out.Text += "; too large to list in full"
 	}
 	return out
 }
@@ -238,8 +237,9 @@ func pathOf(p *escalation.Path) Path {
 func neededOf(requests []escalation.Request) []Needed {
 	var out []Needed
 	for _, r := range requests {
-		x := Needed{Verb: r.Attributes.Verb, Group: r.Attributes.APIGroup, Resource: r.Attributes.Resource, Subresource: r.Attributes.Subresource,
-			Namespace: r.Attributes.Namespace, Name: r.Attributes.Name, Grants: []Grant{}}
+		x := Needed{Verb: r.Attributes.Verb, Group: r.Attributes.APIGroup, Resource: r.Attributes.Resource,
+			Subresource: r.Attributes.Subresource,
+			Namespace:   r.Attributes.Namespace, Name: r.Attributes.Name, Grants: []Grant{}}
 		for _, g := range r.Grants {
 			x.Grants = append(x.Grants, sourceOf(g))
 		}
@@ -259,7 +259,7 @@ func roleText(k rbacindex.Key) string {
 	return k.String()
 }
 
-// pathText is a path in one line: whom it leads over, by what, and which bindings give it.
+// pathText returns a path in one line: whom it leads over, by what, and which bindings give it.
 func pathText(p *escalation.Path) string {
 	text := p.From.String()
 	for i := range p.Steps {
@@ -307,7 +307,7 @@ func bindingsOf(requests []escalation.Request) []string {
 	return out
 }
 
-// Text is a node as tables have it.
+// Text returns a node as tables show it.
 func (n Node) Text() string {
 	switch {
 	case n.Kind == "Goal":
@@ -318,7 +318,7 @@ func (n Node) Text() string {
 	return n.Kind + " " + n.Name
 }
 
-// PerhapsText says of a path that objects in doubt give what it takes.
+// PerhapsText says which objects in doubt a path rests on.
 func PerhapsText(doubted []string) string {
 	if len(doubted) == 0 {
 		return ""
@@ -326,7 +326,7 @@ func PerhapsText(doubted []string) string {
 	return "; perhaps: by a write whose answer was lost, of " + strings.Join(doubted, ", ")
 }
 
-// LastText is who a path has led to before the goal.
+// LastText returns whom a path has led to before the goal.
 func (p *Path) LastText() string {
 	if n := len(p.Steps); n > 0 {
 		return p.Steps[n-1].To.Text()

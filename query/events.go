@@ -10,13 +10,13 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Event is a request with its verdict in a line.
+// Event is a request with its verdict, in one line.
 type Event struct {
 	AuditID    string    `json:"auditID"`
 	Request    string    `json:"request"` // identity of the request: audit IDs may be used again
 	Time       time.Time `json:"time"`
 	Subject    string    `json:"subject"` // whom it was authorized as
-	User       string    `json:"user"`    // the subject; the name goes with the next release
+	User       string    `json:"user"`    // the subject; the name will be removed in the next release
 	Verb       string    `json:"verb"`
 	RequestURI string    `json:"requestURI"`
 	Stage      string    `json:"stage"`    // of the judged event
@@ -27,12 +27,11 @@ type Event struct {
 	Class      string    `json:"class"`
 	Cause      string    `json:"cause"`      // what lies behind the class
 	GrantCount int       `json:"grantCount"` // how many grants allow it
-	Grants     int       `json:"grants"`     // the count; the name goes with the next release
+	Grants     int       `json:"grants"`     // the count; the name will be removed in the next release
 	Authorizer string    `json:"authorizer"`
 }
 
-// EventsRequest asks for requests with their verdicts, newest first, one a request. All filters are
-// exact.
+// EventsRequest asks for requests with their verdicts, newest first, one a request. All filters are exact.
 type EventsRequest struct {
 	Cluster  string    `json:"cluster" required:"true" help:"cluster the question is about"`
 	From     time.Time `json:"from" help:"requests at or after this time"`
@@ -95,7 +94,8 @@ func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer
 func eventLine(r *verdict.Row) Event {
 	e := r.Event
 	subject := e.EffectiveUser().Username
-	line := Event{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, Subject: subject, User: subject, Verb: e.Verb,
+	line := Event{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, Subject: subject, User: subject,
+		Verb:       e.Verb,
 		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
 	if v := r.Verdict; v != nil {
 		line.Recorded, line.Replayed, line.Outcome = v.Recorded.String(), v.Replayed.String(), v.Outcome.String()

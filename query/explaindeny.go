@@ -15,8 +15,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// MostDenials bounds the requests of an audit ID one answer explains: each looks through all
-// roles and bindings, and clients may use an ID as often as they like.
+// MostDenials bounds the requests of an audit ID one answer explains: each looks through all roles and bindings, and clients may reuse an
+// ID any number of times.
 const MostDenials = 20
 
 // What refused a request, as Denial.By says it. The set is closed.
@@ -30,7 +30,7 @@ const (
 	ByNobody         = "nobody"         // it was not refused
 )
 
-// ExplainDenyAnswer says of the requests of an audit ID why each was refused.
+// ExplainDenyAnswer says why each request of an audit ID was refused.
 type ExplainDenyAnswer struct {
 	Requests []Denial `json:"requests"` // 20 at most
 	// Truncated says that the ID has more requests than one answer explains.
@@ -54,7 +54,7 @@ type Denial struct {
 
 	Recorded string `json:"recorded"` // decision of the apiserver
 	Outcome  string `json:"outcome"`
-	Verdict  string `json:"verdict"` // the outcome; the name goes with the next release
+	Verdict  string `json:"verdict"` // the outcome; the name will be removed in the next release
 	Class    string `json:"class"`
 	// By is what refused it, a closed set; Text says it in one line.
 	By   string `json:"by"`
@@ -63,18 +63,17 @@ type Denial struct {
 	// unless another was asked for. Replayed is the replica's decision then.
 	At       time.Time `json:"at"`
 	Replayed string    `json:"replayed"`
-	// Chain are the authorizers in their order, each with what it would have needed. Empty when
-	// nobody was there to be authorized.
+	// Chain has the authorizers in their order, each with what it would have needed; empty when nobody was authenticated.
 	Chain []Shortfall `json:"chain"`
-	// Checks are those that refused it behind the authorization filter, or of impersonation.
+	// Checks are the checks that refused it: behind the authorization filter, or of impersonation.
 	Checks []DeniedCheck `json:"checks"`
 	// Missing is what is not known and could change the answer.
 	Missing []string `json:"missing"`
 	// Plugin is the admission plugin that refused it.
 	Plugin string `json:"plugin,omitempty"`
-	// PluginName is the policy, webhook or quota of the plugin that refused it, where it is told.
+	// PluginName is the policy, webhook or quota of the plugin that refused it, where the response names it.
 	PluginName string `json:"pluginName,omitempty"`
-	// Identity is what the identity contradicts, or what a failed authentication shows.
+	// Identity says what contradicts the identity, or what a failed authentication shows.
 	Identity []string `json:"identity"`
 }
 
@@ -118,8 +117,8 @@ func (x *explainer) explain(cluster string, e *event.Event, v *verdict.Verdict) 
 	out := Denial{
 		Cluster: cluster, APIServer: e.Server, AuditID: e.AuditID, Verb: e.Verb, RequestURI: e.RequestURI,
 		User: e.User.Username, Groups: slices.Concat([]string{}, user.Groups), Received: e.RequestReceivedTimestamp,
-		Code: e.Code(), Message: StatusMessage(e), Recorded: v.Recorded.String(), Outcome: v.Outcome.String(), Verdict: v.Outcome.String(), Class: v.Class,
-		At: at.UTC(), Chain: []Shortfall{}, Checks: []DeniedCheck{}, Missing: []string{}, Identity: []string{},
+		Code: e.Code(), Message: StatusMessage(e), Recorded: v.Recorded.String(), Outcome: v.Outcome.String(), Verdict: v.Outcome.String(),
+		Class: v.Class, At: at.UTC(), Chain: []Shortfall{}, Checks: []DeniedCheck{}, Missing: []string{}, Identity: []string{},
 	}
 	if e.ImpersonatedUser != nil {
 		out.ActingAs = e.ImpersonatedUser.Username
@@ -166,7 +165,7 @@ func (x *explainer) blame(out *Denial, e *event.Event, v, then *verdict.Verdict)
 		}
 		switch {
 		case v.Outcome == verdict.OutcomeIndeterminate:
-			out.Text += ". The replica cannot say, for want of what is not known"
+			out.Text += ". The replica cannot say why: not everything is known"
 		case v.Outcome == verdict.OutcomeAmbiguous:
 			out.Text += ". The policy was changing at that moment: " + v.Cause
 		case v.Outcome == verdict.OutcomeDrift && v.Replayed == verdict.DecisionAllow:
@@ -194,19 +193,19 @@ func (x *explainer) blame(out *Denial, e *event.Event, v, then *verdict.Verdict)
 	}
 }
 
-// unauthenticated says what the answer to a request without a user tells.
+// unauthenticated says what the response to a request without a user shows.
 func unauthenticated(e *event.Event) string {
 	reason, attempted, _ := authn.Refusal(e)
 	switch reason {
 	case authn.RefusedCredentials:
 		return "nobody was authenticated: credentials were sent and refused: " + strings.Join(attempted, ", ")
 	case authn.RefusedNoCredentials:
-		return "nobody was authenticated: no credentials were sent, and requests without any are not let in"
+		return "nobody was authenticated: no credentials were sent, and anonymous requests are not allowed"
 	}
 	return "nobody was authenticated; the apiserver's answer does not tell which credentials were sent, or why they were refused"
 }
 
-// checks adds those that the response shows refused, and returns how many.
+// checks adds the checks that the response shows as refused, and returns how many.
 func (x *explainer) checks(out *Denial, e *event.Event, v, then *verdict.Verdict) int {
 	for i := range v.Implied {
 		c := &v.Implied[i]
@@ -223,9 +222,11 @@ func (x *explainer) checks(out *Denial, e *event.Event, v, then *verdict.Verdict
 				answer = other
 			}
 		}
-		one := DeniedCheck{Check: c.Check, User: u.Username, Replayed: answer.Replayed.String(), Missing: slices.Concat([]string{}, answer.Missing)}
+		one := DeniedCheck{Check: c.Check, User: u.Username, Replayed: answer.Replayed.String(),
+			Missing: slices.Concat([]string{}, answer.Missing)}
 		if a.Verb != "" {
-			asked := AccessRequest{Verb: a.Verb, Group: a.APIGroup, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name, Path: a.Path}
+			asked := AccessRequest{Verb: a.Verb, Group: a.APIGroup, Resource: a.Resource, Subresource: a.Subresource,
+				Namespace: a.Namespace, Name: a.Name, Path: a.Path}
 			one.Asked = asked.Text()
 		}
 		if x.state != nil && a.Verb != "" && answer.Replayed != verdict.DecisionAllow {

@@ -37,7 +37,7 @@ func (FindingsRequest) Question() (name string, answer FindingsAnswer) { return 
 
 func (r FindingsRequest) check() error { return before(r.From, r.To) }
 
-// Findings answers with what stands. Without a cluster it answers for all clusters.
+// Findings answers with the findings that stand; without a cluster, with those of all clusters.
 func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out FindingsAnswer, err error) {
 	f, err := q.filter()
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out Findings
 	return out, nil
 }
 
-// filter returns which findings are asked for.
+// filter returns the filter for the findings asked for.
 func (r *FindingsRequest) filter() (queries.FindingFilter, error) {
 	f := queries.FindingFilter{Cluster: r.Cluster, Rule: r.Rule, Subject: r.Subject, From: r.From, To: r.To, At: r.At, Limit: r.Limit}
 	if n := SeverityOrder(r.Severity); n > 0 {
@@ -94,7 +94,7 @@ type DetectionRule struct {
 	Kind        string   `json:"kind"`        // event, window, first-seen
 }
 
-// RulesAnswer are the rules there are, in the order of their IDs.
+// RulesAnswer lists the rules, in the order of their IDs.
 type RulesAnswer struct {
 	Rules []DetectionRule `json:"rules"` // in the order of their ids
 }

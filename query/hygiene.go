@@ -17,15 +17,14 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// HygieneAnswer is what is idle or wrong in a policy.
+// HygieneAnswer says what is idle or wrong in a policy.
 type HygieneAnswer struct {
 	Cluster string `json:"cluster"`
 	Policy
 	Flaws []Flaw `json:"flaws"` // by kind
-	// System counts flaws of what Kubernetes itself brings that were left out.
+	// System counts the flaws left out because they are in what Kubernetes itself installs.
 	System int `json:"system"`
-	// AccountsKnown is false when not all service accounts of that time are known: a subject
-	// that is not known to be there may be.
+	// AccountsKnown is false when not all service accounts of that time are known: a subject reported missing may exist.
 	AccountsKnown bool `json:"accountsKnown"`
 }
 
@@ -41,7 +40,7 @@ type Flaw struct {
 	Subjects []string `json:"subjects,omitempty"`
 	// By are the bindings that make it superfluous.
 	By []string `json:"by,omitempty"`
-	// Idle things do nothing: all of them can be removed together.
+	// Idle flaws have no effect: all of them can be removed together.
 	Idle bool   `json:"idle"`
 	Text string `json:"text"` // what is wrong, in one line
 }
@@ -135,13 +134,13 @@ func flawOf(f *rbacindex.Flaw, aggregated map[string]string) Flaw {
 		}
 	case rbacindex.FlawMissingRole:
 		if f.Role.Kind == 0 {
-			out.Role, out.Text = f.Role.Name, "names a role of a kind there is not"
+			out.Role, out.Text = f.Role.Name, "refers to an unknown role kind"
 		}
 	}
 	return out
 }
 
-// missingSubjects finds bindings that name service accounts which were not there.
+// missingSubjects finds bindings that name service accounts which did not exist.
 func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.Time, add func(rbacindex.Key, Flaw)) {
 	var there map[state.Account]bool
 	if st, ok := a.Replay.State(out.Cluster); ok {
@@ -181,10 +180,11 @@ func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.
 // systemObject reports whether a role or binding belongs to Kubernetes itself: by its name or its namespace,
 // and the roles that it makes for people.
 func systemObject(k rbacindex.Key) bool {
-	return kubenames.Own(k.Name) || kubenames.OwnNamespace(k.Namespace) || k.Kind == rbacindex.KindClusterRole && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, k.Name)
+	return kubenames.Own(k.Name) || kubenames.OwnNamespace(k.Namespace) || k.Kind == rbacindex.KindClusterRole &&
+		slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, k.Name)
 }
 
-// bootstrapGrant tells the grants to everybody that Kubernetes makes when it starts.
+// bootstrapGrant reports whether a flaw is a grant to everybody that Kubernetes makes at its start.
 func bootstrapGrant(f *rbacindex.Flaw) bool {
 	if f.Key.Kind != rbacindex.KindClusterRoleBinding || f.Key.Name != f.Role.Name || f.Subject.Kind != rbacv1.GroupKind {
 		return false
@@ -198,8 +198,8 @@ func bootstrapGrant(f *rbacindex.Flaw) bool {
 	return false
 }
 
-// aggregatedRoles are the ClusterRoles that others take in, with the names of those, as far as
-// labels are known; and those of Kubernetes' own whose names say so.
+// aggregatedRoles returns the ClusterRoles that others aggregate, with the names of those: as far as labels are known, and Kubernetes' own
+// whose names say so.
 func aggregatedRoles(policy *rbacindex.Snapshot) map[string]string {
 	out := map[string]string{}
 	var roles []*rbacv1.ClusterRole

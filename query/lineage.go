@@ -12,10 +12,10 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// usesOfCredential is how many places of use an answer tells of a credential.
+// usesOfCredential is how many places of use of a credential an answer lists.
 const usesOfCredential = 200
 
-// LineageAnswer is the life of one credential, or of those of a subject.
+// LineageAnswer is the life of a credential, or of a subject's credentials.
 type LineageAnswer struct {
 	Cluster     string       `json:"cluster"`
 	Subject     string       `json:"subject,omitempty"`
@@ -29,7 +29,7 @@ type Credential struct {
 	// Credential is "JTI=<id>", "X509SHA256=<fingerprint>" or "Secret=<namespace>/<name>"; ""
 	// stands for all requests whose events do not tell.
 	Credential string `json:"credential"`
-	// Issue is how it came to be, null when no recorded request shows it.
+	// Issue says how it was made, null when no recorded request shows it.
 	Issue     *Issue          `json:"issue"`
 	Explained []string        `json:"explained,omitempty"` // authenticators that take it
 	Users     []string        `json:"users"`               // more than one only when something is wrong
@@ -38,10 +38,10 @@ type Credential struct {
 	First     *time.Time      `json:"first,omitempty"` // use
 	Last      *time.Time      `json:"last,omitempty"`  // use
 	Uses      []CredentialUse `json:"uses"`            // where it was used from; 200 at most
-	// More counts places of use the answer does not hold, or says that there are some (-1).
+	// More counts the places of use left out; -1 says that there are some.
 	More           int64                     `json:"more,omitempty"`
 	Contradictions []CredentialContradiction `json:"contradictions,omitempty"` // in its use
-	// Findings are the contradictions. The name goes with the next release.
+	// Findings are the contradictions. The name will be removed in the next release.
 	Findings []CredentialContradiction `json:"findings,omitempty"`
 }
 
@@ -51,8 +51,7 @@ type CredentialContradiction struct {
 	Evidence string `json:"evidence"` // what shows it
 }
 
-// Issue is the request that made a credential. Of a token the part from serviceAccount
-// on, of a certificate that from csr on.
+// Issue is the request that made a credential. A token has the members from serviceAccount on, a certificate those from csr on.
 type Issue struct {
 	At      time.Time  `json:"at"`                // when it was made
 	By      string     `json:"by"`                // who asked for it
@@ -84,8 +83,7 @@ type CredentialUse struct {
 	Last      time.Time `json:"last"`
 }
 
-// LineageRequest asks for the life of one credential, or of those of a subject. 404 when nothing is known
-// of it.
+// LineageRequest asks for the life of one credential, or of those of a subject. 404 when nothing is known of it.
 type LineageRequest struct {
 	Cluster    string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one); with --events its name (default \"evaluate\")"`
 	Credential string    `json:"credential" help:"JTI=ID of a token, X509SHA256=FINGERPRINT of a certificate, or Secret=NAMESPACE/NAME"`
@@ -148,7 +146,7 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 		out.unused(st, namespace, name, from, to, limit)
 	}
 	if len(out.Credentials) == 0 && a.Offline {
-		return out, none("no event is of %s, and no credential was issued to it", phrase.Shorten(subject))
+		return out, none("%s has no events, and no credential was issued to it", phrase.Shorten(subject))
 	}
 	if len(out.Credentials) == 0 {
 		return out, none("nothing is stored of the credentials of %s in cluster %s", phrase.Shorten(subject), cluster)
@@ -156,8 +154,7 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	return out, nil
 }
 
-// uses fills in what a credential was used for, and what its uses show together where they were
-// followed.
+// uses fills in what a credential was used for, and what its uses together show if they were followed.
 func (a *Service) uses(ctx context.Context, cluster string, c *Credential, from, to time.Time) error {
 	found, err := a.Store.CredentialUses(ctx, cluster, c.Credential, from, to, usesOfCredential+1)
 	if err != nil {
@@ -189,14 +186,15 @@ func (a *Service) uses(ctx context.Context, cluster string, c *Credential, from,
 	return nil
 }
 
-// follow adds what a credential's life tells that single requests do not.
+// follow adds what a credential's life shows that single requests do not.
 func (c *Credential) follow(l *lineage.Lineage) {
 	for _, f := range l.Contradictions {
 		c.Contradictions = append(c.Contradictions, CredentialContradiction{Name: f.Name, Evidence: f.Evidence})
 	}
 	c.Findings = c.Contradictions
 	if is := l.Issue; c.Issue == nil && is != nil {
-		c.Issue = &Issue{At: is.At, By: is.By, From: is.SourceIP, AuditID: is.AuditID, ServiceAccount: is.Namespace + "/" + is.ServiceAccount}
+		c.Issue = &Issue{At: is.At, By: is.By, From: is.SourceIP, AuditID: is.AuditID,
+			ServiceAccount: is.Namespace + "/" + is.ServiceAccount}
 	}
 }
 
@@ -210,13 +208,14 @@ func (l *LineageAnswer) unused(st *state.State, namespace, name string, from, to
 		case c.Issued.Before(from) || !to.IsZero() && !c.Issued.Before(to):
 		case slices.ContainsFunc(l.Credentials, func(have Credential) bool { return have.Credential == c.ID }):
 		default:
-			l.Credentials = append(l.Credentials, Credential{Credential: c.ID, Issue: issueJSONOf(&c), Users: []string{}, Uses: []CredentialUse{}})
+			l.Credentials = append(l.Credentials,
+				Credential{Credential: c.ID, Issue: issueJSONOf(&c), Users: []string{}, Uses: []CredentialUse{}})
 		}
 		return true
 	})
 }
 
-// issueOf returns how a credential came to be, nil when nothing shows it.
+// issueOf returns how a credential was made, nil if nothing shows it.
 func issueOf(st *state.State, credential string) *Issue {
 	if st == nil || credential == "" {
 		return nil
@@ -261,7 +260,7 @@ func (is *Issue) About() string {
 	return strings.Join(parts, ", ")
 }
 
-// IsCredential tells a credential from a user name: no name begins so.
+// IsCredential reports whether arg is a credential and not a user name: no name begins like one.
 func IsCredential(arg string) bool {
 	return strings.HasPrefix(arg, authn.PrefixJTI) || strings.HasPrefix(arg, authn.PrefixX509) || strings.HasPrefix(arg, authn.PrefixSecret)
 }

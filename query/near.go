@@ -25,8 +25,7 @@ const (
 	nearLetters = 4
 )
 
-// near returns the subjects that somebody may have meant by a name: of those who made requests, and of
-// those that bindings name.
+// near returns the subjects that somebody may have meant by a name: of those who made requests, and of those that bindings name.
 func (a *Service) near(ctx context.Context, cluster, name string, policy *rbacindex.Snapshot) ([]string, error) {
 	known, err := a.Store.NearSubjects(ctx, cluster, name, nearCandidates)
 	if err != nil {
@@ -72,9 +71,8 @@ func boundUsers(policy *rbacindex.Snapshot) (users []string) {
 	return users
 }
 
-// NearSubjects returns up to most of the subjects that are called much like a name: those that are spelt
-// alike, the likest first, then those in which it stands. Words that Kubernetes puts before names, such as
-// system:serviceaccount:, make no two names alike.
+// NearSubjects returns up to most of the subjects whose names resemble a name: those spelt alike, the closest first, then
+// those in which it stands. Words that Kubernetes puts before names, such as system:serviceaccount:, make no two names alike.
 func NearSubjects(name string, subjects []string, most int) []string {
 	prefix := ""
 	for _, p := range []string{authn.PrefixServiceAccount, authn.PrefixNode} {
@@ -104,7 +102,7 @@ func NearSubjects(name string, subjects []string, most int) []string {
 	return out
 }
 
-// Nearest returns up to most of the words that are spelt much like one, the likest first: those that
+// Nearest returns up to most of the words that resemble one, the closest first: those that
 // differ in a third of its letters, four at most, in their case, or that it begins.
 func Nearest(word string, words []string, most int) []string {
 	type candidate struct {

@@ -21,8 +21,7 @@ type Totals struct {
 	Forbid        int64 `json:"forbid"` // requests the apiserver refused
 }
 
-// Bucket counts the requests of a stretch of time, once by recorded decision and once
-// by outcome.
+// Bucket counts the requests of a stretch of time, once by recorded decision and once by outcome.
 type Bucket struct {
 	Time          time.Time `json:"t"`     // begin
 	Allow         int64     `json:"allow"` // requests by recorded decision
@@ -54,7 +53,7 @@ type Decided struct {
 // SubjectCount counts the requests of a subject.
 type SubjectCount struct {
 	Subject   string `json:"subject"` // user name, as authorized
-	User      string `json:"user"`    // the subject; the name goes with the next release
+	User      string `json:"user"`    // the subject; the name will be removed in the next release
 	Requests  int64  `json:"requests"`
 	Forbidden int64  `json:"forbidden"`
 	Drift     int64  `json:"drift"`
@@ -120,7 +119,7 @@ func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out Overview
 	return out, nil
 }
 
-// addBucket folds one count into its bucket; they come in the order of time.
+// addBucket adds one count to its bucket; counts come in the order of time.
 func (o *OverviewAnswer) addBucket(b queries.Bucket) {
 	n := len(o.Volume)
 	if n == 0 || !o.Volume[n-1].Time.Equal(b.Start) {

@@ -16,12 +16,11 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Policy is which policy an answer is about, and what is not known of it.
+// Policy says which policy an answer is about, and what is not known of it.
 type Policy struct {
-	// At is the moment asked about, or when the newest known change was done; null when no
-	// change is known.
+	// At is the moment asked about, or when the newest known change was done; null when no change is known.
 	At *time.Time `json:"at"`
-	// Known is false when there may be any number of bindings nobody told of.
+	// Known is false when any number of unknown bindings may exist.
 	Known bool `json:"known"`
 	// Missing names what is not known and could add to the answer.
 	Missing []string `json:"missing"`
@@ -30,8 +29,7 @@ type Policy struct {
 // Grant is a grant.
 type Grant struct {
 	verdict.GrantNames
-	// Kind is "superuser" for what needs no grant: membership of system:masters. The rest of
-	// it is empty then.
+	// Kind is "superuser" for what needs no grant: membership of system:masters. The rest of it is empty then.
 	Kind string `json:"kind,omitempty"`
 	// Verbs of a merged rule that this grant gives; left out when it gives them all.
 	Verbs []string `json:"verbs,omitempty"`
@@ -76,7 +74,7 @@ func sourcesOf(by []rbacindex.Source) (out []Grant) {
 	return out
 }
 
-// policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.
+// policy returns a cluster's RBAC at a moment, or the newest known if it is zero.
 func (a *Service) policy(cluster string, at time.Time) (state.View, Policy, error) {
 	st, ok := a.Replay.State(cluster)
 	if !ok || noPolicy(st) {
@@ -84,9 +82,11 @@ func (a *Service) policy(cluster string, at time.Time) (state.View, Policy, erro
 			return state.View{}, Policy{}, errEmptyLog
 		}
 		if a.Offline {
-			return state.View{}, Policy{}, none("the log alone does not tell the policy: name the state it began with by --state, or say --from-empty when it begins with the cluster's first start")
+			return state.View{}, Policy{}, none("the log alone does not tell the policy: pass the state it began with as --state, or " +
+				"--from-empty if it begins with the cluster's first start")
 		}
-		return state.View{}, Policy{}, none("no role or binding of cluster %q is known; supply its state with: retrial import --cluster %s --state FILE, or follow it with: retrial serve --watch-clusters", cluster, phrase.ShellWord(cluster))
+		return state.View{}, Policy{}, none("no role or binding of cluster %q is known; supply its state with: retrial import --cluster "+
+			"%s --state FILE, or follow it with: retrial serve --watch-clusters", cluster, phrase.ShellWord(cluster))
 	}
 	if at.IsZero() {
 		view := st.RBAC(Latest)
@@ -115,39 +115,36 @@ func (p *Policy) doubt(keys []rbacindex.Key) {
 	}
 }
 
-// policyPatience is how long a question waits for a server that has just started, and still
-// reads the policy.
+// policyPatience is how long a question waits for a server that has just started, and still reads the policy.
 const policyPatience = 10 * time.Second
 
-// stateOf returns what is known of a cluster. Where that is nothing, it may be that the
-// Replay has not got that far.
+// stateOf returns what is known of a cluster. It waits for the Replay to catch up if that is nothing.
 func (a *Service) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
 	if st, ok := a.Replay.State(cluster); ok && !noPolicy(st) {
 		return st, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, policyPatience)
 	defer cancel()
-	// Whether it got there or not: the question is answered by what is known now.
+	// Caught up or not, the question is answered by what is known now.
 	_ = a.settled(ctx)
 	return a.Replay.State(cluster)
 }
 
-// noPolicy tells whether no kind of RBAC object was ever listed: what a log shows of them
-// alone is too little to take anything away.
+// noPolicy reports whether no kind of RBAC object was ever listed: what a log alone shows of them is too little to remove anything.
 func noPolicy(st *state.State) bool { return len(st.RBAC(Latest).UnknownKinds) == 4 }
 
-// readSubject reads a subject as questions name it: a user name, user:NAME, or group:NAME.
+// readSubject parses a subject as questions name it: a user name, user:NAME, or group:NAME.
 func readSubject(subject string) (user, group string, err error) {
 	if name, ok := strings.CutPrefix(subject, "group:"); ok {
 		if name == "" {
-			return "", "", Bad("subject: group: is followed by no name")
+			return "", "", Bad("invalid subject group: the name is missing")
 		}
 		return "", name, nil
 	}
 	return strings.TrimPrefix(subject, "user:"), "", nil
 }
 
-// readAsked reads a subject and groups named beside it: the user, "" for none, and all groups.
+// readAsked parses a subject and the groups named beside it: the user, "" for none, and all groups.
 func readAsked(subject string, beside []string) (user string, groups []string, err error) {
 	user, group, err := readSubject(subject)
 	groups = slices.Clone(beside)
@@ -157,13 +154,13 @@ func readAsked(subject string, beside []string) (user string, groups []string, e
 	return user, groups, err
 }
 
-// groupsUnknown is where groups are from that requests carried and nobody can tell any more.
+// groupsUnknown says that requests carried the groups, and that which ones is no longer known.
 const groupsUnknown = "unknown"
 
-// groupsOf returns the groups of a user, sorted: those asked for, or else those its requests carried
-// the last time, seen, or none; and with each what its name alone gives it. from says which; where it
-// is groupsUnknown, missing names them.
-func (a *Service) groupsOf(ctx context.Context, cluster, user string, asked []string, at time.Time) (groups []string, from string, seen *time.Time, missing []string, err error) {
+// groupsOf returns the sorted groups of a user: those asked for, or those of its last request, at seen, or none; and always those its name
+// alone gives it. from says which; if it is groupsUnknown, missing names them.
+func (a *Service) groupsOf(ctx context.Context, cluster, user string, asked []string,
+	at time.Time) (groups []string, from string, seen *time.Time, missing []string, err error) {
 	groups, from = slices.Clone(asked), "asked"
 	if len(asked) == 0 {
 		var last time.Time

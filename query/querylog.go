@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Asked is who asked what in a minute, and how it went.
+// Asked says who asked what in a minute, and how it ended.
 type Asked struct {
 	Minute   time.Time `json:"minute"`            // in which it was asked
 	Door     string    `json:"door"`              // page, socket, sql, or direct
@@ -19,9 +19,8 @@ type Asked struct {
 	Seconds  float64   `json:"seconds"`           // that all of them took
 }
 
-// QueryLogRequest asks who asked what of the store, newest first. Every question that tells what somebody
-// did is recorded, two seconds after it at the latest; classes, clusters, connection, doctor, drained,
-// rules and status are not.
+// QueryLogRequest asks who asked what of the store, newest first. Every question about what somebody did is recorded within two seconds;
+// classes, clusters, connection, doctor, drained, rules and status are not.
 type QueryLogRequest struct {
 	Before time.Time `json:"before" help:"questions before this time"`
 	Limit  int       `json:"limit" default:"50" min:"1" max:"500" help:"most lines of an answer" flag:"most lines, up to 500"`
@@ -30,7 +29,7 @@ type QueryLogRequest struct {
 // Question implements Request.
 func (QueryLogRequest) Question() (name string, answer QueryLogAnswer) { return "query-log", answer }
 
-// QueryLogAnswer is who asked what.
+// QueryLogAnswer says who asked what.
 type QueryLogAnswer struct {
 	Asked []Asked `json:"asked"` // newest first
 }
@@ -47,7 +46,8 @@ func (a *Service) QueryLog(ctx context.Context, q QueryLogRequest) (out QueryLog
 	}
 	out.Asked = []Asked{}
 	for _, e := range list {
-		out.Asked = append(out.Asked, Asked{e.Time.UTC(), e.Door, e.Caller, e.Address, e.Question, e.Detail, e.Status, e.Count, e.Bytes, e.Took.Seconds()})
+		out.Asked = append(out.Asked,
+			Asked{e.Time.UTC(), e.Door, e.Caller, e.Address, e.Question, e.Detail, e.Status, e.Count, e.Bytes, e.Took.Seconds()})
 	}
 	return out, nil
 }

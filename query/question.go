@@ -10,28 +10,27 @@ import (
 	"github.com/retrial-io/retrial/internal/params"
 )
 
-// Request is what asks a question whose answer is an A. Its fields are the question's parameters;
-// their tags are those of package params.
+// Request is what asks a question whose answer is an A. Its fields are the question's parameters; their tags are those of package params.
 type Request[A any] interface {
-	// Question returns the question's name. The answer beside it is empty and tells its type.
+	// Question returns the question's name, and an empty answer for its type.
 	Question() (name string, answer A)
 }
 
-// Action is part of every request that changes something: it is done on the server's machine
-// alone, and recorded with who did it and why.
+// Action is embedded in every request that changes something: it runs on the server's machine only, and is recorded with who did it and
+// why.
 type Action struct {
 	Why string `json:"why" help:"why it is done, for the record of who asked what"`
 }
 
 func (Action) action() {}
 
-// IsAction tells whether a request changes something.
+// IsAction reports whether a request changes something.
 func IsAction(request any) bool {
 	_, is := request.(interface{ action() })
 	return is
 }
 
-// Cost is what a question may take of the store.
+// Cost says what a question may cost the store.
 type Cost uint8
 
 const (
@@ -58,8 +57,8 @@ func (q *Question) NewRequest() any { return reflect.New(q.Request).Interface() 
 // Parameters returns the parameters a question takes.
 func (q *Question) Parameters() []params.Field { return params.Fields(q.Request) }
 
-// NewQuestion returns the question that a request asks and a function answers. The function is
-// given requests with their defaults filled in, of which nothing required is missing.
+// NewQuestion returns the question that a request asks and a function answers. The function receives requests with defaults filled in and
+// nothing required missing.
 func NewQuestion[R Request[A], A any](cost Cost, summary string, answer func(context.Context, R) (A, error)) Question {
 	var r R
 	name, _ := r.Question()
@@ -92,15 +91,15 @@ func (e BadRequest) Unwrap() error { return e.Err }
 // Bad returns an error of the caller.
 func Bad(format string, args ...any) error { return BadRequest{fmt.Errorf(format, args...)} }
 
-// NotFound is the answer to a question about what is not there.
+// NotFound is the error of a question about something that does not exist.
 type NotFound struct{ error }
 
 func none(format string, args ...any) error { return NotFound{fmt.Errorf(format, args...)} }
 
-// ErrRefused is the answer to an action that this process does not do.
+// ErrRefused is the error of an action that this process does not do.
 var ErrRefused = errors.New("refused")
 
-// before returns an error unless a range of time is one.
+// before returns an error unless from is before to.
 func before(from, to time.Time) error {
 	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
 		return Bad("from %s is not before to %s", from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano))

@@ -2,7 +2,7 @@ package query
 
 import "context"
 
-// Questions returns all questions. Of a log all are answered, and no action is done.
+// Questions returns all questions. A log answers all of them, and refuses actions.
 func (s *Service) Questions() []Question {
 	list := []Question{
 		NewQuestion(CostQuery, "the clusters there are", s.Clusters),
@@ -33,7 +33,8 @@ func (s *Service) Questions() []Question {
 	for i := range list {
 		if q := &list[i]; s.Offline && q.Action {
 			q.Ask = func(context.Context, any) (any, error) {
-				return nil, Bad("%s changes what is stored, and nothing of a log is: bring it in with retrial import, and ask the server", q.Name)
+				return nil, Bad("%s changes what is stored, and a log is not stored: import it with retrial import, and ask the server",
+					q.Name)
 			}
 		}
 	}

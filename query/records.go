@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Records that answers consist of, by the names whoever prints them knows them by.
+// Records that answers consist of, under the names that printers use.
 type (
 	AuditEvent         = event.Event
 	VerdictLine        = verdict.Line
@@ -27,7 +27,7 @@ type (
 	NamedQuestion      = queries.Question // in SQL
 )
 
-// What the records are told by.
+// Constants of the records.
 const (
 	RemoveWhole = leastpriv.ActionDelete // a binding is deleted, not replaced
 	NotDecided  = "none"                 // no decision is recorded, or replayed

@@ -10,7 +10,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// RejudgeJob is a job, as answers tell it.
+// RejudgeJob is a job, as answers show it.
 type RejudgeJob struct {
 	ID          string                `json:"id"`
 	Cluster     string                `json:"cluster"`
@@ -26,7 +26,7 @@ type RejudgeJob struct {
 	Report      verdict.RejudgeReport `json:"report"`                // what was judged again, and what changed
 }
 
-// RejudgeOf returns a job as answers tell it.
+// RejudgeOf returns a job as answers show it.
 func RejudgeOf(j *verdict.RejudgeJob) RejudgeJob {
 	out := RejudgeJob{ID: j.ID, Cluster: j.Cluster, From: j.From, To: j.To, Where: WhereWords(j.Rejudge), DryRun: j.DryRun, Asked: j.Asked,
 		Engine: j.Engine, Done: j.Done(), Share: j.Share(), Report: j.Report()}
@@ -39,13 +39,13 @@ func RejudgeOf(j *verdict.RejudgeJob) RejudgeJob {
 	return out
 }
 
-// selectable are the keys of --where and where the values go.
+// selectable returns the keys of --where and where their values go.
 func selectable(r *verdict.Rejudge) map[string]*[]string {
 	return map[string]*[]string{"subject": &r.Users, "verb": &r.Only.Verbs, "resource": &r.Only.Resources, "namespace": &r.Only.Namespaces,
 		"class": &r.Only.Classes, "outcome": &r.Only.Outcomes}
 }
 
-// WhereWords writes a selection the way --where takes it, sorted.
+// WhereWords returns a selection as --where takes it, sorted.
 func WhereWords(r verdict.Rejudge) []string {
 	out := []string{}
 	for key, list := range selectable(&r) {
@@ -60,7 +60,7 @@ func WhereWords(r verdict.Rejudge) []string {
 // selectWhere adds a condition key=value. Values of one key are alternatives.
 func selectWhere(r *verdict.Rejudge, condition string) error {
 	key, value, ok := strings.Cut(condition, "=")
-	switch key { // names of before, which go with the next release
+	switch key { // names of before, which will be removed in the next release
 	case "user":
 		key = "subject"
 	case "verdict":
@@ -68,16 +68,16 @@ func selectWhere(r *verdict.Rejudge, condition string) error {
 	}
 	list := selectable(r)[key]
 	if !ok || list == nil {
-		return Bad("where %q: write subject=, verb=, resource=, namespace=, class= or outcome= and a value", condition)
+		return Bad("invalid where %q: want subject=, verb=, resource=, namespace=, class= or outcome= and a value", condition)
 	}
 	switch key {
 	case "outcome":
 		if !slices.Contains(verdict.OutcomeNames(), value) {
-			return Bad("where outcome=%s: outcomes are %s", value, strings.Join(verdict.OutcomeNames(), ", "))
+			return Bad("invalid where outcome=%s: want one of %s", value, strings.Join(verdict.OutcomeNames(), ", "))
 		}
 	case "class":
 		if verdict.Explain(value) == "" {
-			return Bad("where class=%s: there is no such class; see docs/verdicts.md", value)
+			return Bad("invalid where class=%s: see docs/verdicts.md for the classes", value)
 		}
 	}
 	if !slices.Contains(*list, value) {
@@ -87,7 +87,7 @@ func selectWhere(r *verdict.Rejudge, condition string) error {
 	return nil
 }
 
-// RejudgeJobsRequest asks which jobs there were that judge stored requests again.
+// RejudgeJobsRequest asks for the jobs that judged stored requests again.
 type RejudgeJobsRequest struct {
 	Cluster string `json:"cluster" help:"jobs of this cluster"`
 	ID      string `json:"id" help:"the job of this ID"`
@@ -98,12 +98,12 @@ func (RejudgeJobsRequest) Question() (name string, answer RejudgeJobsAnswer) {
 	return "rejudge", answer
 }
 
-// RejudgeJobsAnswer are jobs, the newest first.
+// RejudgeJobsAnswer lists jobs, the newest first.
 type RejudgeJobsAnswer struct {
 	Jobs []RejudgeJob `json:"jobs"` // newest first
 }
 
-// RejudgeJobs answers which jobs there were.
+// RejudgeJobs answers with the jobs so far.
 func (a *Service) RejudgeJobs(ctx context.Context, q RejudgeJobsRequest) (RejudgeJobsAnswer, error) {
 	out := RejudgeJobsAnswer{Jobs: []RejudgeJob{}}
 	if a.Rejudges == nil {
@@ -122,8 +122,7 @@ func (a *Service) RejudgeJobs(ctx context.Context, q RejudgeJobsRequest) (Rejudg
 	return out, nil
 }
 
-// RejudgeRequest begins to judge stored requests again. Asking for the same again returns the job
-// that is under way; asking for something else meanwhile is refused.
+// RejudgeRequest starts judging stored requests again. The same request returns the job under way; a different one is refused meanwhile.
 type RejudgeRequest struct {
 	Cluster string    `json:"cluster" required:"true" help:"cluster whose requests are judged again" flag:"only this cluster (default: every cluster)"`
 	From    time.Time `json:"from" name:"since" required:"true" help:"requests from this time on" flag:"requests from this time on, such as 2026-11-20T11:00:00Z"`
@@ -136,7 +135,7 @@ type RejudgeRequest struct {
 // Question implements Request.
 func (RejudgeRequest) Question() (name string, answer RejudgeJob) { return "rejudge", answer }
 
-// check also reads the conditions.
+// check also parses the conditions.
 func (r RejudgeRequest) check() error {
 	if _, err := r.want(); err != nil {
 		return err
@@ -154,7 +153,7 @@ func (r *RejudgeRequest) want() (verdict.Rejudge, error) {
 	return want, nil
 }
 
-// Rejudge begins a job, or returns the one that does the same already.
+// Rejudge starts a job, or returns the one that does the same already.
 func (a *Service) Rejudge(ctx context.Context, q RejudgeRequest) (out RejudgeJob, err error) {
 	if a.Rejudges == nil {
 		return out, ErrRefused

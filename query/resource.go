@@ -17,7 +17,7 @@ type ResourceWord struct {
 	grouped          bool // the group was given, if only by a final dot
 }
 
-// parseResource reads RESOURCE[.GROUP][/SUBRESOURCE], or RESOURCE/SUBRESOURCE.GROUP as rules
+// parseResource parses RESOURCE[.GROUP][/SUBRESOURCE], or RESOURCE/SUBRESOURCE.GROUP as rules
 // and kubectl have it. A dot at the end is the core group.
 func parseResource(word string) (ResourceWord, error) {
 	head, sub, slash := strings.Cut(word, "/")
@@ -30,12 +30,12 @@ func parseResource(word string) (ResourceWord, error) {
 		r.Sub, r.Group, r.grouped = strings.Cut(sub, ".")
 	}
 	if r.Name == "" || slash && r.Sub == "" {
-		return ResourceWord{}, errors.New("there is no resource before the group")
+		return ResourceWord{}, errors.New("the resource before the group is missing")
 	}
 	return r, nil
 }
 
-// String is the word in rules' notation, with its group.
+// String returns the word in rules' notation, with its group.
 func (r *ResourceWord) String() string {
 	s := r.Name
 	if r.Group != "" {
@@ -47,7 +47,7 @@ func (r *ResourceWord) String() string {
 	return s
 }
 
-// inRules is the resource as rules name it.
+// inRules returns the resource as rules name it.
 func (r *ResourceWord) inRules() string {
 	if r.Sub != "" {
 		return r.Name + "/" + r.Sub
@@ -55,15 +55,14 @@ func (r *ResourceWord) inRules() string {
 	return r.Name
 }
 
-// names are the words a policy's rules use: what exists in a cluster that is not there to be
-// asked.
+// names are the words that a policy's rules use, in place of asking the cluster what exists.
 type names struct {
 	resources map[string][]string // groups by resource, or resource/subresource
 	verbs     map[string]bool
 	policy    *rbacindex.Snapshot
 }
 
-// namedIn gathers the words of all rules.
+// namedIn returns the words of all rules.
 func namedIn(policy *rbacindex.Snapshot) names {
 	n := names{map[string][]string{}, map[string]bool{}, policy}
 	policy.All(func(_ rbacindex.Key, object any) bool {
@@ -91,10 +90,9 @@ func (n *names) add(rule *rbacv1.PolicyRule) {
 	}
 }
 
-// understand completes a resource as it was written. A short name, a singular or a kind is read as
-// the resource it means, as kubectl does, and read says so. Without a group it gets that of Kubernetes'
-// own resource of the name, or the only one in which rules name it. What then is nothing anybody knows of is an error: the answer would be
-// about another question than was meant.
+// understand completes a resource as it was written. A short name, a singular or a kind is read as the resource it means, as kubectl does,
+// and read says so. Without a group it gets that of Kubernetes' own resource of the name, or the only one in which rules name it. What then
+// is nothing anybody knows of is an error: the answer would be about another question than was meant.
 func (r *ResourceWord) understand(n names) (read string, err error) {
 	if r.grouped || r.Name == rbacv1.ResourceAll {
 		return "", nil
@@ -115,7 +113,7 @@ func (r *ResourceWord) understand(n names) (read string, err error) {
 	return read, r.choose(n)
 }
 
-// has tells whether rules name a resource, or one of its subresources, or Kubernetes has it.
+// has reports whether rules name a resource, or one of its subresources, or Kubernetes has it.
 func (n *names) has(r *ResourceWord) bool {
 	_, builtin := builtinGroups[r.Name]
 	return builtin || len(n.resources[r.inRules()]) > 0 || len(n.resources[r.Name]) > 0
@@ -145,8 +143,7 @@ func (n *names) meant(word string) []string {
 	return out
 }
 
-// choose fills in the group. Rules keep naming the group "extensions" for what has long moved
-// elsewhere.
+// choose fills in the group. Rules still name the group "extensions" for resources that moved long ago.
 func (r *ResourceWord) choose(n names) error {
 	if group, ok := builtinGroups[r.Name]; ok {
 		r.Group = group
@@ -176,11 +173,12 @@ func (r *ResourceWord) choose(n names) error {
 	return nil
 }
 
-// usualVerbs are the verbs requests have and rules give besides those made up for one purpose.
-var usualVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind", "escalate", "approve", "sign", "use", rbacv1.VerbAll}
+// usualVerbs are the verbs of requests and rules, except those made up for one purpose.
+var usualVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind",
+	"escalate", "approve", "sign", "use", rbacv1.VerbAll}
 
-// verb tells whether requests have a verb, or rules name it. One that is spelt much like such a verb
-// is an error, any other worth a hint.
+// verb checks that requests have a verb, or that rules name it. One that resembles such a verb is an error, any other unknown verb gets a
+// hint.
 func (n *names) verb(verb string, path bool) (hint string, err error) {
 	if n.verbs[verb] || slices.Contains(usualVerbs, verb) || path && slices.Contains([]string{"post", "put", "head", "options"}, verb) {
 		return "", nil
@@ -196,7 +194,7 @@ func (n *names) verb(verb string, path bool) (hint string, err error) {
 	return hint, nil
 }
 
-// hint says that no rule names a resource: only wildcards grant it then, or its group is misspelt.
+// hint returns a hint if no rule names a resource: only wildcards grant it, or its group is misspelt.
 func (n *names) hint(r *ResourceWord) string {
 	if r.Name == rbacv1.ResourceAll || r.Group == rbacv1.APIGroupAll || n.names(r) {
 		return ""
@@ -205,7 +203,7 @@ func (n *names) hint(r *ResourceWord) string {
 	return text + didYouMean(n.near(r))
 }
 
-// names tells whether a rule names the resource in its group.
+// names reports whether a rule names the resource in its group.
 func (n *names) names(r *ResourceWord) bool {
 	list := []string{r.inRules()}
 	if r.Sub != "" {
@@ -216,7 +214,7 @@ func (n *names) names(r *ResourceWord) bool {
 	})
 }
 
-// near returns what may have been meant, as it would have to be written.
+// near returns what may have been meant, as it should be written.
 func (n *names) near(r *ResourceWord) []string {
 	withSub := func(list []string) []string {
 		if r.Sub != "" {
@@ -262,8 +260,8 @@ func (n *names) near(r *ResourceWord) []string {
 	return out
 }
 
-// builtins are the resources of Kubernetes' own API groups, and what only rules name, such as users,
-// a group a line, core first. They exist in a cluster none of whose rules names them.
+// builtins are the resources of Kubernetes' own API groups, and what only rules name, such as users, one group a line, core first. They
+// exist even if no rule names them.
 const builtins = `
 . bindings componentstatuses configmaps endpoints events groups limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services users
 admissionregistration.k8s.io mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings validatingwebhookconfigurations
@@ -287,14 +285,14 @@ scheduling.k8s.io priorityclasses
 storage.k8s.io csidrivers csinodes csistoragecapacities storageclasses volumeattachments volumeattributesclasses
 `
 
-// shortNames are those kubectl knows of them.
+// shortNames are kubectl's short names for them.
 const shortNames = `
 cm configmaps, csr certificatesigningrequests, ctb clustertrustbundles, cj cronjobs, crd customresourcedefinitions, crds customresourcedefinitions, deploy deployments, ds daemonsets, ep endpoints,
 ev events, hpa horizontalpodautoscalers, ing ingresses, limits limitranges, netpol networkpolicies, no nodes, ns namespaces, pc priorityclasses, pdb poddisruptionbudgets, po pods,
 pv persistentvolumes, pvc persistentvolumeclaims, quota resourcequotas, rc replicationcontrollers, rs replicasets, sa serviceaccounts, sc storageclasses, sts statefulsets, svc services
 `
 
-// builtinGroups are the groups of Kubernetes' own resources; aliases what its short names mean.
+// builtinGroups has the groups of Kubernetes' own resources, aliases the meaning of their short names.
 var builtinGroups, aliases = readBuiltins()
 
 func readBuiltins() (groups, short map[string]string) {
@@ -314,7 +312,7 @@ func readBuiltins() (groups, short map[string]string) {
 	return groups, short
 }
 
-// singular is the other number of a plural, as people and kinds write it.
+// singular returns the singular of a plural, as people and kinds write it.
 func singular(plural string) string {
 	for _, end := range [...][2]string{{"ies", "y"}, {"sses", "ss"}, {"ches", "ch"}, {"shes", "sh"}, {"xes", "x"}, {"s", ""}} {
 		if stem, ok := strings.CutSuffix(plural, end[0]); ok {

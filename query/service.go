@@ -1,13 +1,11 @@
-// Package query answers questions about what was done on clusters, what made it possible and
-// what is too much: one question a file, each a method of Service. It knows nothing of HTTP, of
-// flags and of where answers are shown; package cmd/retrial serves it.
+// Package query answers questions about what was done on clusters, what made it possible and which rights are unused: one question a file,
+// each a method of Service. It knows nothing of HTTP, flags or printing; query/api serves it, cmd/retrial prints its answers.
 //
 //	WhoCanRequest ─▶ Service.WhoCan ─┬─▶ Rows    (requests, findings: a store, or a log in memory) ─▶ WhoCanAnswer
 //	                                 ├─▶ Tables  (sums and lists in SQL: a store, or a temporary one of a log)
 //	                                 └─▶ Replay  (what is known of a cluster, and when)
 //
-// Questions is the table of all. A request's tags (package params) make its parameters in a URL, its
-// flags, and its documentation.
+// Questions is the table of all. A request's tags (package params) make its parameters in a URL, its flags, and its documentation.
 package query
 
 import (
@@ -21,10 +19,10 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 )
 
-// Service answers questions. Everything but the rows and the replay may be left out.
+// Service answers questions. Everything but the rows and the replay is optional.
 type Service struct {
 	Store Rows
-	// Tables opens what is asked in SQL; nil: Store has it.
+	// Tables opens what SQL questions read; nil: Store has it.
 	Tables   func(context.Context) (Tables, error)
 	Replay   Replay
 	Rejudges Rejudger // nil: nobody judges
@@ -36,22 +34,21 @@ type Service struct {
 	Version   string                        // of the replica that answers
 	Offline   bool                          // answers from a log: nothing is changed
 	Empty     bool                          // the log has no event
-	// Followed returns the life of a credential as a log in which it was followed tells it, false
-	// for one that is not in it; nil: nobody follows credentials.
+	// Followed returns the life of a credential as the followed log shows it; ok is false if it is not in the log. nil: credentials are not
+	// followed.
 	Followed func(credential string) (lineage.Lineage, bool)
 
 	once  sync.Once
 	owned *replay.Engine // see engine
 }
 
-// engine returns the engine that questions decide with. There is one, since it keeps what it has
-// compiled of configurations.
+// engine returns the engine that questions decide with. There is only one, since it caches compiled configurations.
 func (a *Service) engine() *replay.Engine {
 	a.once.Do(func() { a.owned = replay.New(replay.Config{Version: a.Version, Apiserver: a.Apiserver}) })
 	return a.owned
 }
 
-// tables returns what is asked in SQL.
+// tables returns what SQL questions read.
 func (a *Service) tables(ctx context.Context) (Tables, error) {
 	if a.Tables != nil {
 		return a.Tables(ctx)
@@ -63,7 +60,7 @@ func (a *Service) tables(ctx context.Context) (Tables, error) {
 	return t, nil
 }
 
-// time is the moment it is.
+// time returns the current time.
 func (a *Service) time() time.Time {
 	if a.Now == nil {
 		return time.Time{}
@@ -71,7 +68,7 @@ func (a *Service) time() time.Time {
 	return a.Now()
 }
 
-// settled waits until what was accepted is stored: it may be in the spool, too.
+// settled waits until what was accepted is stored; some may still be in the spool.
 func (a *Service) settled(ctx context.Context) error {
 	if a.Spooled != nil {
 		if err := a.Spooled(ctx); err != nil {

@@ -12,15 +12,14 @@ type StatusRequest struct{}
 // Question implements Request.
 func (StatusRequest) Question() (name string, answer StatusAnswer) { return "status", answer }
 
-// StatusAnswer is how far the replay is behind. All 0: everything accepted is stored and judged for
-// good.
+// StatusAnswer says how far the replay is behind; if all are 0, everything accepted is stored and finally judged.
 type StatusAnswer struct {
 	Version     string `json:"version"`       // of the server
 	Lag         int64  `json:"lag"`           // events accepted and not yet stored
 	PolicyLag   int64  `json:"policyLag"`     // policy records not yet applied
 	DeadLetters int64  `json:"deadLetterLag"` // records that could not be read, not yet stored
 	Corrections int64  `json:"corrections"`   // requests waiting to be judged again
-	// CacheLags are what was learnt of each apiserver's cache lag, times in nanoseconds.
+	// CacheLags says what was learnt of each apiserver's cache lag, in nanoseconds.
 	CacheLags []replay.Lag `json:"cacheLags"`
 }
 
@@ -39,7 +38,7 @@ type DrainedRequest struct{}
 // Question implements Request.
 func (DrainedRequest) Question() (name string, answer DrainedAnswer) { return "drained", answer }
 
-// DrainedAnswer says by being there that everything is stored.
+// DrainedAnswer is empty: that it arrives says that everything is stored.
 type DrainedAnswer struct{}
 
 // Drained answers when everything that was accepted before the question is stored.

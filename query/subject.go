@@ -18,13 +18,13 @@ import (
 // MostUses bounds the lists of an answer about a subject.
 const MostUses = 1000
 
-// Doings is what a subject did, could do and never did.
+// Doings says what a subject did, could do and never did.
 type Doings struct {
 	Cluster string     `json:"cluster"`
 	Subject string     `json:"subject"`
-	User    string     `json:"user"`   // the subject; the name goes with the next release
+	User    string     `json:"user"`   // the subject; the name will be removed in the next release
 	Groups  [][]string `json:"groups"` // sets it was seen with
-	// OtherGroups are requests with further sets, which are not told apart.
+	// OtherGroups counts requests with further sets, which are not told apart.
 	OtherGroups int64 `json:"otherGroups,omitempty"`
 	// GroupsFrom is "requests", or "name" when there are none: what its name alone gives it.
 	GroupsFrom string     `json:"groupsFrom"`
@@ -34,7 +34,7 @@ type Doings struct {
 	Forbidden  int64      `json:"forbidden"` // requests of those
 	Drift      int64      `json:"drift"`     // requests of those
 	Folded     int64      `json:"folded"`    // requests that usage counts as (other)
-	// Untold are requests of all subjects that are not told apart, of the days of the range: some may be this one's.
+	// Untold counts requests of subjects that are not told apart on the days of the range: some may be this one's.
 	Untold int64        `json:"untold,omitempty"`
 	Usage  []SubjectUse `json:"usage"` // distinct things it asked for, most requests first, 1,000 at most
 	More   bool         `json:"more"`  // there are more uses
@@ -76,8 +76,7 @@ type SubjectRule struct {
 	ResourceNames   []string `json:"resourceNames,omitempty"`
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
 
-	// Requests, and checks behind them, that it is the first rule of its role to allow; 0:
-	// never used.
+	// Requests, and checks behind them, that it is the first rule of its role to allow; 0: never used.
 	Requests int64      `json:"requests"`
 	Last     *time.Time `json:"last"` // when it was last used
 }
@@ -139,8 +138,7 @@ func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, er
 	return out, nil
 }
 
-// holds lists the rules a subject has, what was never used first, and tells whether any
-// binding names the subject itself.
+// holds lists the rules a subject has, the unused first, and returns whether any binding names the subject itself.
 func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (own bool) {
 	type place struct {
 		binding, subject string
@@ -149,7 +147,8 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (o
 	used := map[place]queries.GrantUse{}
 	for _, use := range grants {
 		g := &use.Grant
-		used[place{objectText(g.BindingKind, g.BindingNamespace, g.Binding), objectText(g.SubjectKind, g.SubjectNamespace, g.Subject), g.Rule}] = use
+		used[place{objectText(g.BindingKind, g.BindingNamespace, g.Binding), objectText(g.SubjectKind, g.SubjectNamespace, g.Subject),
+			g.Rule}] = use
 	}
 	groups := slices.Concat(s.Groups...)
 	for _, h := range leastpriv.HeldBy(policy, s.Subject, groups) {
@@ -163,7 +162,8 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (o
 			r := &h.Rules[i]
 			line := SubjectRule{Own: mine, Scope: h.Binding.Namespace,
 				GrantNames: verdict.GrantNames{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject},
-				Verbs:      r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+				Verbs:      r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+				NonResourceURLs: r.NonResourceURLs}
 			if g, ok := used[place{line.Binding, subject, i}]; ok {
 				line.Requests, line.Last = g.Requests+g.Implied, &g.Last
 			}

@@ -20,10 +20,10 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// SuggestAnswer is what subjects need, and the change that leaves them that.
+// SuggestAnswer says what subjects need, and which change leaves them exactly that.
 type SuggestAnswer struct {
 	Cluster string `json:"cluster"`
-	// Window is what the recording covers, and lacks.
+	// Window says what the recording covers, and lacks.
 	Window      leastpriv.Recording     `json:"window"`
 	Suggestions []*leastpriv.Suggestion `json:"suggestions"` // the most excess first
 	// Unseen subjects hold bindings and made no request; of all subjects only.
@@ -32,16 +32,15 @@ type SuggestAnswer struct {
 	Plan *leastpriv.Plan `json:"plan"`
 }
 
-// wanted says for whom suggestions are made.
+// wanted says for whom to make suggestions.
 type wanted struct {
 	subjects       []string // none: all
 	system, unseen bool     // also those
 }
 
-// SuggestRequest asks what subjects need, and for the change that leaves them that: docs/suggest.md.
-// Subjects are named, or all are asked for. Without from and to everything stored counts. One answer is
-// made at a time, in ten minutes at most (503, 504). 400 for a subject of Kubernetes itself unless those
-// are asked for; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never
+// SuggestRequest asks what subjects need, and which change leaves them exactly that: docs/suggest.md. It names subjects, or asks for all.
+// Without from and to everything stored counts. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of
+// Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never
 // listed, and a range without requests.
 type SuggestRequest struct {
 	Cluster   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
@@ -59,7 +58,7 @@ func (SuggestRequest) Question() (name string, answer SuggestAnswer) { return "s
 
 func (r SuggestRequest) check() error {
 	if r.All == (len(r.Subjects) > 0) {
-		return Bad("say who is meant: subject, or all=true")
+		return Bad("subject is missing: name one, or pass all=true")
 	}
 	return before(r.From, r.To)
 }
@@ -73,10 +72,12 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		return out, errEmptyLog
 	}
 	if (!ok || noPolicy(st)) && a.Offline {
-		return out, Bad("--state is missing: what a subject holds is not in the log; get it with\n  %s\nor say --from-empty when the log begins with the cluster's first start", strings.TrimSuffix(StateListing, " > state.json"))
+		return out, Bad("--state is missing: what a subject holds is not in the log; get it with\n  %s\nor pass --from-empty if the log "+
+			"begins with the cluster's first start", strings.TrimSuffix(StateListing, " > state.json"))
 	}
 	if !ok || noPolicy(st) {
-		return out, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster, AdviceFor(cluster, "no-state").Command)
+		return out, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster,
+			AdviceFor(cluster, "no-state").Command)
 	}
 	recorded, err := a.Store.Recording(ctx, cluster, from, to)
 	if err != nil {
@@ -106,7 +107,8 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	}
 	recording := recordingOf(&recorded)
 	recording.Describe(st)
-	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: func(k rbacindex.Key) metav1.ObjectMeta { return metas[k] }, Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
+	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: func(k rbacindex.Key) metav1.ObjectMeta { return metas[k] },
+		Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
 	made, err := suggestAll(ctx, collector, advisor, want, func(name string) []string {
 		near, err := a.near(ctx, cluster, name, st.RBAC(Latest).RBAC)
 		if err != nil {
@@ -121,7 +123,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	return *made, nil
 }
 
-// recordingOf is what the store says of a range, as suggestions carry it.
+// recordingOf returns the recording of a range in the form of suggestions.
 func recordingOf(r *queries.Recording) leastpriv.Recording {
 	out := leastpriv.Recording{From: r.First, To: r.Last, Requests: r.Requests, Unjudged: map[string]int64{}, Truncated: r.Truncated,
 		DeadLetters: r.DeadLetters, Dropped: r.Dropped}
@@ -137,14 +139,15 @@ func recordingOf(r *queries.Recording) leastpriv.Recording {
 	return out
 }
 
-// suggestAll makes the suggestions that are wanted, and joins them. near finds names like
-// one that is unknown.
-func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *leastpriv.Advisor, want wanted, near func(string) []string) (*SuggestAnswer, error) {
+// suggestAll makes the suggestions that are wanted, and joins them. near finds names like one that is unknown.
+func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *leastpriv.Advisor, want wanted,
+	near func(string) []string) (*SuggestAnswer, error) {
 	out := &SuggestAnswer{Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
 	names := slices.Compact(slices.Sorted(slices.Values(want.subjects)))
 	if len(names) == 0 {
 		names = slices.DeleteFunc(collector.Subjects(), func(name string) bool { return !want.system && collector.System(name) })
-		out.Unseen = slices.DeleteFunc(advisor.Unseen(), func(u leastpriv.Unseen) bool { return !want.system && collector.System(u.Subject) })
+		out.Unseen = slices.DeleteFunc(advisor.Unseen(),
+			func(u leastpriv.Unseen) bool { return !want.system && collector.System(u.Subject) })
 		if want.unseen {
 			for _, u := range out.Unseen {
 				names = append(names, u.Subject)
@@ -163,7 +166,8 @@ func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *le
 			return nil, err
 		}
 		if one.System && !want.system {
-			return nil, Bad("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system (includeSystem=true) if that is meant", name)
+			return nil, Bad("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system "+
+				"(includeSystem=true) if that is meant", name)
 		}
 		out.Suggestions = append(out.Suggestions, one)
 	}
@@ -186,11 +190,10 @@ func unknownSubject(name string, seen bool, near func(string) []string) error {
 	return none("no request of %q is recorded, and no binding names it%s", name, hint)
 }
 
-// Latest is later than anything recorded: the policy as it is last known.
+// Latest is later than anything recorded: it asks for the policy as last known.
 var Latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// metadata keeps labels and annotations of RBAC objects, which the state does not, so that
-// a rollback brings objects back as they were.
+// metadata keeps labels and annotations of RBAC objects, which the state does not, so that a rollback brings objects back as they were.
 type metadata map[rbacindex.Key]metav1.ObjectMeta
 
 // policyKinds are the kinds of the objects of a policy, by their resources.
@@ -199,7 +202,7 @@ var policyKinds = map[string]rbacindex.Kind{ //nolint:gochecknoglobals // consta
 	kept.RoleBindings: rbacindex.KindRoleBinding, kept.ClusterRoleBindings: rbacindex.KindClusterRoleBinding,
 }
 
-// add takes them from an observation, over what is there.
+// add takes the metadata of an observation in place of an earlier one's.
 func (m metadata) add(o *observe.Observation) {
 	kind, ok := policyKinds[o.Resource]
 	if !ok || len(o.Object) == 0 {

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// WhoCanAnswer is who a request is granted to.
+// WhoCanAnswer says whom RBAC grants a request.
 type WhoCanAnswer struct {
 	Cluster string `json:"cluster"`
 	Policy
 	AccessRequest
 
 	Subjects []Holder `json:"subjects"` // a subject stands in it once for each scope
-	// InNamespaces counts what was not asked about: subjects that RoleBindings allow it, in
-	// each namespace, when no namespace was named.
+	// InNamespaces counts the subjects that RoleBindings allow it in a namespace, when no namespace was named.
 	InNamespaces int `json:"inNamespaces"`
-	// Hints say what may be wrong with the question.
+	// Hints says what may be wrong with the question.
 	Hints []string `json:"hints,omitempty"`
 }
 
-// Holder is a subject the request is granted to in one scope, with all that grants it.
+// Holder is a subject granted the request in one scope, with every grant.
 type Holder struct {
 	Kind      string  `json:"kind"` // User, Group, ServiceAccount
 	Name      string  `json:"name"`
@@ -28,11 +27,10 @@ type Holder struct {
 	Grants    []Grant `json:"grants"`    // all that allow it there
 }
 
-// WhoCanRequest asks who a request is granted to by RBAC, at a moment: every user, group and service
-// account, with every grant. Either a resource or a path is named. A resource without a group that nobody
-// knows of, one that rules name in several groups, and a verb spelt much like one there is are refused
-// (400): the answer would be to another question. The group system:masters is always there, with a grant
-// of kind superuser that has no binding and no role.
+// WhoCanRequest asks whom RBAC grants a request at a moment: every user, group and service account, with every grant. It names either a
+// resource or a path. An unknown resource without a group, a resource that rules name in several groups, and a misspelt verb are refused
+// (400): the answer would be to another question. The group system:masters is always in the answer, with a grant of kind superuser that has
+// no binding and no role.
 type WhoCanRequest struct {
 	Cluster       string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
 	Verb          string    `json:"verb" required:"true" help:"verb of the request"`
@@ -57,7 +55,7 @@ func (r WhoCanRequest) check() error {
 	return one.check(r.Resource)
 }
 
-// WhoCan answers who a request is granted to.
+// WhoCan answers whom RBAC grants a request.
 func (a *Service) WhoCan(_ context.Context, q WhoCanRequest) (out WhoCanAnswer, err error) {
 	view, policy, err := a.policy(q.Cluster, q.At)
 	if err != nil {

@@ -24,21 +24,21 @@ type JudgedRequest struct {
 	Stages    []Stage         `json:"stages"`  // recorded ones, in order
 	Event     json.RawMessage `json:"event"`   // of the last stage, as stored
 	Verdict   *verdict.Line   `json:"verdict"` // null when no stage was judged
-	// Chain is what each authorizer answered in the replay.
+	// Chain has each authorizer's answer in the replay.
 	Chain []verdict.ChainStep `json:"chain,omitempty"`
-	// Issue is how the credential came to be, when a recorded request shows it.
+	// Issue says how the credential was made, if a recorded request shows it.
 	Issue *Issue `json:"issue,omitempty"`
-	// Authenticators is what each of the configured authenticators says of the identity, in
-	// the order they are asked; only when the apiserver's configuration is known.
+	// Authenticators has what each configured authenticator says of the identity, in the order they are asked; only if the apiserver's
+	// configuration is known.
 	Authenticators []authn.Answer `json:"authenticators,omitempty"`
 	// Twin is the same request as another server of the cluster recorded it: that of an
 	// aggregated API server, or of the kube-apiserver in front of it. It names that server.
 	Twin string `json:"twin,omitempty"`
-	// At is what the answer would be at another time; only when that was asked for.
+	// At is the answer at another time, if that was asked for.
 	At *DecisionAt `json:"at,omitempty"`
 }
 
-// DecisionAt is a request decided by the policy of another time than its own.
+// DecisionAt is a request decided by the policy of another time.
 type DecisionAt struct {
 	Time          time.Time                  `json:"time"`
 	Replayed      string                     `json:"replayed"` // decision of the replica; none: not known
@@ -84,10 +84,10 @@ type WhyAnswer struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// WhyBytes is how many bytes of events an answer has at most.
+// WhyBytes bounds the bytes of events in an answer.
 const WhyBytes = 16 << 20
 
-// ErrEnough ends the reading of an audit ID that has more than an answer holds.
+// ErrEnough ends the reading of an audit ID with more requests than an answer holds.
 var ErrEnough = errors.New("enough")
 
 // WhyRequest asks for everything about the requests of an audit ID. Clients choose audit IDs and may
@@ -107,7 +107,7 @@ func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {
 	var last event.Hash128
 	size := 0
 	err := a.Store.VisitWhy(ctx, q.Cluster, q.AuditID, func(row verdict.Row) error {
-		// Clients choose audit IDs: nobody but they bounds how much has the same one.
+		// Clients choose audit IDs: nothing else bounds how many events share one.
 		if size += row.Size; size > WhyBytes && len(out.Requests) > 0 {
 			out.Truncated = true
 			return ErrEnough
@@ -130,8 +130,7 @@ func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {
 	return out, nil
 }
 
-// identities adds how the credentials of requests came to be, and what each authenticator says
-// Of who it was.
+// identities adds how the credentials of requests were made, and what each authenticator says of the identity.
 func (a *Service) identities(w *WhyAnswer) error {
 	engine := a.engine()
 	for i := range w.Requests {
@@ -160,11 +159,12 @@ func (a *Service) identities(w *WhyAnswer) error {
 	return nil
 }
 
-// Add adds a row; last is the request of the one before.
+// add adds a row; last is the request of the row before.
 func (w *WhyAnswer) add(row *verdict.Row, last *event.Hash128) {
 	n := len(w.Requests)
 	if n == 0 || *last != row.Request || w.Requests[n-1].Cluster != row.Cluster {
-		w.Requests = append(w.Requests, JudgedRequest{Cluster: row.Cluster, Request: row.Request.String(), APIServer: row.APIServer, Source: row.Source})
+		w.Requests = append(w.Requests,
+			JudgedRequest{Cluster: row.Cluster, Request: row.Request.String(), APIServer: row.APIServer, Source: row.Source})
 		*last = row.Request
 		n++
 	}
@@ -180,8 +180,7 @@ func (w *WhyAnswer) add(row *verdict.Row, last *event.Hash128) {
 // KubeAPIServer is what the kube-apiserver is called when its endpoint has no name for it.
 const KubeAPIServer = "kube-apiserver"
 
-// twins names, for a request that went through an aggregated API server, the server that
-// recorded it too.
+// twins names, for a request that went through an aggregated API server, the server that recorded it too.
 func (a *Service) twins(w *WhyAnswer) {
 	if len(w.Requests) < 2 || a.Apiserver == nil {
 		return

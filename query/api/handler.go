@@ -1,5 +1,5 @@
-// Package api serves the questions of package query over HTTP: parameters are read strictly,
-// answers are bounded in time and number and come as JSON, and who asked what is recorded.
+// Package api serves the questions of package query over HTTP: it reads parameters strictly, bounds answers in time and number, and records
+// who asked what.
 package api
 
 import (
@@ -24,9 +24,8 @@ import (
 	"github.com/retrial-io/retrial/query"
 )
 
-// handler serves questions over HTTP. The API is read by the page, by `retrial why` and by
-// whoever is let in. Its members, parameters and errors are described in docs/api.md; names are
-// part of the interface: they are added to, never changed.
+// handler serves questions over HTTP. The page, the commands and other clients use it. docs/api.md describes its members, parameters and
+// errors; names are part of the interface: new ones may be added, none changes.
 type handler struct {
 	asking  *QueryLog // nil: nothing is recorded
 	log     *zap.Logger
@@ -35,18 +34,18 @@ type handler struct {
 	longest time.Duration // that a query may take
 }
 
-// Bounds of the API. A page asks two or three queries at a time, a query takes well below a
-// second: who meets these bounds asks for too much, or there are too many of them.
+// Bounds of the API. A page asks two or three queries at a time, each well below a second: whoever meets these bounds asks for too much, or
+// too many clients ask.
 const (
 	// QueriesAtOnce is how many questions ask the store at a time.
 	QueriesAtOnce = 8
 	// LongestQuery is how long one may take.
 	LongestQuery = 30 * time.Second
-	// longestBody is how many bytes the request of an action may have.
+	// longestBody bounds the bytes of an action's request.
 	longestBody = 64 << 10
 )
 
-// historyTimes is how much longer than any other query one may take that reads a whole history.
+// historyTimes is how many times as long a query that reads a whole history may take.
 const historyTimes = 20
 
 var (
@@ -54,10 +53,10 @@ var (
 	errBusy    = errors.New("too many questions at once; try again in a moment")
 )
 
-// New serves questions, each at its name: those that change something by POST and on the machine
-// itself alone, all others by GET.
+// New serves questions, each at its name: those that change something by POST and on the machine itself alone, all others by GET.
 func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest time.Duration) http.Handler {
-	h := handler{asking: asking, log: log.Named("api"), slots: make(chan struct{}, QueriesAtOnce), turn: make(chan struct{}, 1), longest: longest}
+	h := handler{asking: asking, log: log.Named("api"), slots: make(chan struct{}, QueriesAtOnce), turn: make(chan struct{}, 1),
+		longest: longest}
 	mux := http.NewServeMux()
 	for i := range questions {
 		q := &questions[i]
@@ -97,7 +96,7 @@ func (h handler) ask(q *query.Question) http.HandlerFunc {
 	}
 }
 
-// act serves an action. Only the local socket may ask for one: who can open it may do everything.
+// act serves an action. Only the local socket may ask for one: whoever can open it may do everything.
 func (h handler) act(q *query.Question) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var v any
@@ -112,7 +111,8 @@ func (h handler) act(q *query.Question) http.HandlerFunc {
 			v, err = q.Ask(r.Context(), request)
 		}
 		if errors.Is(err, query.ErrRefused) {
-			Plain(w, http.StatusForbidden, q.Name+" changes what is stored: run retrial "+q.Name+" on the server's machine, without --server")
+			Plain(w, http.StatusForbidden,
+				q.Name+" changes what is stored: run retrial "+q.Name+" on the server's machine, without --server")
 			return
 		}
 		if err != nil {
@@ -123,8 +123,7 @@ func (h handler) act(q *query.Question) http.HandlerFunc {
 	}
 }
 
-// read fills a request from the parameters of the URL, or of an action from its body, which is then
-// what is recorded.
+// read fills a request from the parameters of the URL, or an action's from its body, which is then recorded.
 func read(w http.ResponseWriter, r *http.Request, request any) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -157,7 +156,7 @@ func read(w http.ResponseWriter, r *http.Request, request any) error {
 // answering answers a request.
 type answering func(context.Context, any) (any, error)
 
-// bounded holds an answer to what it may cost.
+// bounded limits an answer to its cost.
 func (h handler) bounded(q *query.Question) answering {
 	switch q.Cost {
 	case query.CostNothing:
@@ -168,8 +167,7 @@ func (h handler) bounded(q *query.Question) answering {
 	return h.query(q.Ask, h.longest)
 }
 
-// inTurn has one answer made at a time. Who waits for it holds none of the slots of other
-// questions.
+// inTurn makes one answer at a time. A caller that waits for its turn holds no slot of other questions.
 func (h handler) inTurn(answer answering) answering {
 	return func(ctx context.Context, request any) (any, error) {
 		waiting, cancel := context.WithTimeout(ctx, h.longest)
@@ -184,8 +182,7 @@ func (h handler) inTurn(answer answering) answering {
 	}
 }
 
-// query bounds an answer that asks the store: it waits for a slot and is ended after the
-// longest time, or when the caller goes away.
+// query bounds an answer that asks the store: it waits for a slot and is ended after the longest time, or when the caller goes away.
 func (h handler) query(answer answering, longest time.Duration) answering {
 	return func(ctx context.Context, request any) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, longest, errTooLong)
@@ -236,8 +233,8 @@ func Plain(w http.ResponseWriter, status int, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// Respond answers with v as JSON. It is made whole before it is sent, so that an error does
-// not leave half an answer, and it must be read within a minute.
+// Respond answers with v as JSON. It encodes the whole answer before sending, so that an error does not leave half of one; the client must
+// read it within a minute.
 func Respond(w http.ResponseWriter, v any) {
 	var body bytes.Buffer
 	if err := json.NewEncoder(&body).Encode(v); err != nil {
@@ -247,7 +244,7 @@ func Respond(w http.ResponseWriter, v any) {
 	private(w.Header())
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	// Not every ResponseWriter can; those that cannot have no connection to hold open.
+	// Not every ResponseWriter can; one that cannot has no connection to hold open.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
 	_, _ = body.WriteTo(w) // the caller is gone when this fails
 }

@@ -59,7 +59,8 @@ func describe(t *testing.T, questions []query.Question) document {
 			"responses": responses(schemaOf(t, r, q.Answer, schemas)),
 		}
 		if q.Action {
-			operation["requestBody"] = document{"required": true, "content": document{"application/json": document{"schema": bodySchema(q)}}}
+			operation["requestBody"] = document{"required": true,
+				"content": document{"application/json": document{"schema": bodySchema(q)}}}
 			path["post"] = operation
 			continue
 		}

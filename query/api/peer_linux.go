@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerUID returns the user id of the process at the other end of a unix socket, -1 when it
-// cannot be told.
+// peerUID returns the user id of the process at the other end of a unix socket, -1 if it is unknown.
 func peerUID(conn net.Conn) int {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// QueryLog records who asked what of the store, and how it ended. Recording never holds up
-// an answer: questions are summed here and saved every few seconds and at the end.
+// QueryLog records who asked what of the store, and how it ended. Recording never delays an answer: questions are summed here and saved
+// every few seconds and at the end.
 //
 //	page, socket, direct ─▶ New ────────┐
 //	SQL clients ─▶ --clickhouse-listen ─┴─▶ note ─▶ saved every 2 s ─▶ storage query_log
@@ -26,7 +26,7 @@ type QueryLog struct {
 	log   *zap.Logger
 
 	mu      sync.Mutex
-	waiting map[queries.Asked]*queries.Asked // by all that is no sum
+	waiting map[queries.Asked]*queries.Asked // by all that is not a sum
 	lost    int64
 }
 
@@ -45,7 +45,7 @@ func NewQueryLog(store askedStore, log *zap.Logger) *QueryLog {
 	return &QueryLog{store: store, log: log.Named("querylog"), waiting: map[queries.Asked]*queries.Asked{}}
 }
 
-// Note takes one question.
+// Note records one question.
 func (q *QueryLog) Note(a queries.Asked) {
 	key := a
 	key.Time, key.Count, key.Bytes, key.Took = a.Time.Truncate(time.Minute), 0, 0, 0
@@ -80,7 +80,7 @@ func (q *QueryLog) Run(ctx context.Context) {
 	}
 }
 
-// Close saves what is left. Nothing may be noted any more.
+// Close saves what is left. Nothing may be noted afterwards.
 func (q *QueryLog) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -88,15 +88,14 @@ func (q *QueryLog) Close() error {
 	return nil
 }
 
-// Save saves what waits. What the store does not take waits on; some of it may then be
-// counted twice.
+// Save saves what waits. What the store refuses keeps waiting; some of it may then count twice.
 func (q *QueryLog) Save(ctx context.Context) {
 	q.mu.Lock()
 	waiting, lost := q.waiting, q.lost
 	q.waiting, q.lost = map[queries.Asked]*queries.Asked{}, 0
 	q.mu.Unlock()
 	if lost > 0 {
-		q.log.Error("questions are missing in the query log: the store did not take it", zap.Int64("questions", lost))
+		q.log.Error("questions are missing in the query log: the store refused them", zap.Int64("questions", lost))
 	}
 	if len(waiting) == 0 {
 		return
@@ -127,14 +126,13 @@ type Caller struct{ Door, Name, address string }
 // CallerKey is the key of a Caller in a request's context.
 type CallerKey struct{}
 
-// ConnContext is an http.Server's ConnContext for connections of which the other side is
-// known.
+// ConnContext is an http.Server's ConnContext for unix sockets, whose peer is known.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, CallerKey{}, Caller{Door: "socket", Name: UserName(peerUID(conn))})
 }
 
-// callerOf tells who sent a request: the process at the other end of the socket, or
-// whoever the page's listener let in. The name beside a token is the caller's own word.
+// callerOf returns who sent a request: the process at the other end of the socket, or whoever the page's listener let in. The name beside a
+// token is the caller's own word.
 func callerOf(r *http.Request) Caller {
 	if c, ok := r.Context().Value(CallerKey{}).(Caller); ok {
 		return c
@@ -149,7 +147,7 @@ func callerOf(r *http.Request) Caller {
 	return c
 }
 
-// UserName names a user of this machine as "uid (name)".
+// UserName returns a user of this machine as "uid (name)".
 func UserName(uid int) string {
 	if uid < 0 {
 		return "unknown"
@@ -183,7 +181,7 @@ func (c *counted) Write(p []byte) (int, error) {
 // Unwrap lets an http.ResponseController reach the connection.
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// status sorts HTTP answers as the query log does.
+// status returns an HTTP answer's status in the words of the query log.
 func (c *counted) status() string {
 	switch {
 	case c.code < 400:
@@ -194,11 +192,10 @@ func (c *counted) status() string {
 	return "failed"
 }
 
-// unrecorded are routes that tell nothing anybody did, and that pages and commands ask all
-// the time.
+// unrecorded are routes that show nobody's doings, and that pages and commands ask all the time.
 var unrecorded = []string{"classes", "clusters", "connection", "doctor", "drained", "rules", "status"}
 
-// asked has the questions of a route recorded.
+// asked records the questions of a route.
 func (h handler) asked(path string, next http.HandlerFunc) http.HandlerFunc {
 	if h.asking == nil || slices.Contains(unrecorded, path) {
 		return next

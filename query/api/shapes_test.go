@@ -9,7 +9,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// notGrants are members called grants that are none, under a name that goes with the next release.
+// notGrants are members called grants that are none, under a name that will be removed in the next release.
 var notGrants = map[string]bool{"query.Event": true, "leastpriv.Unused": true}
 
 // TestOneShapeOfAGrant: a grant has the same members in every answer, whichever type it is of, and members that are
@@ -48,7 +48,7 @@ func TestOneShapeOfAGrant(t *testing.T) {
 			own[name] = !f.Anonymous
 			if (name == "grant" || name == "grants") && !notGrants[s.String()] {
 				if grants++; !isGrant(f.Type) {
-					t.Errorf("%s.%s is no grant: it has the type %s", s, name, f.Type)
+					t.Errorf("%s.%s is not a grant: it has the type %s", s, name, f.Type)
 				}
 			}
 			visit(f.Type)

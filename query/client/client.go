@@ -1,5 +1,4 @@
-// Package client asks the questions of package query: of a running server by its socket or its
-// URL, or of a handler in this process.
+// Package client asks the questions of package query: a running server by its socket or its URL, or a handler in this process.
 package client
 
 import (
@@ -26,8 +25,7 @@ import (
 	"github.com/retrial-io/retrial/query/api"
 )
 
-// SocketName is the local API's unix socket in the data directory. Who can open it may do
-// everything; it is created with mode 0600.
+// SocketName is the local API's unix socket in the data directory. Whoever can open it may do everything; its mode is 0600.
 const SocketName = "retrial.sock"
 
 // Client asks a running serve, by its unix socket or by --server URL.
@@ -40,7 +38,7 @@ type Client struct {
 // ErrNoServer says that no serve answers at the data directory's socket.
 var ErrNoServer = errors.New("no server is running")
 
-// ErrElsewhere says that the process asked only receives events.
+// ErrElsewhere says that the asked process only receives events.
 var ErrElsewhere = errors.New("answered elsewhere")
 
 // Dial returns a client of the server named by the URL, or of the one that serves dataDir.
@@ -48,7 +46,7 @@ func Dial(ctx context.Context, server, dataDir string) (*Client, error) {
 	if server != "" {
 		u, err := url.Parse(server)
 		if err != nil || u.Host == "" {
-			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--server %q: write a URL such as http://127.0.0.1:8080", server))
+			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --server %q: want a URL such as http://127.0.0.1:8080", server))
 		}
 		return &Client{http: &http.Client{}, base: u}, nil
 	}
@@ -72,10 +70,10 @@ func Dial(ctx context.Context, server, dataDir string) (*Client, error) {
 	return &Client{http: &http.Client{Transport: transport}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, nil
 }
 
-// Close closes the connections that are open and not in use.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Ask asks a question, or has something done, and returns the answer.
+// Ask asks a question or an action, and returns the answer.
 func Ask[A any](ctx context.Context, c *Client, request query.Request[A]) (A, error) {
 	name, answer := request.Question()
 	method := http.MethodGet
@@ -107,7 +105,8 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	if err != nil {
 		err = fmt.Errorf("ask %s: %w", c.base.Redacted(), err)
 		if dialing := (*net.OpError)(nil); errors.As(err, &dialing) && dialing.Op == "dial" {
-			err = fmt.Errorf("%w; is the server running, and its page listening there (--ui-listen)? Without --server the data directory's own is asked", err)
+			err = fmt.Errorf("%w; is the server running, and its page listening there (--ui-listen)? Without --server the data "+
+				"directory's own is asked", err)
 		}
 		return err
 	}
@@ -135,8 +134,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil
 }
 
-// OneCluster returns the cluster a question is about: the one named, which has to be there,
-// or the only one there is.
+// OneCluster returns the cluster a question is about: the one named, which must exist, or the only one.
 func (c *Client) OneCluster(ctx context.Context, named string) (string, error) {
 	answer, err := Ask(ctx, c, query.ClustersRequest{})
 	if err != nil {
@@ -149,9 +147,10 @@ func (c *Client) OneCluster(ctx context.Context, named string) (string, error) {
 	slices.Sort(names)
 	switch known := strings.Join(names, ", "); {
 	case len(names) == 0:
-		return "", cli.ExitWith(cli.ExitNoMatch, errors.New("nothing is stored of any cluster yet; bring something in with `retrial import` or `retrial connect`"))
+		return "", cli.ExitWith(cli.ExitNoMatch,
+			errors.New("nothing is stored of any cluster yet: start with `retrial import` or `retrial connect`"))
 	case named != "" && !slices.Contains(names, named):
-		return "", cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no cluster %s; there is: %s", phrase.Shorten(named), known))
+		return "", cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no cluster %s; known: %s", phrase.Shorten(named), known))
 	case named != "":
 		return named, nil
 	case len(names) > 1:

@@ -19,7 +19,7 @@ type driftKey struct {
 	code                                          int32
 }
 
-// driftGroup is a group under way.
+// driftGroup is a group being filled.
 type driftGroup struct {
 	queries.Drift
 	users map[string]*earliest
@@ -31,8 +31,7 @@ type earliest struct {
 	request string
 }
 
-// DriftGroups returns what is drift, ambiguous or indeterminate, grouped by all that the verdicts
-// say, most requests of an outcome first.
+// DriftGroups returns what is drift, ambiguous or indeterminate, grouped by all that the verdicts say, most requests of an outcome first.
 func (s *Store) DriftGroups(ctx context.Context, _ string, from, to time.Time, examples, limit int) ([]queries.Drift, error) {
 	groups := map[driftKey]*driftGroup{}
 	err := s.judged(ctx, from, to, func(row *verdict.Row) error {

@@ -15,7 +15,7 @@ import (
 // DetectionRules returns the rules in the order of their ids.
 func (s *Store) DetectionRules() []detect.Rule { return s.rules.Rules() }
 
-// Detected returns what the rules did; ok is false when nobody asked for findings.
+// Detected returns what the rules did; ok is false if nobody asked for findings.
 func (s *Store) Detected() (stats detect.Stats, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *Store) Detected() (stats detect.Stats, ok bool) {
 	return *s.detected, true
 }
 
-// all returns everything the rules find in the log, the latest first. They look once.
+// all returns everything the rules find in the log, the latest first. They run once.
 func (s *Store) all(ctx context.Context) ([]verdict.StoredFinding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Store) all(ctx context.Context) ([]verdict.StoredFinding, error) {
 	return out, nil
 }
 
-// selected returns the findings a filter selects, wherever its page begins.
+// selected returns the findings a filter selects, whatever its page.
 func (s *Store) selected(ctx context.Context, f *queries.FindingFilter) ([]verdict.StoredFinding, error) {
 	all, err := s.all(ctx)
 	if err != nil {

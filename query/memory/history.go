@@ -44,7 +44,7 @@ func (s *Store) Recording(ctx context.Context, _ string, from, to time.Time) (ou
 	return out, err
 }
 
-// Malformed notes how many lines of the log are no events.
+// Malformed sets how many lines of the log are not events.
 func (s *Store) Malformed(n int64) { s.malformed = n }
 
 // History visits the requests of a range one by one; with subjects, what concerns them.

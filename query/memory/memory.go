@@ -1,11 +1,9 @@
-// Package memory answers what questions ask of single requests (query.Rows) from a log that was
-// replayed, without a store.
+// Package memory answers what questions ask of single requests (query.Rows) from a log that was replayed, without a store.
 //
 //	replay/evaluate ─▶ Add, Policy ─▶ Store ─▶ rows, findings, groups, uses … ─▶ query.Service
 //
-// It keeps the rows as long as they take little room. Those of a longer log are not kept: each
-// question has the log replayed again, and keeps what it answers with alone. What it answers is what
-// package storage answers of the same rows; ranges of time touch whole minutes there and here.
+// It keeps the rows while they take little room. Those of a longer log are not kept: each question replays the log and keeps only what its
+// answer needs. It answers what package storage answers from the same rows; both widen ranges to whole minutes.
 package memory
 
 import (
@@ -50,7 +48,7 @@ type Store struct {
 	detected *detect.Stats // nil: nothing was asked about findings
 }
 
-// Replay replays the log and has every row visited.
+// Replay replays the log and visits every row.
 type Replay func(ctx context.Context, visit Visit) error
 
 // Visit takes a row; an error ends the visits.
@@ -65,14 +63,13 @@ type newest struct {
 	observation []byte
 }
 
-// New returns a store of a cluster's log in which rules look for findings. Of a log whose rows do
-// not have room, again reads them.
+// New returns a store of a cluster's log in which rules look for findings. again replays a log whose rows exceed the room.
 func New(cluster string, rules *detect.Set, room int, again Replay) *Store {
 	return &Store{cluster: queries.Cluster{Name: cluster}, rules: rules, again: again, room: room,
 		groups: map[string][]wornGroups{}, objects: map[object]newest{}}
 }
 
-// Add takes a row in, in the order of the log.
+// Add adds a row, in the order of the log.
 func (s *Store) Add(row verdict.Row) error {
 	at := row.Event.RequestReceivedTimestamp
 	if minute := at.Truncate(time.Minute); !at.IsZero() {
@@ -96,7 +93,7 @@ func (s *Store) Add(row verdict.Row) error {
 	return nil
 }
 
-// Policy takes in what events and listings tell of the policy.
+// Policy adds what events and listings tell of the policy.
 func (s *Store) Policy(obs []observe.Observation, _ bool) {
 	for i := range obs {
 		o := &obs[i]

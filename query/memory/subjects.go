@@ -45,8 +45,8 @@ func sameGroups(sorted, groups []string) bool {
 	return slices.Equal(sorted, groups)
 }
 
-// LastGroups returns the groups a subject's requests carried the last time up to a moment, zero
-// for the end of the log; they are always told. Of a while that goes on beyond the moment its begin counts.
+// LastGroups returns the groups of a subject's last request up to a moment, zero for the end of the log; they are always told. For groups
+// worn from before the moment to after it, their start counts.
 func (s *Store) LastGroups(_ context.Context, _, subject string, until time.Time) (groups []string, seen time.Time, told bool, err error) {
 	for _, w := range s.groups[subject] {
 		at := w.last
