@@ -14,12 +14,13 @@ import (
 	"github.com/retrial-io/retrial/query/api"
 )
 
-// newAPI is the API of a running server.
+// newAPI returns the API of a running server.
 func newAPI(sys *system) http.Handler {
-	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, api.LongestQuery, at(sys.site()), withRejudging(sys.runner))
+	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, api.LongestQuery, at(sys.site()),
+		withRejudging(sys.runner))
 }
 
-// apiOptions are what an API is given beside its store and its replay.
+// apiOptions are what an API has beside its store and its replay.
 type apiOptions struct {
 	site     doctor.Site
 	rejudges query.Rejudger
@@ -28,24 +29,27 @@ type apiOptions struct {
 // at sets the site an API belongs to.
 func at(s doctor.Site) func(*apiOptions) { return func(o *apiOptions) { o.site = s } }
 
-// withRejudging gives the API the jobs.
+// withRejudging gives the API the jobs that judge again.
 func withRejudging(r query.Rejudger) func(*apiOptions) { return func(o *apiOptions) { o.rejudges = r } }
 
-// apiHandler serves the API below /api/v1/: the questions of the store and of the installation.
-func apiHandler(store doctor.Store, runner query.Replay, asking *api.QueryLog, log *zap.Logger, longest time.Duration, more ...func(*apiOptions)) http.Handler {
+// apiHandler returns the API below /api/v1/: the questions of the store and of the installation.
+func apiHandler(store doctor.Store, runner query.Replay, asking *api.QueryLog, log *zap.Logger, longest time.Duration,
+	more ...func(*apiOptions)) http.Handler {
 	var o apiOptions
 	for _, set := range more {
 		set(&o)
 	}
-	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped, Spooled: o.site.Spooled, Now: o.site.Now, Version: version.Version}
+	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped,
+		Spooled: o.site.Spooled, Now: o.site.Now, Version: version.Version}
 	questions := append(a.Questions(), (&doctor.Service{Service: a, Store: store, Site: o.site}).Questions()...)
 	return api.New(questions, asking, log, longest)
 }
 
-// site is that of a running server.
+// site returns the site of a running server.
 func (s *system) site() doctor.Site {
 	out := doctor.Site{
-		Config: s.cfg, Version: version.Version, Serving: true, Authority: s.authority, Metrics: s.reg, Apiserver: s.apiservers.history, Now: time.Now,
+		Config: s.cfg, Version: version.Version, Serving: true, Authority: s.authority, Metrics: s.reg, Apiserver: s.apiservers.history,
+		Now: time.Now,
 	}
 	if s.otherwise != nil {
 		out.Otherwise = s.otherwise.of
@@ -59,7 +63,7 @@ func (s *system) site() doctor.Site {
 	return out
 }
 
-// closedSite is that of a data directory no server has open.
+// closedSite returns the site of a data directory that no server has open.
 func closedSite(cfg config.Config, known *apiservers) doctor.Site {
 	s := doctor.Site{Config: cfg, Version: version.Version, Apiserver: known.history, Now: time.Now}
 	if _, err := os.Stat(IdentityConfig(cfg).Dir); err == nil { // opening would make one
@@ -70,5 +74,5 @@ func closedSite(cfg config.Config, known *apiservers) doctor.Site {
 	return s
 }
 
-// ClosedSite returns what the files of a data directory tell of an installation, without its store.
+// ClosedSite returns what the files of a data directory say of an installation, without its store.
 func ClosedSite(cfg config.Config) doctor.Site { return closedSite(cfg, nil) }

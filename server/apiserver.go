@@ -19,11 +19,10 @@ import (
 	apiserver "github.com/retrial-io/retrial/replay/config"
 )
 
-// rereadEvery is how often folders with apiservers' configurations are looked at for changes.
+// rereadEvery is how often folders with apiservers' configurations are checked for changes.
 const rereadEvery = 15 * time.Second
 
-// apiservers are the configurations of the clusters' apiservers, as engines ask for them. A
-// nil one knows nothing of any cluster.
+// apiservers holds the configurations of the clusters' apiservers, as engines ask for them. A nil one knows no cluster.
 //
 //	DIR of a cluster ─(start, then whenever files change)▶ replay/config ─▶ History ─▶ engine
 //	                                                            └ an error: the earlier one stays
@@ -46,15 +45,16 @@ type apiserverFolder struct {
 	missing int
 }
 
-// openApiservers reads all folders once. A configuration that cannot be read is unknown
-// until it can: what is judged meanwhile says so, and events are taken all the same.
+// openApiservers reads all folders once. A configuration that cannot be read is unknown until it can: verdicts say so meanwhile, and events
+// are accepted all the same.
 func openApiservers(entries []string, log *zap.Logger, reg prometheus.Registerer) (*apiservers, error) {
 	auto := promauto.With(reg)
 	a := &apiservers{
 		clusters: map[string]*apiserverFolder{}, log: log, changed: make(chan struct{}, 1),
 		reads: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "retrial_apiserver_config_reads_total",
-			Help: "Folders with apiservers' configurations read, by result: taken, or refused because they could not be read or contradict themselves.",
+			Help: "Folders with apiservers' configurations read, by result: taken, or refused because they could not be read or " +
+				"contradict themselves.",
 		}, []string{"result"}),
 		refused: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_apiserver_config_refused",
@@ -79,8 +79,8 @@ func openApiservers(entries []string, log *zap.Logger, reg prometheus.Registerer
 	return a, nil
 }
 
-// history returns what is known of the configuration of a cluster's apiserver, nil when
-// nothing was given. Servers without a configuration of their own have the kube-apiserver's.
+// history returns what is known of the configuration of a cluster's apiserver, nil if none was given. Servers without a configuration of
+// their own get the kube-apiserver's.
 func (a *apiservers) history(cluster, server string) *apiserver.History {
 	if a == nil {
 		return nil
@@ -109,7 +109,7 @@ func (a *apiservers) run(ctx context.Context) {
 func (a *apiservers) reread() {
 	refused, missing := 0, 0
 	for _, f := range a.clusters {
-		// What was refused is read again anyway: rights may have been given meanwhile.
+		// What was refused is read again anyway: access may have been granted meanwhile.
 		if now := fingerprint(f.dir); f.history.Load() == nil || f.reason != "" || now != f.seen {
 			f.seen = now
 			f.read(a)
@@ -162,7 +162,7 @@ func (f *apiserverFolder) read(a *apiservers) {
 	}
 }
 
-// fingerprint tells whether files below a folder changed: by their names, sizes and times.
+// fingerprint returns a hash of the names, sizes and times of the files below a folder.
 func fingerprint(dir string) uint64 {
 	h := xxhash.New()
 	fsys := os.DirFS(dir)
@@ -200,9 +200,8 @@ func readApiserver(dir string) (*apiserver.History, *apiserver.Report, error) {
 	return h, report, nil
 }
 
-// checkFirstStart refuses folders that cannot be read while there is nothing to lose by it: on
-// a data directory nothing was stored in. Later starts take events all the same, see
-// openApiservers.
+// checkFirstStart returns an error for folders that cannot be read while nothing is at stake: as long as nothing is stored in the data
+// directory. Later starts accept events all the same, see openApiservers.
 func checkFirstStart(cfg config.Config) error {
 	if _, err := os.Stat(cfg.KeyIDFile()); !errors.Is(err, os.ErrNotExist) {
 		return nil

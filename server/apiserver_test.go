@@ -54,7 +54,8 @@ func TestApiserverConfigIsReread(t *testing.T) {
 	}
 	metrics := func(taken, refused, missing float64) {
 		t.Helper()
-		got := [3]float64{testutil.ToFloat64(a.reads.WithLabelValues("taken")), testutil.ToFloat64(a.refused), testutil.ToFloat64(a.missing)}
+		got := [3]float64{testutil.ToFloat64(a.reads.WithLabelValues("taken")), testutil.ToFloat64(a.refused),
+			testutil.ToFloat64(a.missing)}
 		if want := [3]float64{taken, refused, missing}; got != want {
 			t.Errorf("taken, refused now, missing: %v, want %v", got, want)
 		}
@@ -149,7 +150,8 @@ func TestFirstStartWantsApiserverConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, runs := range []Halves{Both, Replay} {
 				cfg := config.Default()
-				cfg.DataDir, cfg.KeyFile, cfg.Replay.ApiserverConfig = filepath.Join(dir, "data"), filepath.Join(dir, "key"), []string{"prod=" + tc.folder}
+				cfg.DataDir, cfg.KeyFile, cfg.Replay.ApiserverConfig = filepath.Join(dir, "data"), filepath.Join(dir, "key"),
+					[]string{"prod=" + tc.folder}
 				if runs == Replay {
 					cfg.Kafka.Brokers, cfg.ClickHouse.DSN = []string{"127.0.0.1:1"}, "http://127.0.0.1:1"
 				}

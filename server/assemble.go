@@ -26,8 +26,7 @@ import (
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
 
-// openSystem opens the data directory, the engines and the clients of both halves. What was
-// opened is closed again when anything fails.
+// openSystem opens the data directory, the engines and the clients of both halves. If anything fails, it closes what it has opened.
 func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg registry) (_ *system, err error) {
 	s, err := openIngest(ctx, cfg, 0, log, reg)
 	if err != nil {
@@ -93,7 +92,8 @@ func (s *system) openReplay(ctx context.Context) (err error) {
 	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version.Version, Apiserver: s.apiservers.history})
 	s.runner, err = runner.New(runner.Config{
 		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),
-		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Tagger: s.detect.tagger, Log: log, Registerer: reg,
+		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Tagger: s.detect.tagger, Log: log,
+		Registerer: reg,
 	}, runner.Kafka{Client: s.stream}, engine, s.store)
 	if err != nil {
 		return err
@@ -114,8 +114,7 @@ func nonZero(d config.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// system is everything between the listeners and the disk, wired once for serve and for
-// the commands that open the store themselves.
+// system is everything between the listeners and the disk, wired once for serve and for the commands that open the store themselves.
 type system struct {
 	cfg        config.Config
 	log        *zap.Logger

@@ -10,7 +10,7 @@ import (
 )
 
 // Rotate issues another certificate for a cluster and writes the configuration of its webhook.
-// The earlier ones are refused when revokeOld says so, else when Finish does.
+// The earlier ones are refused at once with revokeOld, otherwise by Finish.
 func (c Clusters) Rotate(name string, k WebhookFile, revokeOld bool) error {
 	a, err := c.known()
 	if err != nil {
@@ -22,13 +22,13 @@ func (c Clusters) Rotate(name string, k WebhookFile, revokeOld bool) error {
 		return err
 	}
 	if !revokeOld {
-		fmt.Fprintf(c.Streams.Err, "the earlier certificates stay accepted; when all its apiservers have the new one: retrial cluster rotate %s --finish\n", name)
+		fmt.Fprintf(c.Streams.Err,
+			"the earlier certificates stay accepted; when all its apiservers have the new one: retrial cluster rotate %s --finish\n", name)
 	}
 	return nil
 }
 
-// Finish refuses all but the newest certificate of a cluster, unless an earlier one was used within
-// the time quiet; force does it all the same.
+// Finish revokes all but the newest certificate of a cluster. Without force it returns an error if an earlier one was used within quiet.
 func (c Clusters) Finish(name string, quiet time.Duration, force bool) error {
 	a, err := c.known()
 	if err != nil {
@@ -54,11 +54,12 @@ func (c Clusters) RenewServer() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Streams.Err, "the receiver's certificate is new, valid until %s; a running server uses it from the next connection on\n", server.NotAfter.Format(time.DateOnly))
+	fmt.Fprintf(c.Streams.Err, "the receiver's certificate is new, valid until %s; a running server uses it from the next connection on\n",
+		server.NotAfter.Format(time.DateOnly))
 	return nil
 }
 
-// RotateAuthority makes another authority, which is trusted beside the old one, and says what to do.
+// RotateAuthority makes another authority, trusted beside the old one, and prints what to do.
 func (c Clusters) RotateAuthority() error {
 	a, err := c.known()
 	if err != nil {
@@ -72,18 +73,21 @@ func (c Clusters) RotateAuthority() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Streams.Err, "a new authority, valid until %s, is trusted beside the old one, which ends %s.\nNow give every cluster a webhook configuration with both:\n",
+	fmt.Fprintf(c.Streams.Err, "a new authority, valid until %s, is trusted beside the old one, which ends %s.\nNow give every cluster a "+
+		"webhook configuration with both:\n",
 		rotation.New.NotAfter.Format(time.DateOnly), rotation.Old.NotAfter.Format(time.DateOnly))
 	for _, one := range clusters {
 		if one.Revoked == nil {
-			fmt.Fprintf(c.Streams.Err, "  retrial cluster rotate %s%s --output %s.kubeconfig\n", one.Name, doctor.Site{Config: c.Config}.DataDir(), one.Name)
+			fmt.Fprintf(c.Streams.Err, "  retrial cluster rotate %s%s --output %s.kubeconfig\n", one.Name,
+				doctor.Site{Config: c.Config}.DataDir(), one.Name)
 		}
 	}
-	fmt.Fprintf(c.Streams.Err, "and when all of them use it:\n  retrial cluster rotate --authority --finish%s\n", doctor.Site{Config: c.Config}.DataDir())
+	fmt.Fprintf(c.Streams.Err, "and when all of them use it:\n  retrial cluster rotate --authority --finish%s\n",
+		doctor.Site{Config: c.Config}.DataDir())
 	return nil
 }
 
-// AbortAuthority gives the change of the authority up.
+// AbortAuthority gives up the change of the authority.
 func (c Clusters) AbortAuthority(force bool) error {
 	a, err := c.known()
 	if err != nil {
@@ -96,8 +100,7 @@ func (c Clusters) AbortAuthority(force bool) error {
 	return nil
 }
 
-// FinishAuthority trusts the new authority alone, unless what the old one signed was used within
-// the time quiet; force does it all the same.
+// FinishAuthority trusts the new authority alone. Without force it returns an error if a certificate of the old one was used within quiet.
 func (c Clusters) FinishAuthority(quiet time.Duration, force bool) error {
 	a, err := c.known()
 	if err != nil {
@@ -110,11 +113,12 @@ func (c Clusters) FinishAuthority(quiet time.Duration, force bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Streams.Err, "finished: the authority is the new one, valid until %s; the old one and all it signed are refused\n", authority.NotAfter.Format(time.DateOnly))
+	fmt.Fprintf(c.Streams.Err, "finished: the authority is the new one, valid until %s; the old one and all it signed are refused\n",
+		authority.NotAfter.Format(time.DateOnly))
 	return nil
 }
 
-// advise adds what --force is for to the refusal of a step.
+// advise adds to the refusal of a step what --force does.
 func advise(err error) error {
 	if errors.Is(err, identity.ErrInUse) {
 		return fmt.Errorf("%w\nonce they are changed over, try again; --force does it now, and cuts off who is not", err)

@@ -23,8 +23,7 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 )
 
-// Clusters administers the clusters that are registered in a data directory. What there is to say
-// goes to Streams.Err.
+// Clusters administers the clusters registered in a data directory. It prints messages to Streams.Err.
 type Clusters struct {
 	Config  config.Config
 	Streams cli.Streams
@@ -50,11 +49,11 @@ func CheckName(name string) error {
 // open opens the certificates and the registry.
 func (c Clusters) open() (*identity.Authority, error) { return OpenIdentity(c.Config) }
 
-// known is open for what needs a registry that is there already: asked in the wrong folder it
-// must not make one.
+// known is open for commands that need an existing registry: in the wrong folder they must not make one.
 func (c Clusters) known() (*identity.Authority, error) {
 	if _, err := os.Stat(IdentityConfig(c.Config).Dir); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w in %s: `retrial cluster add NAME` registers one; another folder is named with --data-dir", errNoClusters, c.Config.DataDir)
+		return nil, fmt.Errorf("%w in %s: `retrial cluster add NAME` registers one; --data-dir names another folder", errNoClusters,
+			c.Config.DataDir)
 	}
 	return c.open()
 }
@@ -116,7 +115,7 @@ type Registered struct {
 	Overlap bool `json:"overlap,omitempty"`
 }
 
-// registeredRow makes the row of a cluster. Expires is of the newest certificate that is accepted.
+// registeredRow returns the row of a cluster. Expires is that of the newest accepted certificate.
 func registeredRow(c identity.Cluster, used map[string]time.Time, now time.Time) Registered {
 	row := Registered{Name: c.Name, Added: c.Created, Certificates: len(c.Certificates), Tokens: len(c.Tokens), Revoked: c.Revoked}
 	accepted := 0
@@ -134,9 +133,9 @@ func registeredRow(c identity.Cluster, used map[string]time.Time, now time.Time)
 	return row
 }
 
-// write issues credentials and writes the file. What can go wrong is tried first: nobody
-// wants a cluster registered whose key is nowhere.
-func (c Clusters) write(k WebhookFile, a *identity.Authority, cluster string, issue func(string) (identity.Credentials, error)) (err error) {
+// write issues credentials and writes the file. It tries first what can go wrong, so that no cluster is registered whose key is lost.
+func (c Clusters) write(k WebhookFile, a *identity.Authority, cluster string,
+	issue func(string) (identity.Credentials, error)) (err error) {
 	s, cfg := c.Streams, c.Config
 	receiver := cmp.Or(k.URL, ReceiverURL(cfg))
 	if _, err := identity.Endpoint(receiver, cluster, k.APIServer); err != nil {
@@ -188,10 +187,12 @@ func (c Clusters) write(k WebhookFile, a *identity.Authority, cluster string, is
 }
 
 // writeDir is write with credentials in files of their own.
-func (c Clusters) writeDir(k WebhookFile, a *identity.Authority, server, cluster string, issue func(string) (identity.Credentials, error)) error {
+func (c Clusters) writeDir(k WebhookFile, a *identity.Authority, server, cluster string,
+	issue func(string) (identity.Credentials, error)) error {
 	s, cfg := c.Streams, c.Config
 	if k.Token || k.Output != "-" {
-		return cli.ExitWith(cli.ExitUsage, errors.New("--output-dir takes the place of --output, and holds a certificate: leave --output and --token out"))
+		return cli.ExitWith(cli.ExitUsage,
+			errors.New("--output-dir takes the place of --output, and holds a certificate: leave --output and --token out"))
 	}
 	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
 		return fmt.Errorf("write the webhook's files: %w", err)
@@ -207,12 +208,13 @@ func (c Clusters) writeDir(k WebhookFile, a *identity.Authority, server, cluster
 	if err := writeFiles(k.Dir, files); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Err, "cluster %s may post to %s; its certificate is valid until %s\nwrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n",
+	fmt.Fprintf(s.Err, "cluster %s may post to %s; its certificate is valid until %s\nwrote %s; give kube-apiserver "+
+		"--audit-webhook-config-file=%s and an --audit-policy-file\n",
 		cluster, server, cred.Expires.Format(time.DateOnly), k.Dir, filepath.Join(k.Dir, identity.FileWebhookConfig))
 	return adviseReach(s.Err, a, cfg, server)
 }
 
-// adviseReach says what is still needed for apiservers to reach the server by its URL.
+// adviseReach prints what is still needed for apiservers to reach the server by its URL.
 func adviseReach(w io.Writer, a *identity.Authority, cfg config.Config, server string) error {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "https" {
@@ -223,14 +225,16 @@ func adviseReach(w io.Writer, a *identity.Authority, cfg config.Config, server s
 		return fmt.Errorf("webhook-listen: %w", err)
 	}
 	if config.Loopback(net.JoinHostPort(u.Hostname(), port)) {
-		fmt.Fprintf(w, "note: only this machine reaches %s; for apiservers elsewhere set the URL they use: --server https://HOST:%s\n", u.Hostname(), port)
+		fmt.Fprintf(w, "note: only this machine reaches %s; for apiservers elsewhere set the URL they use: --server https://HOST:%s\n",
+			u.Hostname(), port)
 		return nil
 	}
 	covered, err := a.ServerCovers(u.Hostname())
 	if err != nil || covered {
 		return err
 	}
-	fmt.Fprintf(w, "note: the receiver's certificate does not name %s yet; start it with: retrial serve --webhook-listen 0.0.0.0:%s --webhook-advertise %s\n",
+	fmt.Fprintf(w, "note: the receiver's certificate does not name %s yet; start it with: retrial serve --webhook-listen 0.0.0.0:%s "+
+		"--webhook-advertise %s\n",
 		u.Hostname(), port, u.Hostname())
 	return nil
 }
@@ -249,14 +253,14 @@ func writeFiles(dir string, files []identity.WebhookFile) error {
 	return nil
 }
 
-// Counters name an apiserver whose counters the server is to read.
+// Counters names an apiserver whose counters the server is to read.
 type Counters struct {
 	URL, APIServer    string
 	TokenFile, CAFile string // are copied
 	Remove            bool   // they are not to be read any more
 }
 
-// Scrape reads an apiserver's counters once and has the server read them from then on.
+// Scrape reads an apiserver's counters once, and registers them for the server to read from then on.
 func (c Clusters) Scrape(ctx context.Context, cluster string, o Counters) error {
 	usage := func(format string, args ...any) error {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf(format, args...))
@@ -266,7 +270,7 @@ func (c Clusters) Scrape(ctx context.Context, cluster string, o Counters) error 
 	case !identity.ValidName(cluster):
 		return usage("%q: %w", cluster, identity.ErrName)
 	case o.APIServer != "" && len(validation.IsDNS1123Subdomain(o.APIServer)) > 0:
-		return usage("--apiserver %q: write lower case letters, digits, '-' and '.'", o.APIServer)
+		return usage("invalid --apiserver %q: want lower case letters, digits, '-' and '.'", o.APIServer)
 	case o.APIServer != "":
 		name += "/" + o.APIServer
 	}
@@ -277,7 +281,8 @@ func (c Clusters) Scrape(ctx context.Context, cluster string, o Counters) error 
 		}
 		err := registry.Remove(cluster, o.APIServer)
 		if errors.Is(err, os.ErrNotExist) {
-			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("the counters of %s are not read by what %s says", name, config.Absolute(c.Config.DataDir)))
+			return cli.ExitWith(cli.ExitNoMatch,
+				fmt.Errorf("the counters of %s are not read: %s does not name them", name, config.Absolute(c.Config.DataDir)))
 		}
 		if err == nil {
 			fmt.Fprintf(c.Streams.Err, "the counters of %s are not read any more; what was read stays\n", name)
@@ -312,9 +317,10 @@ func (c Clusters) Scrape(ctx context.Context, cluster string, o Counters) error 
 		return err
 	}
 	if err := registry.Save(cluster, o.APIServer, o.URL, token, ca); err != nil {
-		return fmt.Errorf("keep what to ask: %w", err)
+		return fmt.Errorf("register the counters: %w", err)
 	}
-	fmt.Fprintf(c.Streams.Err, "%s made %s since %s; its counters are read from now on (%s)\n", name, phrase.Count(got.Events, "audit event"), got.Started.UTC().Format(time.RFC3339),
+	fmt.Fprintf(c.Streams.Err, "%s made %s since %s; its counters are read from now on (%s)\n", name,
+		phrase.Count(got.Events, "audit event"), got.Started.UTC().Format(time.RFC3339),
 		filepath.Join(string(registry), cluster))
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 //	kube-apiservers ◀─GET /metrics─ every 30 s ─▶ audit_samples ─┐
 //	                                              events ────────┴─ every 5 min ─▶ metrics, for alerts
 //
-// Several processes may do so beside each other: more readings of one apiserver do no harm.
+// Several processes may do so at once: more readings of one apiserver do no harm.
 type completing struct {
 	cfg     config.Config
 	log     *zap.Logger
@@ -37,8 +37,7 @@ type completing struct {
 // checkTicks is how many readings lie between two comparisons.
 const (
 	checkTicks = 10
-	// mostServers bounds the apiservers of a cluster that have metrics of their own: their
-	// names come from the paths their posts go to.
+	// mostServers bounds the apiservers of a cluster that have metrics of their own: clients choose the names, in the paths they post to.
 	mostServers = 50
 )
 
@@ -54,11 +53,14 @@ func newCompletenessMetrics(reg prometheus.Registerer) *completenessMetrics {
 		return auto.NewGaugeVec(prometheus.GaugeOpts{Name: "retrial_completeness_" + name, Help: help}, []string{"cluster", "apiserver"})
 	}
 	m := &completenessMetrics{
-		missing:     gauge("missing_events", "Events of the last hour that the apiserver counted and that did not arrive, at least; those that no backend of it could write are left out."),
+		missing: gauge("missing_events", "Events of the last hour that the apiserver counted and that did not arrive, at least; "+
+			"those that no backend of it could write are left out."),
 		unexplained: gauge("unexplained_events", "Of the missing events those that the apiserver does not say it dropped."),
-		dropped:     gauge("dropped_events", "Events of the last hour that the apiserver's webhook dropped or had no room for, whether or not they came another way."),
-		silent:      gauge("silent_seconds", "For how long an apiserver that did send events has sent nothing, when that is longer than usual; 0 otherwise."),
-		halves:      gauge("half_requests", "Requests of the last hour of which a stage is missing that must have been; apiserver is empty."),
+		dropped: gauge("dropped_events",
+			"Events of the last hour that the apiserver's webhook dropped or had no room for, whether or not they came another way."),
+		silent: gauge("silent_seconds",
+			"For how long an apiserver that did send events has sent nothing, when that is longer than usual; 0 otherwise."),
+		halves: gauge("half_requests", "Requests of the last hour of which a stage is missing that must have been; apiserver is empty."),
 		read: auto.NewGaugeVec(prometheus.GaugeOpts{Name: doctor.MetricCountersRead,
 			Help: "When the apiserver's metrics were last read (Unix time), 0 before the first time."}, []string{"cluster", "apiserver"}),
 		failures: auto.NewCounterVec(prometheus.CounterOpts{Name: doctor.MetricCountersFailed,
@@ -67,8 +69,10 @@ func newCompletenessMetrics(reg prometheus.Registerer) *completenessMetrics {
 	return m
 }
 
-func newCompleting(cfg config.Config, store *storage.Store, site func() doctor.Site, log *zap.Logger, reg prometheus.Registerer) (*completing, error) {
-	c := &completing{cfg: cfg, log: log, store: store, site: site, readers: map[apimetrics.Target]*apimetrics.Reader{}, metrics: newCompletenessMetrics(reg)}
+func newCompleting(cfg config.Config, store *storage.Store, site func() doctor.Site, log *zap.Logger,
+	reg prometheus.Registerer) (*completing, error) {
+	c := &completing{cfg: cfg, log: log, store: store, site: site, readers: map[apimetrics.Target]*apimetrics.Reader{},
+		metrics: newCompletenessMetrics(reg)}
 	if _, err := doctor.ScrapeTargets(cfg.Completeness); err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
@@ -84,7 +88,7 @@ func (c *completing) close() error {
 	return nil
 }
 
-// look finds out whom to ask: the data directory's word changes while the server runs.
+// look finds out which apiservers to ask: the data directory may change while the server runs.
 func (c *completing) look() {
 	targets, err := doctor.AllTargets(c.cfg)
 	if err != nil {
@@ -98,7 +102,8 @@ func (c *completing) look() {
 		}
 		r, err := apimetrics.New(t, nil)
 		if err != nil {
-			c.log.Warn("apiserver is not asked for its metrics", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer), zap.Error(err))
+			c.log.Warn("apiserver is not asked for its metrics", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer),
+				zap.Error(err))
 			continue
 		}
 		c.readers[t] = r
@@ -115,8 +120,7 @@ func (c *completing) look() {
 	}
 }
 
-// run reads and compares until ctx ends. What fails is told and tried again: nothing else
-// depends on it.
+// run reads and compares until ctx ends. It logs failures and tries again: nothing else depends on it.
 func (c *completing) run(ctx context.Context) {
 	tick := time.NewTicker(time.Duration(c.cfg.Completeness.Every))
 	defer tick.Stop()
@@ -145,7 +149,8 @@ func (c *completing) read(ctx context.Context) {
 			if err != nil {
 				if ctx.Err() == nil {
 					c.metrics.failures.WithLabelValues(t.Cluster, t.APIServer).Inc()
-					c.log.Warn("apiserver's metrics not read", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer), zap.Error(err))
+					c.log.Warn("apiserver's metrics not read", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer),
+						zap.Error(err))
 				}
 				return
 			}
@@ -153,8 +158,9 @@ func (c *completing) read(ctx context.Context) {
 			mu.Lock()
 			defer mu.Unlock()
 			samples = append(samples, queries.AuditSample{
-				Cluster: t.Cluster, APIServer: t.APIServer, Taken: got.Taken, Earliest: got.Earliest, Latest: got.Latest, Started: got.Started,
-				Events: got.Events, WebhookErrors: got.WebhookErrors, BufferErrors: got.BufferErrors, LogErrors: got.LogErrors, Rejected: got.Rejected,
+				Cluster: t.Cluster, APIServer: t.APIServer, Taken: got.Taken, Earliest: got.Earliest, Latest: got.Latest,
+				Started: got.Started, Events: got.Events, WebhookErrors: got.WebhookErrors, BufferErrors: got.BufferErrors,
+				LogErrors: got.LogErrors, Rejected: got.Rejected,
 			})
 		})
 	}

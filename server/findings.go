@@ -19,7 +19,7 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// detections are the two ends of detecting while requests come in, see docs/adr/0050:
+// detections has the two ends of detecting while requests come in, see docs/adr/0050:
 //
 //	runner ─▶ tagger: marks, in the row that is stored ─▶ events ─▶ sums of marks
 //	                                                                   │ those that changed
@@ -71,13 +71,15 @@ func newDetectMetrics(reg prometheus.Registerer, enabled bool, lag func() float6
 			Help: "Findings stored, new or with more requests, by severity."}, []string{"severity"}),
 		withdrawn: counter("withdrawn_total", "Findings taken back because their requests were corrected."),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_detect_errors_total",
-			Help: "Failures by step: mark and find, an expression on a request; pass, a pass over what changed, which is repeated."}, []string{"step"}),
+			Help: "Failures by step: mark and find, an expression on a request; pass, a pass over what changed, which is repeated."},
+			[]string{"step"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_detect_pass_seconds",
 			Help: "Time of a pass over what changed, without its rests.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 30, 100}}),
 		spans:   counter("spans_total", "Stretches of time worked out, one of one rule each."),
 		waiting: gauge("waiting_spans", "Stretches of time that changed and wait to be worked out, most of them for time to pass."),
 		dropped: counter("dropped_requests_total", "Requests left out of rules that count because there were too many groups at once."),
-		leader:  prometheus.NewGauge(prometheus.GaugeOpts{Name: doctor.MetricDetectLeader, Help: "1 in the process that works out findings."}),
+		leader: prometheus.NewGauge(prometheus.GaugeOpts{Name: doctor.MetricDetectLeader,
+			Help: "1 in the process that works out findings."}),
 	}
 	for _, step := range []string{failMark, failFind, failPass} {
 		m.errors.WithLabelValues(step)
@@ -87,10 +89,10 @@ func newDetectMetrics(reg prometheus.Registerer, enabled bool, lag func() float6
 	}
 	reg.MustRegister(m.findings, m.withdrawn, m.errors, m.seconds, m.spans, m.waiting, m.dropped)
 	if !enabled {
-		return m // nobody is to miss a leader
+		return m // a leader is not to be missed
 	}
 	reg.MustRegister(m.leader, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: doctor.MetricDetectLag,
-		Help: "How long what findings do not take into account yet may have waited, by the clock; 0 in a process that does not work them out."}, lag))
+		Help: "How long requests may have waited for findings to take them into account; 0 where this process makes no findings."}, lag))
 	return m
 }
 
@@ -110,7 +112,7 @@ func (d *detections) failed(step, rule, example string, n int64) {
 	d.told[rule] = true
 	d.mu.Unlock()
 	if first {
-		d.log.Warn("detection rule fails on requests it looks at, it does not hold for them", zap.String("rule", rule), zap.String("error", example))
+		d.log.Warn("detection rule fails on some requests; it does not match them", zap.String("rule", rule), zap.String("error", example))
 	}
 }
 
@@ -121,15 +123,15 @@ func (d *detections) worked(at time.Time) {
 	d.asOf = at
 }
 
-// since is up to when changes have been worked out; zero: not known, or by another process.
+// since returns up to when changes have been worked out; zero: not known, or by another process.
 func (d *detections) since() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.asOf
 }
 
-// lag is how long what findings do not take into account yet may have waited. It grows by
-// itself: nobody has to come to say that nobody comes.
+// lag returns how long what findings do not take into account yet may have waited. It grows with the clock, so a process that stopped
+// shows.
 func (d *detections) lag(now time.Time) time.Duration {
 	since := d.since()
 	if since.IsZero() {
@@ -176,8 +178,7 @@ func (d *detections) run(ctx context.Context) error {
 	})
 }
 
-// pace is how passes are spread: by this process's processor time, or, when the store is a
-// server, by the time they take.
+// pace returns how passes are spread: by this process's processor time, or, if the store is a server, by the time they take.
 func (d *detections) pace() detect.PaceConfig {
 	c := detect.PaceConfig{Every: time.Duration(d.cfg.Detect.Every), Now: time.Now, Sleep: sleepFor}
 	if d.owned {
@@ -186,8 +187,7 @@ func (d *detections) pace() detect.PaceConfig {
 	return c
 }
 
-// finish works out everything there is, without waiting for what may come late: for a process
-// that ends when what it was given is stored.
+// finish works out everything stored, without waiting for late events: for a process that ends once its input is stored.
 func (d *detections) finish(ctx context.Context) error {
 	if !d.cfg.Detect.Enabled {
 		return nil
@@ -254,14 +254,14 @@ func configuredRules(cfg config.Config) (*Rules, error) {
 	return LoadRules("detect-rules-dir", dirs)
 }
 
-// LoadRules reads the rules of the binary and those of folders, which the flag names.
+// LoadRules returns the built-in rules and those of folders; errors name the flag.
 func LoadRules(flag string, dirs []string) (*Rules, error) {
 	all := []fs.FS{detect.BuiltinFiles()}
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%s %s: is no directory: name the folder the rule is in", flag, dir)
+			return nil, fmt.Errorf("%s %s: not a directory: name the folder that holds the rules", flag, dir)
 		}
 		all = append(all, os.DirFS(dir))
 	}

@@ -23,7 +23,7 @@ import (
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
-// Follow takes in logs that are being written.
+// Follow follows logs that are being written.
 type Follow struct {
 	Config                     config.Config
 	Cluster, APIServer         string
@@ -37,8 +37,8 @@ type Follow struct {
 // Followed is how far a log was followed.
 type Followed = importer.Followed
 
-// Run follows the logs until ctx ends, which is how it ends well, and tells how far they are. What
-// it returns is of each log; nil when nothing was followed.
+// Run follows the logs until ctx ends, which is not an error, and calls tell with their progress. It returns the progress of each log, nil
+// if nothing was followed.
 func (f Follow) Run(ctx context.Context, paths []string, tell func(path string, done Followed)) ([]Followed, error) {
 	delay, err := f.lineDelay()
 	if err != nil {
@@ -77,7 +77,7 @@ type destination struct {
 	cluster, apiserver string
 }
 
-// destination says where the logs are posted to, and by whom.
+// destination returns where the logs are posted to, and by whom.
 func (f Follow) destination(ctx context.Context) (destination, error) {
 	cfg, cluster, apiserver := f.Config, f.Cluster, f.APIServer
 	d := destination{cluster: cluster, apiserver: apiserver}
@@ -98,7 +98,8 @@ func (f Follow) destination(ctx context.Context) (destination, error) {
 			return usage("--webhook-config %s: %w", f.WebhookConfig, err)
 		}
 		if cluster != "" && cluster != named.cluster || apiserver != "" && apiserver != named.apiserver {
-			return usage("--webhook-config %s posts as cluster %s %s: leave --cluster and --apiserver out", f.WebhookConfig, named.cluster, named.apiserver)
+			return usage("--webhook-config %s posts as cluster %s %s: leave --cluster and --apiserver out", f.WebhookConfig, named.cluster,
+				named.apiserver)
 		}
 		d.base, d.cluster, d.apiserver = named.base, named.cluster, named.apiserver
 	case f.URL != "":
@@ -125,7 +126,7 @@ func (f Follow) destination(ctx context.Context) (destination, error) {
 	return d, nil
 }
 
-// parseEndpoint takes apart the URL that identity.Endpoint makes.
+// parseEndpoint parses a URL made by identity.Endpoint.
 func parseEndpoint(server string) (destination, error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -139,16 +140,15 @@ func parseEndpoint(server string) (destination, error) {
 	case ok && len(parts) == 4 && parts[1] == "apiservers" && parts[3] == "audit":
 		d.apiserver = parts[2]
 	default:
-		return d, fmt.Errorf("its server %q is no receiver's: it must end in /v1/clusters/NAME/audit", server)
+		return d, fmt.Errorf("its server %q is not a receiver's: want a URL that ends in /v1/clusters/NAME/audit", server)
 	}
 	return d, nil
 }
 
-// besideWebhook is how long a line waits beside a webhook at its defaults, which holds a batch
-// for up to 30 s.
+// besideWebhook is how long a line waits for a webhook with default settings, which holds a batch for up to 30 s.
 const besideWebhook = 45 * time.Second
 
-// lineDelay is how long a line waits.
+// lineDelay returns how long a line waits.
 func (f Follow) lineDelay() (time.Duration, error) {
 	if f.Delay == "" {
 		if f.WebhookConfig != "" {
@@ -163,13 +163,13 @@ func (f Follow) lineDelay() (time.Duration, error) {
 	return d, nil
 }
 
-// followPosition is where the position of a log lies: two logs of one name are two.
+// followPosition returns the file of a log's position: two logs of one name in different folders have two.
 func followPosition(cfg config.Config, cluster, path string) string {
 	sum := sha256.Sum256([]byte(config.Absolute(path)))
 	return PositionFile(cfg, cluster+"-follow-"+hex.EncodeToString(sum[:6]))
 }
 
-// PositionFile is where an import notes what was acknowledged.
+// PositionFile returns the file in which an import notes what was acknowledged.
 func PositionFile(cfg config.Config, cluster string) string {
 	return filepath.Join(cfg.DataDir, "imports", cluster+".json")
 }

@@ -27,7 +27,7 @@ func (h Halves) ingests() bool { return h&Ingest != 0 }
 
 func (h Halves) replays() bool { return h&Replay != 0 }
 
-// String names the halves as the commands are named.
+// String returns the name of the command that runs the halves.
 func (h Halves) String() string {
 	switch h {
 	case Ingest:
@@ -39,18 +39,19 @@ func (h Halves) String() string {
 	}
 }
 
-// check returns what in the configuration one half alone cannot work with.
+// check returns an error for a configuration with which one half alone cannot work.
 func (h Halves) check(cfg config.Config) error {
 	if h == Both {
 		return nil
 	}
 	if len(cfg.Kafka.Brokers) == 0 {
-		return fmt.Errorf("kafka-brokers: retrial %s shares its work through a real Kafka: name its brokers, or run both halves in one process: retrial serve", h)
+		return fmt.Errorf("kafka-brokers: retrial %s shares its work through a real Kafka: name its brokers, or run both halves in one "+
+			"process: retrial serve", h)
 	}
 	return nil
 }
 
-// greeting is what a person who started the process reads when it is up.
+// greeting returns the text that the process prints when it is up.
 func (h Halves) greeting(a addresses) string {
 	switch h {
 	case Ingest:
@@ -62,7 +63,7 @@ func (h Halves) greeting(a addresses) string {
 	}
 }
 
-// elsewhere answers for the API in a process that has none.
+// elsewhere answers in place of the API in a process without one.
 type elsewhere struct{}
 
 func (elsewhere) ServeHTTP(w http.ResponseWriter, _ *http.Request) {

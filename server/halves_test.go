@@ -24,7 +24,8 @@ func TestIngestAnswersForNothingElse(t *testing.T) {
 	if _, err := apiclient.Ask(t.Context(), client, query.DrainedRequest{}); !errors.Is(err, apiclient.ErrElsewhere) {
 		t.Errorf("waiting for it: %v", err)
 	}
-	if _, err := stateElsewhere(context.Background(), "prod", time.Time{}, strings.NewReader("{}")); err == nil || !strings.Contains(err.Error(), "replay process") {
+	if _, err := stateElsewhere(context.Background(), "prod", time.Time{}, strings.NewReader("{}")); err == nil ||
+		!strings.Contains(err.Error(), "replay process") {
 		t.Errorf("a state: %v", err)
 	}
 }

@@ -20,13 +20,12 @@ func OpenIdentity(cfg config.Config) (*identity.Authority, error) {
 	return identity.Open(IdentityConfig(cfg), nil, nil)
 }
 
-// IdentityConfig returns where they lie.
+// IdentityConfig returns where they are stored.
 func IdentityConfig(cfg config.Config) identity.Config {
 	return identity.Config{Dir: filepath.Join(cfg.DataDir, "pki"), Names: cfg.Webhook.Advertise, TokenFile: cfg.Webhook.TokenFile}
 }
 
-// ReceiverURL is where apiservers reach the receiver: the first advertised name, else the
-// listener's own address.
+// ReceiverURL returns the URL at which apiservers reach the receiver: by the first advertised name, else by the listener's own address.
 func ReceiverURL(cfg config.Config) string {
 	host, port, err := net.SplitHostPort(cfg.Webhook.Listen)
 	if err != nil {
@@ -38,8 +37,8 @@ func ReceiverURL(cfg config.Config) string {
 	return "https://" + net.JoinHostPort(host, port)
 }
 
-// redactionKey returns the installation's key. Data that was redacted under another key is
-// not opened: events sent again would no longer equal those stored.
+// redactionKey returns the installation's key. It refuses a data directory redacted under another key: events sent again would no longer
+// equal those stored.
 func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 	if err := identity.CheckKeyPath(cfg.KeyFile, cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("%w (--key-file)", err)
@@ -47,7 +46,8 @@ func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 	file := cfg.KeyIDFile()
 	known, knownErr := os.ReadFile(file)
 	if _, err := os.Stat(cfg.KeyFile); knownErr == nil && errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("redaction key %s is not there, and %s was filled under one: restore it, or name it with --key-file", cfg.KeyFile, cfg.DataDir)
+		return nil, fmt.Errorf("redaction key %s is missing, and %s was filled under one: restore it, or name it with --key-file",
+			cfg.KeyFile, cfg.DataDir)
 	}
 	key, created, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
 	if err != nil {
@@ -64,12 +64,13 @@ func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("data directory: %w", err)
 	case strings.TrimSpace(string(known)) != identity.KeyID(key):
-		return nil, fmt.Errorf("redaction key %s is not the one %s was filled under: name that one with --key-file, or use another --data-dir", cfg.KeyFile, cfg.DataDir)
+		return nil, fmt.Errorf("redaction key %s is not the one %s was filled under: name that one with --key-file, or use another "+
+			"--data-dir", cfg.KeyFile, cfg.DataDir)
 	}
 	return key, nil
 }
 
-// KnownKey returns the installation's redaction key, nil when none was made yet.
+// KnownKey returns the installation's redaction key, nil if none was made yet.
 func KnownKey(cfg config.Config) ([]byte, error) {
 	if _, err := os.Stat(cfg.KeyFile); err != nil {
 		return nil, nil //nolint:nilerr // what is not there is not known

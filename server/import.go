@@ -21,8 +21,7 @@ import (
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
-// Import takes recorded audit logs in, and the state of their cluster: through the running server,
-// or one that is opened for as long as it takes.
+// Import imports recorded audit logs, and the state of their cluster: through the running server, or one opened for as long as it takes.
 //
 //	FILE… ─▶ ingest/importer ─▶ data/retrial.sock of a running serve ─▶ the same receiver as webhooks
 //	   └▶ none running: the engines are opened here, and closed when all is stored
@@ -42,14 +41,14 @@ type ImportBar interface {
 	Finish()
 }
 
-// Imported is what came of an import.
+// Imported is the result of an import.
 type Imported struct {
 	importer.Summary
 	Own       bool // no server was running
 	Elsewhere bool // nobody waited: other processes replay
 }
 
-// StateText tells people what became of the state, "" when none was taken in now.
+// StateText returns what became of the state, for people; "" if none was imported now.
 func (i *Imported) StateText() (string, error) {
 	if len(i.State) == 0 {
 		return "", nil
@@ -61,7 +60,7 @@ func (i *Imported) StateText() (string, error) {
 	return taken.String(), nil
 }
 
-// Run imports; what was accepted before an error is in the result.
+// Run imports; the result has what was accepted before an error.
 func (im Import) Run(ctx context.Context) (out Imported, err error) {
 	c := importer.Config{
 		BaseURL: "http://retrial", Cluster: im.Cluster, APIServer: im.APIServer,
@@ -98,9 +97,10 @@ func (im Import) Run(ctx context.Context) (out Imported, err error) {
 	return out, err
 }
 
-// withServer calls use with the socket of the running server, or of one that it runs for
-// the duration of the call, its own. drained waits until what was accepted is stored.
-func withServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
+// withServer calls use with the socket of the running server, or of its own one that runs for the duration of the call. drained waits until
+// what was accepted is stored.
+func withServer(ctx context.Context, cfg config.Config,
+	use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
 	socket := filepath.Join(cfg.DataDir, apiclient.SocketName)
 	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 	if err == nil {
@@ -134,8 +134,7 @@ func withServer(ctx context.Context, cfg config.Config, use func(socket string, 
 	return true, errors.Join(group.Run(), sys.close())
 }
 
-// importSample posts the bundled recording through the local socket, as an import would. A
-// later start finds it done.
+// importSample posts the bundled recording through the local socket, as an import would. A later start finds it done.
 func importSample(ctx context.Context, sys *system, addr addresses, out io.Writer) error {
 	file := func(name string, content []byte) importer.File {
 		return importer.File{Name: name, Size: int64(len(content)), Open: func() (io.ReadCloser, error) {

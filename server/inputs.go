@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/replay/evaluate"
 )
 
-// stateInputs turns each path into one listing; a folder's files are read as one.
+// stateInputs returns one listing a path; a folder's files are read as one.
 func stateInputs(paths []string) ([]evaluate.Input, error) {
 	inputs := make([]evaluate.Input, 0, len(paths))
 	for _, path := range paths {
@@ -49,7 +49,7 @@ func stateFiles(dir string) ([]string, error) {
 		return nil, fmt.Errorf("--state: %w", err)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("--state %s: the folder holds no .json file (.json.gz and .json.zst count)", dir)
+		return nil, fmt.Errorf("--state %s: the folder holds no .json, .json.gz or .json.zst file", dir)
 	}
 	return files, nil
 }
@@ -111,15 +111,15 @@ func eventInputs(paths []string, stdin io.Reader) ([]evaluate.Input, error) {
 			return nil, fmt.Errorf("--events: %w", err)
 		}
 		if info.IsDir() {
-			return nil, fmt.Errorf("--events %s: is a directory: name the logs in it", path)
+			return nil, fmt.Errorf("--events %s is a directory: name the logs in it", path)
 		}
-		inputs = append(inputs, evaluate.Input{Name: path, Server: server, Open: func() (io.ReadCloser, error) { return inflate.Open(path) }})
+		inputs = append(inputs,
+			evaluate.Input{Name: path, Server: server, Open: func() (io.ReadCloser, error) { return inflate.Open(path) }})
 	}
 	return inputs, nil
 }
 
-// spoolStdin keeps standard input, compressed, in memory: the log is read twice, and
-// secrets in it must not come to rest on a disk.
+// spoolStdin keeps standard input compressed in memory: the log is read twice, and its secrets must not reach a disk.
 func spoolStdin(stdin io.Reader) (evaluate.Input, error) {
 	var in evaluate.Input
 	plain, err := inflate.Reader(stdin)

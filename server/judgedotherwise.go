@@ -17,13 +17,12 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// lookAgain is how often stored requests are looked through for those that were judged by
-// another configuration, besides at the start and whenever one was read.
+// lookAgain is how often stored requests are searched for those judged by another configuration, besides at the start and whenever one was
+// read.
 const lookAgain = time.Hour
 
-// otherwise looks for stored requests that were judged by another configuration of their
-// apiserver than is known now. Nothing rewrites them by itself: somebody who supplies a
-// configuration decides when.
+// otherwise looks for stored requests that were judged by another configuration of their apiserver than is known now. Nothing rewrites them
+// automatically: whoever supplies a configuration decides when.
 //
 //	store: requests by hour and configuration ─▶ other than the engine's of that hour?
 //	                                             └ judged again since: ─▶ no ─▶ log, gauge, doctor
@@ -36,13 +35,13 @@ type otherwise struct {
 	told   map[string]time.Time // since when, by cluster; of the one goroutine that runs
 }
 
-// configuredEngine tells by what it judges.
+// configuredEngine says by which configurations it judges.
 type configuredEngine interface {
 	ConfigsAt(cluster, server string, at time.Time) []string
 	ConfigOf(cluster string) string
 }
 
-// configStore tells by what was judged.
+// configStore says by which configurations requests were judged.
 type configStore interface {
 	ConfigUse(ctx context.Context, cluster string) ([]queries.ConfigUse, error)
 	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
@@ -53,7 +52,8 @@ func newOtherwise(engine configuredEngine, store configStore, dir string, log *z
 	o := &otherwise{engine: engine, store: store, dir: dir, log: log, told: map[string]time.Time{},
 		rows: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_runner_rows_judged_otherwise",
-			Help: "Stored requests that were judged by another configuration of their apiserver than is known now, and not again since: retrial rejudge does.",
+			Help: "Stored requests that were judged by another configuration of their apiserver than is known now, and not again since: " +
+				"retrial rejudge does.",
 		})}
 	return o
 }
@@ -80,7 +80,7 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]doctor.JudgedOthe
 		if slices.Contains(now, was) || slices.Contains(o.engine.ConfigsAt(u.Cluster, u.APIServer, u.Hour), was) || lessKnown(was, now[0]) {
 			continue
 		}
-		// Judged again, verdicts that stayed as they were keep the name of what reached them first.
+		// Verdicts that judging again leaves unchanged keep the name of the configuration that first reached them.
 		if slices.ContainsFunc(jobs, func(j verdict.RejudgeJob) bool {
 			return j.Cluster == u.Cluster && !u.Hour.Before(j.From) && u.Hour.Before(j.To)
 		}) {
@@ -99,27 +99,26 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]doctor.JudgedOthe
 	return out, nil
 }
 
-// lessKnown tells whether requests were judged by an apiserver's configuration and none is known
-// now: it was not given this time. Nobody should judge them again.
+// lessKnown reports whether requests were judged by an apiserver's configuration and none is known now, as it was not given this time. They
+// should not be judged again.
 func lessKnown(was, now string) bool {
 	const known = ";apiserver="
 	_, digest, _ := strings.Cut(now, known)
 	return strings.Contains(was, known) && digest == ""
 }
 
-// command is what judges them again.
+// command returns the command that judges them again.
 func (o *otherwise) command(j doctor.JudgedOtherwise) string {
 	return "retrial rejudge --cluster " + j.Cluster + " --since " + j.Since.UTC().Format(time.RFC3339) + o.dir
 }
 
-// run looks at once, whenever a configuration was read, and now and then, until ctx ends. A
-// failure costs a line in the log.
+// run looks at its start, whenever a configuration was read, and periodically, until ctx ends. It logs failures.
 func (o *otherwise) run(ctx context.Context, changed <-chan struct{}) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
 		if err := o.look(ctx); err != nil && ctx.Err() == nil {
-			o.log.Warn("stored requests not looked through for other configurations", zap.Error(err))
+			o.log.Warn("stored requests not searched for other configurations", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -130,7 +129,7 @@ func (o *otherwise) run(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// look brings the gauge up to date and tells what is new.
+// look updates the gauge and logs what is new.
 func (o *otherwise) look(ctx context.Context) error {
 	found, err := o.of(ctx, "")
 	if err != nil {
@@ -143,7 +142,8 @@ func (o *otherwise) look(ctx context.Context) error {
 		if since, ok := o.told[j.Cluster]; ok && since.Equal(j.Since) {
 			continue
 		}
-		o.log.Info("stored requests were judged by another configuration of their apiserver than is known now; to judge them again (with --dry-run to see what would change): "+o.command(j),
+		o.log.Info("stored requests were judged by another configuration of their apiserver than is known now; to judge them again (with "+
+			"--dry-run to see what would change): "+o.command(j),
 			zap.String("cluster", j.Cluster), zap.Int64("requests", j.Requests), zap.Time("since", j.Since))
 	}
 	o.told = told

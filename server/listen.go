@@ -114,9 +114,8 @@ func addServer(group *run.Group, server *http.Server, serve func() error) {
 	})
 }
 
-// listenUnix opens the local socket. One that nobody answers at is left over from a crash;
-// one that somebody does belongs to another server on the same directory, which with real
-// engines no lock has kept out.
+// listenUnix opens the local socket. A socket that does not answer is left over from a crash; one that answers belongs to another server on
+// the same directory, which no lock keeps out if the engines are real.
 func listenUnix(path string) (net.Listener, error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		_ = conn.Close()
@@ -135,9 +134,8 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// listenDebug opens the listener of Go's profiles, when one is configured. It is loopback, and
-// guarded against other sites like the page's. A profile that is being taken ends with ctx and
-// is whole then.
+// listenDebug opens the listener of Go's profiles, when one is configured. It is on loopback, and guarded against other sites like the
+// page's. A profile being taken ends with ctx and is complete.
 func listenDebug(ctx context.Context, sys *system, group *run.Group) error {
 	if sys.cfg.Debug.Listen == "" {
 		return nil
@@ -146,15 +144,15 @@ func listenDebug(ctx context.Context, sys *system, group *run.Group) error {
 	if err != nil {
 		return fmt.Errorf("debug-listen: %w; choose another address with --debug-listen", err)
 	}
-	server := &http.Server{Handler: guard{addr: l.Addr().String(), next: profiles()}, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: guard{addr: l.Addr().String(), next: profiles()}, ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute}
 	server.BaseContext = func(net.Listener) context.Context { return ctx }
 	addServer(group, server, func() error { return server.Serve(l) })
 	sys.log.Info("profiles are served", zap.String("url", "http://"+l.Addr().String()+"/debug/pprof/"))
 	return nil
 }
 
-// profiles serves Go's profiles; the default mux, on which net/http/pprof registers itself, is
-// served nowhere.
+// profiles returns a handler of Go's profiles; the default mux, on which net/http/pprof registers itself, is served nowhere.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -20,11 +20,11 @@ import (
 	"github.com/retrial-io/retrial/replay/evaluate"
 )
 
-// OfflineCluster is the cluster of a log that no name was given for: part of request keys.
+// OfflineCluster names the cluster of a log without a given name; it is part of request keys.
 const OfflineCluster = "evaluate"
 
-// Log is an audit log that is replayed where it lies, without a server, with the states its
-// cluster had. Progress and hints go to Streams.Err, and what is named - is Streams.In.
+// Log is an audit log that is replayed in place, without a server, with the states of its cluster. Progress and hints go to Streams.Err; -
+// names Streams.In.
 type Log struct {
 	Cluster        string // its name, "" for OfflineCluster
 	States, Events []string
@@ -36,13 +36,13 @@ type Log struct {
 	Streams        cli.Streams
 }
 
-// Summary counts what a log was judged to be.
+// Summary counts the verdicts on a log.
 type Summary = evaluate.Summary
 
-// DefaultLag is how far an apiserver's caches may run behind, unless somebody knows better.
+// DefaultLag is how far an apiserver's caches may run behind by default.
 const DefaultLag = replay.DefaultLag
 
-// Evaluate judges the log. The verdicts go to lines, one a line as JSON, unless it is nil.
+// Evaluate judges the log. It writes the verdicts to lines as JSON, one a line, unless lines is nil.
 func (l Log) Evaluate(ctx context.Context, lag time.Duration, lines io.Writer) (*Summary, error) {
 	r, err := l.open(lag)
 	if err != nil {
@@ -68,16 +68,15 @@ func (l Log) Replay(ctx context.Context, lag time.Duration, want func(*evaluate.
 	return sum, err
 }
 
-// openLog is a log whose files were found, and may be replayed several times.
+// openLog is a log whose files are open; it may be replayed several times.
 type openLog struct {
 	Log
 	base    evaluate.Options
 	history func(cluster, server string) *config.History // of its apiserver; nil: none is known
 }
 
-// open finds the files of the log, and makes the engine that judges it: by the configuration of its
-// apiserver, whose caches may run behind so far. A file that cannot be opened is an error of the
-// command line.
+// open opens the files of the log, and makes the engine that judges it by the configuration of its apiserver, whose caches may run behind
+// by lag. A file that cannot be opened is an error of the command line.
 func (l Log) open(lag time.Duration) (*openLog, error) {
 	apiserver, err := l.apiserver()
 	if err != nil {
@@ -106,7 +105,7 @@ func (l *openLog) run(ctx context.Context, want func(*evaluate.Options)) (*Summa
 	return evaluate.Run(ctx, o)
 }
 
-// name is the cluster's name.
+// name returns the cluster's name.
 func (l Log) name() string { return cmp.Or(l.Cluster, OfflineCluster) }
 
 // readable returns an error for a log in which nothing is an event.
@@ -117,14 +116,14 @@ func (l Log) readable(sum *Summary) error {
 	return nil
 }
 
-// stated tells whether something is known of the time before the log.
+// stated reports whether something is known of the time before the log.
 func (l Log) stated() bool { return len(l.States) > 0 || l.FromEmpty }
 
-// WantLog says what an audit log is.
+// WantLog says what an audit log must contain.
 const WantLog = "want audit.k8s.io/v1 events as JSON, one a line, or an EventList"
 
-// Remarks tells which lines of the log are no events, and what is likely wrong when the summary
-// is not one to rely on. A log in which nothing is an event is an error.
+// Remarks prints which lines of the log are not events, and what is likely wrong if the summary is not reliable. A log without any event is
+// an error.
 func (l Log) Remarks(sum *Summary) error {
 	for _, m := range sum.MalformedLines {
 		fmt.Fprintf(l.Streams.Err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))
@@ -141,7 +140,7 @@ func (l Log) Remarks(sum *Summary) error {
 	return nil
 }
 
-// hints tells in short what Remarks tells.
+// hints prints a short form of Remarks.
 func (l Log) hints(sum *Summary) {
 	if sum.Malformed > 0 {
 		fmt.Fprintf(l.Streams.Err, "hint: %d lines are not audit events; retrial evaluate lists them\n", sum.Malformed)
@@ -151,9 +150,8 @@ func (l Log) hints(sum *Summary) {
 	}
 }
 
-// summaryHint says what is likely wrong when the result is not one to rely on. A single
-// drift is what Retrial is for; a log full of it is judged by another state than its own. Where
-// a state was given, or the log shows the cluster's birth, none is missing.
+// summaryHint says what is likely wrong if the result is not reliable. A single drift is what Retrial is for; a log full of it was judged
+// by another state than its own. stated says that a state was given, or that the log shows the cluster's first start.
 func summaryHint(sum *Summary, stated bool) string {
 	v := sum.Verdicts
 	switch judged := v.Match + v.Drift; {
@@ -162,15 +160,15 @@ func summaryHint(sum *Summary, stated bool) string {
 	case v.Indeterminate > 0 && !stated && !sum.Born:
 		return "hint: no --state was given, so only what the log itself tells of the policy is known"
 	case v.Match+v.Ambiguous == 0 && v.Drift+v.Indeterminate > 0:
-		return "hint: no request matches what the replica decides; is the state that of this cluster, and do events carry authorization.k8s.io annotations?"
+		return "hint: no request matches what the replica decides; is the state that of this cluster, and do events carry " +
+			"authorization.k8s.io annotations?"
 	case v.Drift > 10 && v.Drift*20 > judged:
 		return "hint: much of this drifts; is the state that of this cluster, and of the time the log begins?"
 	}
 	return ""
 }
 
-// apiserver reads the configuration of the log's apiserver: DIR, or the entry NAME=DIR of its
-// cluster. nil: none was given.
+// apiserver reads the configuration of the log's apiserver: DIR, or the entry NAME=DIR of its cluster; nil if none was given.
 func (l Log) apiserver() (func(cluster, server string) *apiserver.History, error) {
 	cluster := l.name()
 	usage := func(format string, args ...any) error {
@@ -202,7 +200,8 @@ func (l Log) apiserver() (func(cluster, server string) *apiserver.History, error
 		return nil, usage("%w", err)
 	}
 	if !report.Complete() {
-		fmt.Fprintf(l.Streams.Err, "hint: parts of the apiserver's configuration are missing; retrial config check %s lists them\n", safe.Text(filepath.Clean(dir)))
+		fmt.Fprintf(l.Streams.Err, "hint: parts of the apiserver's configuration are missing; retrial config check %s lists them\n",
+			safe.Text(filepath.Clean(dir)))
 	}
 	for _, v := range report.Versions {
 		if i := slices.IndexFunc(v.Warnings, func(w string) bool { return strings.Contains(w, "keeps what it had") }); i >= 0 {

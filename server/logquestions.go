@@ -28,7 +28,7 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// logPatience is how long a question about a log may take: whoever asks waits for it, and nobody else.
+// logPatience is how long a question about a log may take: only the asker waits for it.
 const logPatience = 12 * time.Hour
 
 // Client replays the log and returns a client of the API that answers from it, until done is called:
@@ -44,7 +44,7 @@ func (l Log) Client(ctx context.Context) (client *apiclient.Client, done func() 
 	return apiclient.InProcess(newLogAPI(service)), done, nil
 }
 
-// newLogAPI is the API of a log. Nobody but this process asks it, and nobody records what.
+// newLogAPI returns the API of a log. Only this process asks it, and questions are not recorded.
 func newLogAPI(s *query.Service) http.Handler {
 	return api.New(s.Questions(), nil, zap.NewNop(), logPatience)
 }
@@ -90,12 +90,13 @@ func (l Log) service(ctx context.Context) (*query.Service, func() error, error) 
 		return tables.close()
 	}
 	return &query.Service{
-		Store: rows, Tables: tables.open, Replay: storedStates{l.name(): st}, Apiserver: log.history, Now: func() time.Time { return last.Add(time.Minute + completeness.Settle) }, Version: version.Version,
+		Store: rows, Tables: tables.open, Replay: storedStates{l.name(): st}, Apiserver: log.history,
+		Now: func() time.Time { return last.Add(time.Minute + completeness.Settle) }, Version: version.Version,
 		Offline: true, Empty: sum.Events == 0, Followed: trail.Lineage,
 	}, done, nil
 }
 
-// detectHints says what makes the findings less than they could be.
+// detectHints prints why findings may be incomplete.
 func (l Log) detectHints(rows *memory.Store) {
 	st, ok := rows.Detected()
 	if !ok {
@@ -109,8 +110,8 @@ func (l Log) detectHints(rows *memory.Store) {
 	}
 }
 
-// logTables is the store of what is asked of a log in SQL. It is made when it is first asked, in
-// a folder of its own, and removed by close.
+// logTables is the temporary store that answers a log's SQL questions. It is made for the first of them, in a folder of its own, and
+// removed by close.
 type logTables struct {
 	log *openLog
 

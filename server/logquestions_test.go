@@ -29,23 +29,30 @@ var ofTheSample = map[string][]string{
 	"overview": {"cluster=sample&from={from}&to={to}", "cluster=sample&from={from}&to={middle}"},
 	"events": {"cluster=sample&limit=500", "cluster=sample&limit=3&decision=forbid", "cluster=sample&outcome=not_judged&limit=100",
 		"cluster=sample&user={user}&verb=get&limit=20&from={from}&to={to}", "cluster=sample&outcome=ambiguous"},
-	"why":          {"auditID={allowed}", "auditID={forbidden}&cluster=sample", "auditID={allowed}&at={to}", "auditID={raced}", "auditID={made}", "auditID=absent"},
+	"why": {"auditID={allowed}", "auditID={forbidden}&cluster=sample", "auditID={allowed}&at={to}", "auditID={raced}",
+		"auditID={made}", "auditID=absent"},
 	"explain-deny": {"auditID={forbidden}", "auditID={forbidden}&at={to}", "auditID={allowed}", "auditID={raced}", "auditID=absent"},
 	"who-can": {"cluster=sample&verb=list&resource=secrets", "cluster=sample&verb=create&resource=pods/exec&namespace=kube-system",
 		"cluster=sample&verb=get&path=/metrics", "cluster=sample&verb=get&resource=pods&allNamespaces=true&at={middle}"},
-	"can": {"cluster=sample&subject={user}", "cluster=sample&group=system:authenticated", "cluster=sample&subject={user}&verb=bind&resource=clusterroles&name=cluster-admin",
-		"cluster=sample&subject={user}&at={middle}", "cluster=sample&subject=carlo", "cluster=sample&subject=system:serviceaccount:ci:deploier", "cluster=sample&subject=api"},
+	"can": {"cluster=sample&subject={user}", "cluster=sample&group=system:authenticated",
+		"cluster=sample&subject={user}&verb=bind&resource=clusterroles&name=cluster-admin",
+		"cluster=sample&subject={user}&at={middle}", "cluster=sample&subject=carlo",
+		"cluster=sample&subject=system:serviceaccount:ci:deploier", "cluster=sample&subject=api"},
 	"changes":     {"cluster=sample&from={from}", "cluster=sample&from={middle}", "cluster=sample&from={from}&to={middle}&subject={user}"},
 	"escalations": {"cluster=sample&limit=50", "cluster=sample&subject={user}&includeSystem=true"},
 	"hygiene":     {"cluster=sample", "cluster=sample&includeSystem=true"},
 	"drift":       {"cluster=sample", "cluster=sample&from={middle}"},
-	"lineage":     {"cluster=sample&subject={user}&limit=200", "cluster=sample&subject=system:anonymous", "cluster=sample&credential={credential}"},
-	"findings":    {"cluster=sample&limit=500", "limit=500&min-severity=high", "cluster=sample&limit=3&to={middle}"},
-	"subject":     {"cluster=sample&user={user}", "cluster=sample&user={user}&from={from}&to={to}"},
-	"suggest":     {"cluster=sample&subject={user}", "cluster=sample&all=true&includeSystem=true&includeUnseen=true", "cluster=sample&all=true&from={middle}"},
-	"ask": {"cluster=sample&question=audit-id&values={id}", "cluster=sample&question=denials", "cluster=sample&question=drift", "cluster=sample&question=first-seen",
-		"cluster=sample&question=grants-never-used", "cluster=sample&question=object&values={object}", "cluster=sample&question=rate", "cluster=sample&question=role-usage&values={role}",
-		"cluster=sample&question=secrets-read", "cluster=sample&question=subject-events&values={subject}", "cluster=sample&question=token&values={token}",
+	"lineage": {"cluster=sample&subject={user}&limit=200", "cluster=sample&subject=system:anonymous",
+		"cluster=sample&credential={credential}"},
+	"findings": {"cluster=sample&limit=500", "limit=500&min-severity=high", "cluster=sample&limit=3&to={middle}"},
+	"subject":  {"cluster=sample&user={user}", "cluster=sample&user={user}&from={from}&to={to}"},
+	"suggest": {"cluster=sample&subject={user}", "cluster=sample&all=true&includeSystem=true&includeUnseen=true",
+		"cluster=sample&all=true&from={middle}"},
+	"ask": {"cluster=sample&question=audit-id&values={id}", "cluster=sample&question=denials", "cluster=sample&question=drift",
+		"cluster=sample&question=first-seen",
+		"cluster=sample&question=grants-never-used", "cluster=sample&question=object&values={object}", "cluster=sample&question=rate",
+		"cluster=sample&question=role-usage&values={role}", "cluster=sample&question=secrets-read",
+		"cluster=sample&question=subject-events&values={subject}", "cluster=sample&question=token&values={token}",
 		"cluster=sample&question=top-agents", "cluster=sample&question=top-users", "cluster=sample&question=top-verbs"},
 	"completeness": {"cluster=sample&from={from}&to={to}&settle=1s"},
 	"query-log":    {"before=2000-01-01T00:00:00Z"}, // before anybody can have asked: a log knows nothing of who asks
@@ -72,7 +79,8 @@ func TestEveryQuestionOfALog(t *testing.T) {
 	stateFile, logFile := filepath.Join(folder, sample.StateName), filepath.Join(folder, sample.AuditLogName)
 	cfg := config.Default()
 	cfg.DataDir, cfg.KeyFile = filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "hmac.key")
-	im := Import{Config: cfg, Cluster: "sample", Logs: []string{logFile}, State: stateFile, Wait: true, Started: func() ImportBar { return noBar{} }}
+	im := Import{Config: cfg, Cluster: "sample", Logs: []string{logFile}, State: stateFile, Wait: true,
+		Started: func() ImportBar { return noBar{} }}
 	if _, err := im.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +125,8 @@ func TestEveryQuestionOfALog(t *testing.T) {
 	for _, q := range service.Questions() {
 		if q.Action {
 			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/"+q.Name+"?cluster=sample&since=2026-01-01T00:00:00Z", nil))
+			handler.ServeHTTP(w,
+				httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/"+q.Name+"?cluster=sample&since=2026-01-01T00:00:00Z", nil))
 			if w.Code < 400 {
 				t.Errorf("%s was done", q.Name)
 			}
@@ -258,9 +267,11 @@ func fromTheSample(t *testing.T, h http.Handler) *strings.Replacer {
 		}
 		return url.QueryEscape(string(text))
 	}
-	return strings.NewReplacer("{from}", stamp(first), "{to}", stamp(last), "{middle}", stamp(first.Add(last.Sub(first)/2).Truncate(time.Minute)),
-		"{user}", url.QueryEscape(user), "{allowed}", allowed, "{forbidden}", one("decision=forbid"), "{raced}", one("outcome=ambiguous"), "{made}", one("verb=create&resource=clusterroles"),
-		"{credential}", url.QueryEscape(credential), "{token}", object("credential", credential), "{id}", object("id", allowed), "{subject}", object("subject", user),
+	return strings.NewReplacer("{from}", stamp(first), "{to}", stamp(last), "{middle}",
+		stamp(first.Add(last.Sub(first)/2).Truncate(time.Minute)),
+		"{user}", url.QueryEscape(user), "{allowed}", allowed, "{forbidden}", one("decision=forbid"), "{raced}", one("outcome=ambiguous"),
+		"{made}", one("verb=create&resource=clusterroles"), "{credential}", url.QueryEscape(credential), "{token}",
+		object("credential", credential), "{id}", object("id", allowed), "{subject}", object("subject", user),
 		"{object}", object("resource", "namespaces", "name", "kube-system"), "{role}", object("role", "system:node"))
 }
 
@@ -271,7 +282,8 @@ func TestLogStoreIsRemoved(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	folder := filepath.Join("..", "internal", "sample")
-	log := Log{Cluster: "sample", States: []string{filepath.Join(folder, sample.StateName)}, Events: []string{filepath.Join(folder, sample.AuditLogName)}, Streams: cli.Streams{Err: &bytes.Buffer{}}}
+	log := Log{Cluster: "sample", States: []string{filepath.Join(folder, sample.StateName)},
+		Events: []string{filepath.Join(folder, sample.AuditLogName)}, Streams: cli.Streams{Err: &bytes.Buffer{}}}
 	service, done, err := log.service(t.Context())
 	if err != nil {
 		t.Fatal(err)

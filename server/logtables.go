@@ -20,8 +20,8 @@ const (
 	fillBytes = 64 << 20
 )
 
-// fill opens an embedded store in a temporary folder and replays the log into it, as blocks: no
-// more than one of them is in memory, and what lies on disk is about a tenth of the log.
+// fill opens an embedded store in a temporary folder and replays the log into it, in blocks: only one of them is in memory, and the disk
+// holds about a tenth of the log's size.
 func (t *logTables) fill(ctx context.Context) (*storage.Store, error) {
 	dir, err := os.MkdirTemp("", "retrial-log-")
 	if err != nil {
@@ -30,7 +30,7 @@ func (t *logTables) fill(ctx context.Context) (*storage.Store, error) {
 	t.closers = append(t.closers, func() error { return os.RemoveAll(dir) })
 	engine, err := chdb.Open(chdb.Config{Path: dir, Library: t.log.Library})
 	if err != nil {
-		return nil, fmt.Errorf("this is asked in SQL, of a temporary store that is made of the log: %w", err)
+		return nil, fmt.Errorf("this question needs SQL, and so a temporary store made of the log: %w", err)
 	}
 	t.closers = append(t.closers, engine.Close)
 	store, err := storage.Open(ctx, storage.Config{Transport: engine})
@@ -61,7 +61,7 @@ type filling struct {
 	err      error // of writing policy, whose visitor returns none
 }
 
-// row takes a row in.
+// row adds a row.
 func (f *filling) row(row verdict.Row) error {
 	f.rows = append(f.rows, row)
 	if f.bytes += row.Size; f.err == nil && len(f.rows) < fillRows && f.bytes < fillBytes {
@@ -70,7 +70,7 @@ func (f *filling) row(row verdict.Row) error {
 	return f.flush()
 }
 
-// policy takes in what one event, or a listing, tells of the policy.
+// policy adds what one event, or a listing, tells of the policy.
 func (f *filling) policy(obs []observe.Observation, listed bool) {
 	near := runner.Near(obs)
 	for i := range obs {
@@ -98,7 +98,7 @@ func (f *filling) flushPolicy() error {
 	return err
 }
 
-// flush writes what was taken in.
+// flush writes what was added.
 func (f *filling) flush() error {
 	if f.err == nil {
 		f.err = f.flushPolicy()

@@ -83,7 +83,9 @@ func TestDocsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: https://127.0.0.1:1}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}"), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig,
+		[]byte("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: https://127.0.0.1:1}}], contexts: [{name: c, "+
+			"context: {cluster: c}}], current-context: c}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := newWatcher(sys, "c="+kubeconfig); err != nil {

@@ -20,9 +20,8 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// Connect returns a client of the server at a URL or, without one, of the server that runs on
-// the data directory. Where none runs, the client answers from the store, which is open until
-// done is called.
+// Connect returns a client of the server at a URL or, without one, of the server that runs on the data directory. Where none runs, the
+// client answers from the store, which is open until done is called.
 func Connect(ctx context.Context, url string, cfg config.Config) (client *apiclient.Client, done func() error, err error) {
 	if client, err = dial(ctx, url, cfg); client != nil || err != nil {
 		return client, func() error { return nil }, err
@@ -35,8 +34,7 @@ func Connect(ctx context.Context, url string, cfg config.Config) (client *apicli
 	return apiclient.InProcess(handler), sys.close, nil
 }
 
-// dial returns a client of a running server; nil when none runs on the data directory, and
-// something is stored there.
+// dial returns a client of a running server, nil if none runs and something is stored in the data directory.
 func dial(ctx context.Context, url string, cfg config.Config) (*apiclient.Client, error) {
 	client, err := apiclient.Dial(ctx, url, cfg.DataDir)
 	if err == nil {
@@ -46,7 +44,7 @@ func dial(ctx context.Context, url string, cfg config.Config) (*apiclient.Client
 		return nil, err
 	}
 	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
-		// Opening it would make an empty one, in whatever folder this is.
+		// Opening it would make an empty store, in whatever folder this is.
 		return nil, fmt.Errorf("%w, and nothing is stored there; name another folder with --data-dir", err)
 	}
 	return nil, nil
@@ -79,8 +77,8 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	return apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site)), nil
 }
 
-// ConnectToJudge is Connect for what has requests judged: where no server runs, all of one but
-// its listeners is opened, told of by alone, and judges until done is called.
+// ConnectToJudge is Connect for commands that judge requests: where no server runs, it calls alone, opens everything of one but its
+// listeners, and judges until done is called.
 func ConnectToJudge(ctx context.Context, cfg config.Config, alone func()) (client *apiclient.Client, done func() error, err error) {
 	if client, err = dial(ctx, "", cfg); client != nil || err != nil {
 		return client, func() error { return nil }, err

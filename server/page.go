@@ -18,8 +18,8 @@ import (
 	"github.com/retrial-io/retrial/query/api"
 )
 
-// newPage is what the page's listener serves: the files, the API and the metrics, behind
-// the checks a listener that browsers can reach needs.
+// newPage returns what the page's listener serves: the files, the API and the metrics, behind the checks that a listener for browsers
+// needs.
 func newPage(sys *system, questions http.Handler, addr net.Addr) (http.Handler, error) {
 	g := guard{addr: addr.String(), hosts: make([]string, len(sys.cfg.UI.Hosts))}
 	for i, h := range sys.cfg.UI.Hosts {
@@ -50,7 +50,7 @@ func newPage(sys *system, questions http.Handler, addr net.Addr) (http.Handler, 
 	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { api.Plain(w, http.StatusOK, "ok") })
 	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := sys.ready(r.Context()); err != nil {
-			// Anybody may ask; the reason names brokers and is for the log.
+			// Anybody may ask; the reason names brokers, so only the log gets it.
 			sys.log.Warn("not ready", zap.Error(err))
 			api.Plain(w, http.StatusServiceUnavailable, "not ready; the server's log says why")
 			return
@@ -61,11 +61,9 @@ func newPage(sys *system, questions http.Handler, addr net.Addr) (http.Handler, 
 	return probes, nil
 }
 
-// guard keeps other sites and other machines from talking to the page's listener: the Host
-// must be one the listener is known by (a name that was rebound to this address is not), a
-// request that says which site it comes from must come from this one or be somebody
-// following a link, and with a token configured everything needs it. Probes go round it:
-// they come under the address of the moment and tell nothing.
+// guard keeps other sites and other machines from the page's listener: the Host must be one of the listener's names (a name rebound to this
+// address is not), a request that names its site must come from this one or follow a link, and a configured token is needed for everything.
+// Probes bypass it: they come by changing addresses and reveal nothing.
 type guard struct {
 	next  http.Handler
 	hosts []string // as hostName writes them
@@ -97,8 +95,8 @@ func ownOrigin(r *http.Request) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// ownSite refuses what another site's document asks for, save that a person may follow a
-// link to the page. Another port of localhost is the same site and still not this page.
+// ownSite refuses requests of another site's documents, except for following a link to the page. Another port of localhost is the same site
+// and still not this page.
 func ownSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin": // no browser, typed by a person, the page itself
@@ -108,8 +106,7 @@ func ownSite(r *http.Request) bool {
 		(r.URL.Path == "/" || r.URL.Path == "/index.html")
 }
 
-// authenticated takes the token as a bearer token, or as a password so that browsers can ask
-// for it.
+// authenticated reports whether a request has the token: as a bearer token, or as a password, which browsers can ask for.
 func (g guard) authenticated(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -122,9 +119,8 @@ func (g guard) authenticated(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(hash[:], g.token) == 1
 }
 
-// knownHost reports whether the listener is reached under a name of its own. A name can be
-// made to point here by anybody, an address cannot: with a token any address will do, for
-// scrapers that go by it.
+// knownHost reports whether the Host is a name of the listener. Anybody can point a name here, but not an address: with a token any address
+// will do, for scrapers that use it.
 func (g guard) knownHost(hostport string) bool {
 	host := hostName(hostport)
 	if host == "" {
@@ -137,8 +133,7 @@ func (g guard) knownHost(hostport string) bool {
 	return err == nil && (ip.IsLoopback() || g.token != nil)
 }
 
-// hostName returns the name or address in a Host header, lower case, without port, brackets
-// and final dot.
+// hostName returns the name or address in a Host header, lower case, without port, brackets and final dot.
 func hostName(hostport string) string {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {

@@ -62,30 +62,46 @@ func TestPageGuard(t *testing.T) {
 		{name: "not below a configured name", hosts: []string{"retrial.example"}, host: "x.retrial.example", path: api, want: 421},
 		{name: "rebound name for the page", host: "attacker.example", path: "/", want: 421},
 		{name: "rebound name for metrics", host: "attacker.example", path: "/metrics", want: 421},
-		{name: "rebound name with the token", token: true, host: "attacker.example", path: api, headers: map[string]string{"Authorization": bearer}, want: 421},
+		{name: "rebound name with the token", token: true, host: "attacker.example", path: api,
+			headers: map[string]string{"Authorization": bearer}, want: 421},
 
 		{name: "own origin", host: "localhost:8080", path: api, headers: map[string]string{"Origin": "http://localhost:8080"}, want: 200},
-		{name: "foreign origin", host: "localhost:8080", path: api, headers: map[string]string{"Origin": "https://attacker.example"}, want: 403},
-		{name: "origin of another port", host: "localhost:8080", path: api, headers: map[string]string{"Origin": "http://localhost:3000"}, want: 403},
+		{name: "foreign origin", host: "localhost:8080", path: api, headers: map[string]string{"Origin": "https://attacker.example"},
+			want: 403},
+		{name: "origin of another port", host: "localhost:8080", path: api, headers: map[string]string{"Origin": "http://localhost:3000"},
+			want: 403},
 		{name: "opaque origin", host: "localhost:8080", path: api, headers: map[string]string{"Origin": "null"}, want: 403},
-		{name: "the page's own request", host: "localhost:8080", path: api, headers: map[string]string{"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, want: 200},
-		{name: "typed by a person", host: "localhost:8080", path: api, headers: map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, want: 200},
-		{name: "script of another site", host: "localhost:8080", path: api, headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}, want: 403},
-		{name: "image on another port of localhost", host: "localhost:8080", path: api, headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, want: 403},
-		{name: "link to the page", host: "localhost:8080", path: "/", headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, want: 200},
-		{name: "link to the API", host: "localhost:8080", path: api, headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, want: 403},
-		{name: "frame in another site", host: "localhost:8080", path: "/", headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, want: 403},
+		{name: "the page's own request", host: "localhost:8080", path: api,
+			headers: map[string]string{"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, want: 200},
+		{name: "typed by a person", host: "localhost:8080", path: api,
+			headers: map[string]string{"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, want: 200},
+		{name: "script of another site", host: "localhost:8080", path: api,
+			headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}, want: 403},
+		{name: "image on another port of localhost", host: "localhost:8080", path: api,
+			headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, want: 403},
+		{name: "link to the page", host: "localhost:8080", path: "/", headers: map[string]string{"Sec-Fetch-Site": "cross-site",
+			"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, want: 200},
+		{name: "link to the API", host: "localhost:8080", path: api, headers: map[string]string{"Sec-Fetch-Site": "cross-site",
+			"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, want: 403},
+		{name: "frame in another site", host: "localhost:8080", path: "/", headers: map[string]string{"Sec-Fetch-Site": "cross-site",
+			"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, want: 403},
 
-		{name: "bearer token", token: true, host: "10.9.9.9:8080", path: api, headers: map[string]string{"Authorization": bearer}, want: 200},
-		{name: "scheme in lower case", token: true, host: "10.9.9.9:8080", path: api, headers: map[string]string{"Authorization": "bearer " + pageToken}, want: 200},
-		{name: "token as a password", token: true, host: "localhost", path: "/", headers: map[string]string{"Authorization": basic("anybody", pageToken)}, want: 200},
+		{name: "bearer token", token: true, host: "10.9.9.9:8080", path: api, headers: map[string]string{"Authorization": bearer},
+			want: 200},
+		{name: "scheme in lower case", token: true, host: "10.9.9.9:8080", path: api,
+			headers: map[string]string{"Authorization": "bearer " + pageToken}, want: 200},
+		{name: "token as a password", token: true, host: "localhost", path: "/",
+			headers: map[string]string{"Authorization": basic("anybody", pageToken)}, want: 200},
 		{name: "no token for the API", token: true, host: "localhost", path: api, want: 401},
 		{name: "no token for the page", token: true, host: "localhost", path: "/", want: 401},
 		{name: "no token for metrics", token: true, host: "localhost", path: "/metrics", want: 401},
-		{name: "wrong token", token: true, host: "localhost", path: api, headers: map[string]string{"Authorization": "Bearer 0123456789abcdef-tokeN"}, want: 401},
-		{name: "beginning of the token", token: true, host: "localhost", path: api, headers: map[string]string{"Authorization": "Bearer 0123456789abcdef"}, want: 401},
+		{name: "wrong token", token: true, host: "localhost", path: api,
+			headers: map[string]string{"Authorization": "Bearer 0123456789abcdef-tokeN"}, want: 401},
+		{name: "beginning of the token", token: true, host: "localhost", path: api,
+			headers: map[string]string{"Authorization": "Bearer 0123456789abcdef"}, want: 401},
 		{name: "empty token", token: true, host: "localhost", path: api, headers: map[string]string{"Authorization": "Bearer "}, want: 401},
-		{name: "token as the user's name", token: true, host: "localhost", path: api, headers: map[string]string{"Authorization": basic(pageToken, "")}, want: 401},
+		{name: "token as the user's name", token: true, host: "localhost", path: api,
+			headers: map[string]string{"Authorization": basic(pageToken, "")}, want: 401},
 		{name: "token in the query", token: true, host: "localhost", path: api + "?token=" + pageToken, want: 401},
 
 		{name: "probe without token", token: true, host: "localhost", path: "/healthz", want: 200},
@@ -134,7 +150,8 @@ func TestPageRefusesAShortToken(t *testing.T) {
 // TestPageNeedsATokenBeyondLoopback: the configuration refuses what the guard would have to
 // leave open.
 func TestPageNeedsATokenBeyondLoopback(t *testing.T) {
-	for listen, want := range map[string]bool{"127.0.0.1:0": true, "[::1]:8080": true, "localhost:8080": true, "0.0.0.0:8080": false, ":8080": false, "[::]:8080": false, "192.0.2.1:8080": false} {
+	for listen, want := range map[string]bool{"127.0.0.1:0": true, "[::1]:8080": true, "localhost:8080": true, "0.0.0.0:8080": false,
+		":8080": false, "[::]:8080": false, "192.0.2.1:8080": false} {
 		cfg := config.Default()
 		cfg.UI.Listen = listen
 		if err := cfg.Validate(); (err == nil) != want {
@@ -160,14 +177,16 @@ func TestPageFiles(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Result()
 	}
-	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8", "/views/overview.js": "text/javascript; charset=utf-8", "/app.css": "text/css; charset=utf-8", "/icon.svg": "image/svg+xml"} {
+	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8",
+		"/views/overview.js": "text/javascript; charset=utf-8", "/app.css": "text/css; charset=utf-8", "/icon.svg": "image/svg+xml"} {
 		res := get(http.MethodGet, path, "")
 		body, _ := io.ReadAll(res.Body)
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != kind || len(body) == 0 {
 			t.Errorf("%s: %d %s, %d bytes", path, res.StatusCode, res.Header.Get("Content-Type"), len(body))
 		}
 		csp := res.Header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'",
+			"require-trusted-types-for 'script'"} {
 			if !strings.Contains(csp, want) {
 				t.Errorf("%s: policy %q lacks %s", path, csp, want)
 			}

@@ -19,13 +19,14 @@ import (
 	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
-// receiver returns the handler audit events are posted to. The trusted one takes imports
-// and states without authentication and must only be reachable by the owner.
+// receiver returns the handler that audit events are posted to. The trusted one accepts imports and states without authentication; only the
+// owner may reach it.
 func (s *system) receiver(trusted bool) (http.Handler, error) {
 	w := s.cfg.Webhook
 	cfg := webhook.Config{
 		MaxBody: int64(w.MaxBodyBytes), MaxEvent: int(w.MaxEventBytes), MaxInFlight: int64(w.MaxInFlightBytes),
-		MaxClusterInFlight: int64(w.MaxClusterInFlight), Anonymous: w.AllowAnonymous, Trusted: trusted, Ready: s.ready, Contacts: s.contacts,
+		MaxClusterInFlight: int64(w.MaxClusterInFlight), Anonymous: w.AllowAnonymous, Trusted: trusted, Ready: s.ready,
+		Contacts: s.contacts,
 	}
 	switch {
 	case trusted && s.runner != nil:
@@ -46,14 +47,14 @@ func (s *system) ready(ctx context.Context) error {
 	return s.store.Ping(ctx)
 }
 
-// takenState is the answer to a state that was taken in.
+// takenState is the answer to an imported state.
 type takenState struct {
 	Objects int            `json:"objects"`
 	Kinds   []string       `json:"kinds"`
 	Skipped map[string]int `json:"skipped,omitempty"` // objects of kinds the replica does not keep
 }
 
-// String tells people what became of the listing.
+// String returns what became of the listing, for people.
 func (t takenState) String() string {
 	text := fmt.Sprintf("%d objects", t.Objects)
 	if len(t.Skipped) == 0 {
@@ -66,7 +67,7 @@ func (t takenState) String() string {
 	return text + "; not needed and left out: " + strings.Join(kinds, ", ")
 }
 
-// stateElsewhere refuses a listing where nobody can tell whose it may be.
+// stateElsewhere refuses a listing in a process that cannot check which cluster it is of.
 func stateElsewhere(context.Context, string, time.Time, io.Reader) (any, error) {
 	return nil, fmt.Errorf("%w here: this process only receives; import it with the --data-dir of a replay process", webhook.ErrBadState)
 }
@@ -101,26 +102,26 @@ func (s *system) takeState(ctx context.Context, cluster string, since time.Time,
 	return takenState{Objects: len(snap.Objects), Kinds: snap.Kinds, Skipped: skipped}, nil
 }
 
-// produceState produces the records of observations. Of an object that is too large for a record goes
-// what the replica reads of it, of roles and bindings a part if need be: a stranger's object must not keep
-// the listing away that tells of all others.
+// produceState produces the records of observations. An object too large for a record is reduced to what the replica reads, roles and
+// bindings to a part if need be: one object must not keep out the listing of all others.
 func (s *system) produceState(ctx context.Context, records []stream.Record, observations []observe.Observation) error {
 	for {
 		err := s.producer().Produce(ctx, records...)
 		var large *stream.TooLargeError
-		if !errors.As(err, &large) || large.Index >= len(observations) || observations[large.Index].Unknown || observations[large.Index].AllOf {
+		if !errors.As(err, &large) || large.Index >= len(observations) || observations[large.Index].Unknown ||
+			observations[large.Index].AllOf {
 			return err
 		}
 		o, r := &observations[large.Index], &records[large.Index]
 		shrinkObservation(o, large.Limit)
 		s.log.Warn("object is too large for a record; what it is judged by is kept, or a part of it",
-			zap.String("cluster", r.Cluster), zap.String("resource", o.Resource), zap.String("namespace", o.Namespace), zap.String("name", o.Name), zap.Int("bytes", large.Size))
+			zap.String("cluster", r.Cluster), zap.String("resource", o.Resource), zap.String("namespace", o.Namespace),
+			zap.String("name", o.Name), zap.Int("bytes", large.Size))
 		*r = stream.PolicyRecord(stream.KindObservation, r.Cluster, r.Source, r.Received, o.Append(nil))
 	}
 }
 
-// shrinkObservation makes an observation of an object smaller, by leaving out what nobody reads, then
-// rules or subjects, and in the end all that it holds.
+// shrinkObservation makes an observation smaller by leaving out what nobody reads, then rules or subjects, and finally the whole content.
 func shrinkObservation(o *observe.Observation, limit int) {
 	kept := event.KeepObject(o.Resource, o.Object, limit-observationOverhead)
 	if kept == nil || len(kept) >= len(o.Object) {

@@ -1,7 +1,6 @@
-// Package server wires the rooms to what commands run: a process that takes events in and
-// judges them (Server), a client that has somebody to answer it (Connect), an import, a log that
-// is replayed where it lies (Log). One file a service; the drawing of what a server wires stands
-// in server.go.
+// Package server wires the rooms to what commands run: a process that receives events and judges them (Server), a client of a running
+// server or of the store (Connect), an import, a log that is replayed in place (Log). One file a service; the drawing of what a server
+// wires stands in server.go.
 package server
 
 import (
@@ -39,7 +38,7 @@ type Server struct {
 	Sample bool      // take in the bundled recording
 }
 
-// Check returns what is wrong with the configuration, for what the process runs.
+// Check returns an error for a configuration that does not fit what the process runs.
 func (sv Server) Check() error {
 	if err := sv.Runs.check(sv.Config); err != nil {
 		return err
@@ -97,8 +96,10 @@ func (sv Server) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	log.Info("serving", zap.String("version", version.Version), zap.String("runs", sv.Runs.String()), zap.String("webhook", addr.webhook), zap.String("page", addr.ui), zap.String("sql", addr.sql),
-		zap.String("data", config.Absolute(cfg.DataDir)), zap.Int("registered_clusters", len(clusters)), zap.Int("watched_clusters", len(cfg.Watch.Clusters)))
+	log.Info("serving", zap.String("version", version.Version), zap.String("runs", sv.Runs.String()), zap.String("webhook", addr.webhook),
+		zap.String("page", addr.ui), zap.String("sql", addr.sql),
+		zap.String("data", config.Absolute(cfg.DataDir)), zap.Int("registered_clusters", len(clusters)),
+		zap.Int("watched_clusters", len(cfg.Watch.Clusters)))
 	if addr.sql != "" {
 		fmt.Fprintf(sv.Out, "\n  SQL, read-only: %s\n", addr.sql)
 	}
@@ -117,12 +118,11 @@ func (sv Server) Run(ctx context.Context) (err error) {
 	return err
 }
 
-// heapHeadroom is how much a heap that judges may grow before it is collected: see package
-// heap. Blocks of events stream through it; that it is collected once for many of them, not
-// once for each, is worth a tenth of all processor time.
+// heapHeadroom is how much the heap may grow before it is collected: see package heap. Blocks of events stream through it; collecting once
+// for many of them, not once for each, saves a tenth of all processor time.
 const heapHeadroom = 512 << 20
 
-// addReplay adds what judges and keeps, and what looks after it.
+// addReplay adds to the group what judges and stores, and its maintenance.
 func addReplay(ctx context.Context, sys *system, group *run.Group, add func(func(context.Context) error)) error {
 	add(sys.runner.Run)
 	add(func(ctx context.Context) error { heap.Pace(ctx, heapHeadroom); <-ctx.Done(); return nil })

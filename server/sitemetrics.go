@@ -9,8 +9,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/webhook"
 )
 
-// siteMetrics are facts of an installation that no room knows alone: when each registered
-// cluster last delivered, and the room left on the disk. They are asked when /metrics is.
+// siteMetrics are facts of an installation that no room knows alone: when each registered cluster last delivered, and how much disk is
+// free. They are collected when /metrics is read.
 type siteMetrics struct {
 	dataDir    string
 	clusters   *identity.Registry
@@ -23,7 +23,8 @@ func newSiteMetrics(dataDir string, clusters *identity.Registry, contacts *webho
 	return siteMetrics{
 		dataDir: dataDir, clusters: clusters, contacts: contacts, log: log,
 		last: prometheus.NewDesc("retrial_webhook_cluster_last_events_timestamp_seconds",
-			"When events of a registered cluster were last acknowledged to one of its apiservers (Unix time), 0 before the first since the start.", []string{"cluster"}, nil),
+			"When events of a registered cluster were last acknowledged to one of its apiservers (Unix time), 0 before the first since "+
+				"the start.", []string{"cluster"}, nil),
 		free: prometheus.NewDesc("retrial_storage_disk_free_bytes", "Bytes free on the disk of the data directory.", nil, nil),
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 )
 
-// producer takes records in; it is the spool in front of Kafka, or Kafka alone.
+// producer accepts records: the spool in front of Kafka, or Kafka alone.
 type producer interface {
 	Produce(ctx context.Context, recs ...stream.Record) error
 }
@@ -27,15 +27,14 @@ func (s *system) producer() producer {
 	return s.stream.Producer()
 }
 
-// How long Kafka may take before its records are spooled. The embedded broker is in this
-// process, and mostly on the same disk: the spool is of use when it can store nothing more,
-// not when the disk is slow.
+// How long Kafka may take before its records are spooled. The embedded broker is in this process, and mostly on the same disk: the spool
+// helps if it can store nothing more, not if the disk is slow.
 const (
 	directReal     = 2 * time.Second
 	directEmbedded = 10 * time.Second
 )
 
-// openSpool puts the spool in front of Kafka. Switched off, it says what is left of it.
+// openSpool puts the spool in front of Kafka. If the spool is switched off, it warns of records left in it.
 func (s *system) openSpool() error {
 	c, path := s.cfg.Spool, s.cfg.SpoolDir()
 	if !c.On {
@@ -76,12 +75,12 @@ func (s *system) runSpool(ctx context.Context) error {
 	for s.topicsLater { // set before anything runs
 		err := s.stream.EnsureTopics(ctx)
 		if err == nil {
-			s.log.Info("kafka is reached")
+			s.log.Info("kafka is reachable")
 			break
 		}
 		if text := err.Error(); text != said && !errors.Is(err, stream.ErrTransient) && ctx.Err() == nil {
 			said = text // it may need somebody
-			s.log.Error("kafka is reached, and its topics cannot be had; records are spooled", zap.Error(err))
+			s.log.Error("kafka is reachable, but its topics cannot be made; records are spooled", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
@@ -92,11 +91,10 @@ func (s *system) runSpool(ctx context.Context) error {
 	return s.spool.Run(ctx)
 }
 
-// pingWithin is how long Kafka may take to answer whoever asks whether posts can be taken. A
-// probe waits no longer than a few seconds, and a broker that is silent never answers.
+// pingWithin is how long Kafka may take to answer a readiness probe, which waits a few seconds at most; a silent broker never answers.
 const pingWithin = 2 * time.Second
 
-// reachable returns nil when posts can be acknowledged: by Kafka, or by a spool with room.
+// reachable returns nil if posts can be acknowledged: by Kafka, or by a spool with room.
 func (s *system) reachable(ctx context.Context) error {
 	if s.spool == nil {
 		return s.stream.Ping(ctx)

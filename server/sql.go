@@ -16,8 +16,7 @@ import (
 	"github.com/retrial-io/retrial/storage/sqlgate"
 )
 
-// leastPassword is how many characters the SQL listener's password must have: it may be
-// guessed at without end.
+// leastPassword is how many characters the SQL listener's password must have, as guesses are not limited.
 const leastPassword = 16
 
 // listenSQL opens the SQL listener, when one is configured, and adds its server to the group:
@@ -25,7 +24,7 @@ const leastPassword = 16
 //	Grafana ─HTTP, password─▶ sqlgate ─checked SQL, read-only session─▶ embedded store
 //	                             └─ who asked what ─▶ query log
 //
-// It returns the listener's URL, empty when there is none.
+// It returns the listener's URL, empty if there is none.
 func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, error) {
 	c := sys.cfg.ClickHouse
 	if c.Listen == "" {
@@ -39,7 +38,8 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 		return "", err
 	}
 	if len(password) < leastPassword {
-		return "", fmt.Errorf("clickhouse-listen-password-file: the password has %d characters; use at least %d", len(password), leastPassword)
+		return "", fmt.Errorf("clickhouse-listen-password-file: the password has %d characters; use at least %d", len(password),
+			leastPassword)
 	}
 	gate, err := sqlgate.New(ctx, sqlgate.Config{
 		Open: sessionsOf(sys.engine), Hello: sys.engine.Hello, Database: c.Database, User: c.ListenUser, Password: password,
@@ -52,9 +52,10 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 	if err != nil {
 		return "", fmt.Errorf("clickhouse-listen: %w; choose another address with --clickhouse-listen", err)
 	}
-	// A longer ReadTimeout than a query may take: the connection is read while it runs, to see
-	// the caller go, and a timeout would look like that.
-	server := &http.Server{Handler: gate, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 512 << 10}
+	// ReadTimeout is longer than any query: the connection is read while the query runs, to notice that the caller leaves, and a timeout
+	// would look the same.
+	server := &http.Server{Handler: gate, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 512 << 10}
 	server.BaseContext = func(net.Listener) context.Context { return ctx } // a stop ends queries
 	if c.ListenTLSCert == "" {
 		addServer(group, server, func() error { return server.Serve(l) })
@@ -79,7 +80,7 @@ func sessionsOf(engine *chdb.Engine) func(string, [][2]string) (sqlgate.Session,
 	}
 }
 
-// noteSQL puts a query of the SQL listener into the query log.
+// noteSQL records a query of the SQL listener in the query log.
 func (s *system) noteSQL(r sqlgate.AccessRecord) {
 	if s.asking == nil {
 		return
@@ -96,6 +97,7 @@ func (s *system) noteSQL(r sqlgate.AccessRecord) {
 		address = r.Remote
 	}
 	s.asking.Note(queries.Asked{
-		Time: r.At, Door: "sql", Caller: r.User, Address: address, Question: "sql", Detail: r.Query, Status: status, Bytes: r.Bytes, Took: r.Took,
+		Time: r.At, Door: "sql", Caller: r.User, Address: address, Question: "sql", Detail: r.Query, Status: status, Bytes: r.Bytes,
+		Took: r.Took,
 	})
 }

@@ -53,7 +53,7 @@ func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 	return store, nil
 }
 
-// storeDir is where the embedded store keeps its files.
+// storeDir returns the folder of the embedded store.
 func storeDir(cfg config.Config) string { return filepath.Join(cfg.DataDir, "clickhouse") }
 
 // dsnOf returns the DSN with the password from its file.
@@ -63,7 +63,7 @@ func dsnOf(c config.ClickHouse) (string, error) {
 	}
 	u, err := url.Parse(c.DSN)
 	if err != nil {
-		return "", fmt.Errorf("clickhouse-dsn: it is no URL; write http://user@host:8123/database")
+		return "", fmt.Errorf("clickhouse-dsn: invalid URL: want http://user@host:8123/database")
 	}
 	password, err := readSecret("clickhouse-password-file", c.PasswordFile)
 	if err != nil {
@@ -73,11 +73,11 @@ func dsnOf(c config.ClickHouse) (string, error) {
 	return u.String(), nil
 }
 
-// retainEvery is how often what is past its retention is looked for.
+// retainEvery is how often retention is applied.
 const retainEvery = 15 * time.Minute
 
-// retain drops what is past its retention until ctx ends. A failure is told and tried
-// again: disk is used for longer, nothing else suffers.
+// retain drops what is past its retention until ctx ends. It logs failures and tries again: meanwhile more disk is used, nothing else
+// suffers.
 func (s *system) retain(ctx context.Context) {
 	r := s.cfg.Retention
 	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
@@ -100,11 +100,11 @@ func (s *system) retain(ctx context.Context) {
 	}
 }
 
-// forgetTicks is how many of those ticks lie between two looks for policy to forget.
+// forgetTicks is how many of those ticks pass between two searches for policy to forget.
 const forgetTicks = 4
 
-// keptPolicy is how long before the requests that come the policy is kept in memory: as long
-// as anything stays that rests on it, rollups being dropped by whole months; 0: for ever.
+// keptPolicy returns for how long the policy is kept in memory: as long as anything rests on it, with rollups dropped by whole months; 0:
+// forever.
 func keptPolicy(r config.Retention) time.Duration {
 	if r.Events == 0 || r.Rollups == 0 {
 		return 0
@@ -112,8 +112,7 @@ func keptPolicy(r config.Retention) time.Duration {
 	return time.Duration(max(r.Events, r.Rollups)) + 31*24*time.Hour
 }
 
-// storedStates are the states of all clusters as the store has them: what the API asks when
-// no replay is running.
+// storedStates has the states of all clusters as stored: what the API asks if no replay is running.
 type storedStates map[string]*state.State
 
 // loadStates rebuilds the states from the policy table.
@@ -135,13 +134,13 @@ func loadStates(ctx context.Context, store *storage.Store) (storedStates, error)
 	return states, err
 }
 
-// Lag is none: nothing is under way.
+// Lag returns no backlog: nothing is under way.
 func (storedStates) Lag() verdict.Backlog { return verdict.Backlog{} }
 
 // WaitDrained returns at once.
 func (storedStates) WaitDrained(context.Context) error { return nil }
 
-// Clusters names the clusters anything is known of, sorted.
+// Clusters returns, sorted, the clusters of which anything is known.
 func (s storedStates) Clusters() []string { return slices.Sorted(maps.Keys(s)) }
 
 // State returns what is known of a cluster.

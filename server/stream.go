@@ -58,9 +58,8 @@ func (s *system) openStream(ctx context.Context) error {
 	return s.ensureTopics(ctx)
 }
 
-// Partitions of topics that are made, when the configuration leaves it open. Every insert
-// has a fixed cost, so one process does best with one partition; several processes need
-// some to share. Measured with bench pipeline (docs/bench.md).
+// Partitions of new topics, if the configuration leaves it open. Every insert has a fixed cost, so one process does best with
+// one partition; several processes need some to share. Measured with bench pipeline (docs/bench.md).
 const (
 	embeddedPartitions = 1
 	realPartitions     = 12
@@ -80,7 +79,7 @@ func saslOf(k config.Kafka) (*stream.SASL, error) {
 	return &stream.SASL{Mechanism: k.SASLMechanism, User: k.SASLUser, Password: password}, nil
 }
 
-// tlsOf trusts the authorities in a file, named by a flag; without one, the system's.
+// tlsOf returns a TLS configuration that trusts the authorities in caFile, the system's without one; errors name the flag.
 func tlsOf(flag, caFile string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile == "" {
@@ -111,8 +110,7 @@ func readSecret(flag, path string) (string, error) {
 // topicsWithin is how long a process that has a spool waits for Kafka at its start.
 const topicsWithin = 10 * time.Second
 
-// ensureTopics makes the topics. A process that can spool begins without Kafka: it may have
-// been restarted in the middle of an outage.
+// ensureTopics makes the topics. A process with a spool starts without Kafka: it may have been restarted during an outage.
 func (s *system) ensureTopics(ctx context.Context) error {
 	if !s.halves.ingests() || !bool(s.cfg.Spool.On) || len(s.cfg.Kafka.Brokers) == 0 {
 		return s.stream.EnsureTopics(ctx)

@@ -38,7 +38,7 @@ func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 		}
 		own, stop := context.WithCancel(ctx)
 		group.Add(func() error {
-			// What is stored must be known first, or a wrong kubeconfig would go unnoticed.
+			// What is stored must be loaded first, or a wrong kubeconfig would go unnoticed.
 			if err := sys.runner.WaitDrained(own); err != nil {
 				<-own.Done() // the runner's own actor tells why
 				return nil
@@ -53,14 +53,14 @@ func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 	return nil
 }
 
-// newWatcher makes the watcher of one entry of the configuration.
+// newWatcher returns the watcher of one entry of the configuration.
 func newWatcher(sys *system, entry string) (cluster string, w *watch.Watcher, err error) {
 	cluster, kubeconfig, err := config.WatchedCluster(entry)
 	if err != nil {
 		return "", nil, err
 	}
 	if !identity.ValidName(cluster) { // it becomes a folder's name, too
-		return "", nil, fmt.Errorf("%q is no valid cluster name", cluster)
+		return "", nil, fmt.Errorf("invalid cluster name %q", cluster)
 	}
 	positions := watchPositions(filepath.Join(sys.cfg.DataDir, "watch", cluster))
 	if err := os.MkdirAll(string(positions), 0o700); err != nil {
@@ -74,12 +74,11 @@ func newWatcher(sys *system, entry string) (cluster string, w *watch.Watcher, er
 
 // watchEncoder encodes what a watcher saw as observations of the state.
 type watchEncoder struct {
-	// check returns an error wrapping state.ErrOtherCluster for observations that cannot be
-	// of the cluster.
+	// check returns an error wrapping state.ErrOtherCluster if observations cannot be of the cluster.
 	check func(...observe.Observation) error
 
-	// said is, by uid, what was last said of the objects of kinds that change often in what is
-	// not kept: the states of pods and nodes. It is a digest; losing it costs repetition.
+	// said has, by uid, a digest of what was last said of objects that often change in parts not kept: pods and nodes. Losing it costs
+	// repetition.
 	mu   sync.Mutex
 	said map[string]uint64
 }
@@ -106,7 +105,7 @@ func (e *watchEncoder) Object(o watch.Object) ([]byte, error) {
 	return obs.Append(nil), nil
 }
 
-// again tells whether an object changed in nothing that is kept of it.
+// again reports whether nothing that is kept of an object has changed.
 func (e *watchEncoder) again(o watch.Object, obs *observe.Observation) bool {
 	if obs.Resource != kept.Pods && obs.Resource != kept.Nodes {
 		return false
@@ -128,7 +127,7 @@ func (e *watchEncoder) again(o watch.Object, obs *observe.Observation) bool {
 	return false
 }
 
-// listed reads one object of a resource as an observation of a listing.
+// listed returns one object of a resource as an observation of a listing.
 func listed(resource string, raw []byte) (observe.Observation, error) {
 	var out []observe.Observation
 	err := observe.ReadObjects(bytes.NewReader(raw), func(o observe.RawObject) error {
@@ -177,8 +176,7 @@ func (e *watchEncoder) Check(resource string, objects [][]byte) error {
 	return err
 }
 
-// watchPositions keeps the positions of one cluster's watch in a folder, one file a
-// resource.
+// watchPositions keeps the positions of one cluster's watch in a folder, one file a resource.
 type watchPositions string
 
 func (p watchPositions) file(resource string) string {

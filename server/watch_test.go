@@ -168,7 +168,8 @@ func named(name string, deleted bool) func(observe.Observation) bool {
 
 const (
 	podReader = `"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]`
-	toJane    = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"jane"}]`
+	toJane    = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"User",` +
+		`"apiGroup":"rbac.authorization.k8s.io","name":"jane"}]`
 )
 
 // binding tells what the state says of RoleBinding default/jane at a time.
@@ -353,7 +354,8 @@ func TestWatchedClusterIsAnotherOne(t *testing.T) {
 	b := newWatchBench(t)
 	b.st.Apply(observe.Observation{
 		Source: observe.SourceSnapshot, Resource: kept.Namespaces, Name: "kube-system", UID: "of-another-cluster", ResourceVersion: "7",
-		Object: []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"of-another-cluster","resourceVersion":"7","creationTimestamp":"2025-01-01T00:00:00Z"}}`),
+		Object: []byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"of-another-cluster",` +
+			`"resourceVersion":"7","creationTimestamp":"2025-01-01T00:00:00Z"}}`),
 	})
 	b.start(t)
 	b.server.AwaitRequests(t, "fieldSelector", len(watch.Kinds()))
@@ -382,7 +384,8 @@ func TestWatchPositions(t *testing.T) {
 			t.Errorf("got %v, %v, %v; want %v", got, found, err, want)
 		}
 	}
-	for name, content := range map[string]string{"cut": `{"resourceVersion":"4`, "empty": ``, "without a time": `{"resourceVersion":"42"}`} {
+	for name, content := range map[string]string{"cut": `{"resourceVersion":"4`, "empty": ``,
+		"without a time": `{"resourceVersion":"42"}`} {
 		if err := os.WriteFile(p.file(kept.Roles), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -398,9 +401,10 @@ func TestWatchPositions(t *testing.T) {
 func TestWatchEncoderRefusesOtherObjects(t *testing.T) {
 	for name, raw := range map[string]string{
 		"another kind": `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"1"}}`,
-		"no uid":       `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"a","namespace":"b","resourceVersion":"1"}}`,
-		"a list":       `{"kind":"RoleList","apiVersion":"rbac.authorization.k8s.io/v1","items":[]}`,
-		"no JSON":      `{"kind":`,
+		"no uid": `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"a","namespace":"b",` +
+			`"resourceVersion":"1"}}`,
+		"a list":  `{"kind":"RoleList","apiVersion":"rbac.authorization.k8s.io/v1","items":[]}`,
+		"no JSON": `{"kind":`,
 	} {
 		if got, err := (&watchEncoder{}).Object(watch.Object{Resource: kept.Roles, JSON: []byte(raw)}); err == nil {
 			t.Errorf("%s: encoded as %s", name, got)

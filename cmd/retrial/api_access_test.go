@@ -34,24 +34,39 @@ func (f *fakeAccess) LastGroups(_ context.Context, _, subject string, until time
 }
 
 const (
-	mastersAll  = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"cluster-admin"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:masters"}]}`
-	adminRole   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"cluster-admin"},"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]},{"verbs":["*"],"nonResourceURLs":["*"]}]}`
-	deployRole  = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"namespace":"shop","name":"deployer"},"rules":[{"verbs":["get","update"],"apiGroups":["apps","extensions"],"resources":["deployments","deployments/scale"]},{"verbs":["rollout"],"apiGroups":["example.com"],"resources":["widgets"],"resourceNames":["blue"]}]}`
-	botDeploys  = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"namespace":"shop","name":"bot-deploys"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"deployer"},"subjects":[{"kind":"ServiceAccount","name":"bot"}]}`
-	everybody   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"discovery"},"rules":[{"verbs":["get"],"nonResourceURLs":["/healthz","/api/*"]}]}`
-	everybodyIs = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"discovery"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"discovery"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:authenticated"}]}`
-	danglingRB  = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"namespace":"shop","name":"dangling"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"gone"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`
+	mastersAll = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"cluster-admin"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},` +
+		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:masters"}]}`
+	adminRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"cluster-admin"},` +
+		`"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]},{"verbs":["*"],"nonResourceURLs":["*"]}]}`
+	deployRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"namespace":"shop","name":"deployer"},` +
+		`"rules":[{"verbs":["get","update"],"apiGroups":["apps","extensions"],"resources":["deployments","deployments/scale"]},` +
+		`{"verbs":["rollout"],"apiGroups":["example.com"],"resources":["widgets"],"resourceNames":["blue"]}]}`
+	botDeploys = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"namespace":"shop",` +
+		`"name":"bot-deploys"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"deployer"},` +
+		`"subjects":[{"kind":"ServiceAccount","name":"bot"}]}`
+	everybody = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"discovery"},` +
+		`"rules":[{"verbs":["get"],"nonResourceURLs":["/healthz","/api/*"]}]}`
+	everybodyIs = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"discovery"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"discovery"},` +
+		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:authenticated"}]}`
+	danglingRB = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"namespace":"shop","name":"dangling"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"gone"},` +
+		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`
 )
 
 // accessState knows its cluster from 10:00 on. devs-read is deleted at 11:30, and what became
 // of ann-reads at 11:40 is not known.
 func accessState(t *testing.T) *state.State {
 	t.Helper()
-	st := policyOf(t, readerRole, annReads, devsRead, botReads, adminRole, mastersAll, deployRole, botDeploys, everybody, everybodyIs, danglingRB)
+	st := policyOf(t, readerRole, annReads, devsRead, botReads, adminRole, mastersAll, deployRole, botDeploys, everybody, everybodyIs,
+		danglingRB)
 	at := func(minute int) time.Time { return time.Date(2026, 11, 20, 11, minute, 0, 0, time.UTC) }
 	st.Apply(
-		observe.Observation{Source: observe.SourceWatch, Resource: kept.RoleBindings, Namespace: "shop", Name: "devs-read", UID: "u2", ResourceVersion: "100", Deleted: true, NotBefore: at(30), NotAfter: at(30)},
-		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-reads", Unknown: true, NotBefore: at(40), NotAfter: at(40)},
+		observe.Observation{Source: observe.SourceWatch, Resource: kept.RoleBindings, Namespace: "shop", Name: "devs-read", UID: "u2",
+			ResourceVersion: "100", Deleted: true, NotBefore: at(30), NotAfter: at(30)},
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-reads", Unknown: true,
+			NotBefore: at(40), NotAfter: at(40)},
 	)
 	return st
 }
@@ -73,7 +88,8 @@ func who(a query.WhoCanAnswer) string {
 	return b.String()
 }
 
-const masters = "Group /system:masters cluster superuser Group/system:masters ClusterRoleBinding/cluster-admin>ClusterRole/cluster-admin#0\n"
+const masters = "Group /system:masters cluster superuser Group/system:masters " +
+	"ClusterRoleBinding/cluster-admin>ClusterRole/cluster-admin#0\n"
 
 func TestAPIWhoCan(t *testing.T) {
 	f := &fakeStore{known: accessState(t)}
@@ -89,40 +105,64 @@ func TestAPIWhoCan(t *testing.T) {
 		missing      string
 		hint         string
 	}{
-		{name: "in a namespace, before a binding goes", query: "verb=list&resource=secrets&namespace=shop&at=2026-11-20T11:29:00Z", want: devs + masters + ann + bot},
+		{name: "in a namespace, before a binding goes", query: "verb=list&resource=secrets&namespace=shop&at=2026-11-20T11:29:00Z",
+			want: devs + masters + ann + bot},
 		{name: "and after", query: "verb=list&resource=secrets&namespace=shop&at=2026-11-20T11:31:00Z", want: masters + ann + bot},
 		{name: "cluster-wide", query: "verb=list&resource=secrets&at=2026-11-20T11:29:00Z", want: masters + ann, inNamespaces: 2},
-		{name: "in any namespace", query: "verb=list&resource=secrets&allNamespaces=true&at=2026-11-20T11:29:00Z", want: devs + masters + ann + bot},
-		{name: "the newest, with a binding unknown", query: "verb=list&resource=secrets&namespace=shop", want: masters + bot, missing: "ClusterRoleBinding/ann-reads"},
-		{name: "group found in the rules", query: "verb=update&resource=deployments&namespace=shop&at=2026-11-20T11:00:00Z", want: masters + deploys, group: "apps"},
-		{name: "subresource and group", query: "verb=update&resource=deployments.apps/scale&namespace=shop&at=2026-11-20T11:00:00Z", want: masters + deploys, group: "apps", sub: "scale"},
-		{name: "the other order", query: "verb=update&resource=deployments/scale.apps&namespace=shop&at=2026-11-20T11:00:00Z", want: masters + deploys, group: "apps", sub: "scale"},
-		{name: "another group", query: "verb=update&resource=deployments.extensions&namespace=shop&at=2026-11-20T11:00:00Z", want: masters + deploys, group: "extensions"},
-		{name: "the core group by a dot", query: "verb=update&resource=deployments.&namespace=shop&at=2026-11-20T11:00:00Z", want: masters, hint: "did you mean deployments.apps?"},
-		{name: "a name that is granted", query: "verb=rollout&resource=widgets&namespace=shop&name=blue&at=2026-11-20T11:00:00Z", group: "example.com",
-			want: masters + "ServiceAccount shop/bot namespace:shop RoleBinding/shop/bot-deploys>Role/shop/deployer#1\n"},
-		{name: "without a name", query: "verb=rollout&resource=widgets&namespace=shop&at=2026-11-20T11:00:00Z", group: "example.com", want: masters},
+		{name: "in any namespace", query: "verb=list&resource=secrets&allNamespaces=true&at=2026-11-20T11:29:00Z",
+			want: devs + masters + ann + bot},
+		{name: "the newest, with a binding unknown", query: "verb=list&resource=secrets&namespace=shop", want: masters + bot,
+			missing: "ClusterRoleBinding/ann-reads"},
+		{name: "group found in the rules", query: "verb=update&resource=deployments&namespace=shop&at=2026-11-20T11:00:00Z",
+			want: masters + deploys, group: "apps"},
+		{name: "subresource and group", query: "verb=update&resource=deployments.apps/scale&namespace=shop&at=2026-11-20T11:00:00Z",
+			want: masters + deploys, group: "apps", sub: "scale"},
+		{name: "the other order", query: "verb=update&resource=deployments/scale.apps&namespace=shop&at=2026-11-20T11:00:00Z",
+			want: masters + deploys, group: "apps", sub: "scale"},
+		{name: "another group", query: "verb=update&resource=deployments.extensions&namespace=shop&at=2026-11-20T11:00:00Z",
+			want: masters + deploys, group: "extensions"},
+		{name: "the core group by a dot", query: "verb=update&resource=deployments.&namespace=shop&at=2026-11-20T11:00:00Z", want: masters,
+			hint: "did you mean deployments.apps?"},
+		{name: "a name that is granted", query: "verb=rollout&resource=widgets&namespace=shop&name=blue&at=2026-11-20T11:00:00Z",
+			group: "example.com",
+			want:  masters + "ServiceAccount shop/bot namespace:shop RoleBinding/shop/bot-deploys>Role/shop/deployer#1\n"},
+		{name: "without a name", query: "verb=rollout&resource=widgets&namespace=shop&at=2026-11-20T11:00:00Z", group: "example.com",
+			want: masters},
 		{name: "a path", query: "verb=get&path=/healthz&at=2026-11-20T11:00:00Z",
-			want: "Group /system:authenticated cluster ClusterRoleBinding/discovery>ClusterRole/discovery#0\n" + strings.Replace(masters, "#0", "#1", 1)},
+			want: "Group /system:authenticated cluster ClusterRoleBinding/discovery>ClusterRole/discovery#0\n" +
+				strings.Replace(masters, "#0", "#1", 1)},
 		{name: "everything", query: "verb=*&resource=*.*&at=2026-11-20T11:00:00Z", group: "*", want: masters},
-		{name: "a singular", query: "verb=list&resource=secret&namespace=shop&at=2026-11-20T11:29:00Z", want: devs + masters + ann + bot, hint: "secret was read as secrets"},
-		{name: "a kind", query: "verb=list&resource=Secret&namespace=shop&at=2026-11-20T11:29:00Z", want: devs + masters + ann + bot, hint: "Secret was read as secrets"},
-		{name: "a short name", query: "verb=get&resource=deploy&namespace=shop&at=2026-11-20T11:00:00Z", group: "apps", want: masters + deploys, hint: "deploy was read as deployments"},
-		{name: "a short name and a subresource", query: "verb=update&resource=deploy/scale&namespace=shop&at=2026-11-20T11:00:00Z", group: "apps", sub: "scale", want: masters + deploys, hint: "deploy/scale was read as deployments/scale"},
-		{name: "the singular of a custom resource", query: "verb=rollout&resource=widget&namespace=shop&at=2026-11-20T11:00:00Z", group: "example.com", want: masters, hint: "widget was read as widgets"},
-		{name: "a resource that no rule names", query: "verb=list&resource=leases&namespace=shop&at=2026-11-20T11:00:00Z", group: "coordination.k8s.io", want: masters, hint: "no rule names the resource leases.coordination.k8s.io: only wildcards grant it"},
-		{name: "a custom resource that no rule names, with its group", query: "verb=list&resource=gadgets.example.com&namespace=shop&at=2026-11-20T11:00:00Z", group: "example.com", want: masters, hint: "only wildcards grant it"},
-		{name: "a verb of its own", query: "verb=teleport&resource=secrets&namespace=shop&at=2026-11-20T11:00:00Z", want: masters, hint: `no rule names the verb "teleport"`},
+		{name: "a singular", query: "verb=list&resource=secret&namespace=shop&at=2026-11-20T11:29:00Z", want: devs + masters + ann + bot,
+			hint: "secret was read as secrets"},
+		{name: "a kind", query: "verb=list&resource=Secret&namespace=shop&at=2026-11-20T11:29:00Z", want: devs + masters + ann + bot,
+			hint: "Secret was read as secrets"},
+		{name: "a short name", query: "verb=get&resource=deploy&namespace=shop&at=2026-11-20T11:00:00Z", group: "apps",
+			want: masters + deploys, hint: "deploy was read as deployments"},
+		{name: "a short name and a subresource", query: "verb=update&resource=deploy/scale&namespace=shop&at=2026-11-20T11:00:00Z",
+			group: "apps", sub: "scale", want: masters + deploys, hint: "deploy/scale was read as deployments/scale"},
+		{name: "the singular of a custom resource", query: "verb=rollout&resource=widget&namespace=shop&at=2026-11-20T11:00:00Z",
+			group: "example.com", want: masters, hint: "widget was read as widgets"},
+		{name: "a resource that no rule names", query: "verb=list&resource=leases&namespace=shop&at=2026-11-20T11:00:00Z",
+			group: "coordination.k8s.io", want: masters,
+			hint: "no rule names the resource leases.coordination.k8s.io: only wildcards grant it"},
+		{name: "a custom resource that no rule names, with its group",
+			query: "verb=list&resource=gadgets.example.com&namespace=shop&at=2026-11-20T11:00:00Z", group: "example.com", want: masters,
+			hint: "only wildcards grant it"},
+		{name: "a verb of its own", query: "verb=teleport&resource=secrets&namespace=shop&at=2026-11-20T11:00:00Z", want: masters,
+			hint: `no rule names the verb "teleport"`},
 		{name: "before anything is known", query: "verb=list&resource=secrets&namespace=shop&at=2026-11-20T09:00:00Z",
-			want: "Group /system:masters cluster superuser Group/system:masters\n", missing: "all RoleBindings,all ClusterRoleBindings", hint: "no rule names"},
+			want: "Group /system:masters cluster superuser Group/system:masters\n", missing: "all RoleBindings,all ClusterRoleBindings",
+			hint: "no rule names"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := decodeAnswer[query.WhoCanAnswer](t, askFake(t, f, http.MethodGet, "who-can?cluster=c&"+c.query))
 			if got := who(a); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
-			if a.Group != c.group || a.Subresource != c.sub || a.InNamespaces != c.inNamespaces || strings.Join(a.Missing, ",") != c.missing || a.Known != !strings.HasPrefix(c.missing, "all") {
-				t.Errorf("group %q, subresource %q, %d in namespaces, missing %q, known %t", a.Group, a.Subresource, a.InNamespaces, a.Missing, a.Known)
+			if a.Group != c.group || a.Subresource != c.sub || a.InNamespaces != c.inNamespaces ||
+				strings.Join(a.Missing, ",") != c.missing || a.Known != !strings.HasPrefix(c.missing, "all") {
+				t.Errorf("group %q, subresource %q, %d in namespaces, missing %q, known %t", a.Group, a.Subresource, a.InNamespaces,
+					a.Missing, a.Known)
 			}
 			if hints := strings.Join(a.Hints, " | "); (c.hint == "") != (hints == "") || !strings.Contains(hints, c.hint) {
 				t.Errorf("hints %q", hints)
@@ -130,13 +170,15 @@ func TestAPIWhoCan(t *testing.T) {
 		})
 	}
 	for query, want := range map[string]string{
-		"verb=list&resource=sercets": "resource: no rule names the resource sercets, and Kubernetes has none of that name; did you mean secrets?",
+		"verb=list&resource=sercets": "resource: no rule names the resource sercets, and Kubernetes has none of that name; did you mean " +
+			"secrets?",
 		"verb=list&resource=gadgets": "resource: no rule names the resource gadgets, and Kubernetes has none of that name",
 		"verb=list&resource=zzz":     "write it with its group, as widgets.example.com",
 		"verb=lst&resource=secrets":  `verb: no rule names the verb "lst", and requests do not have it; did you mean list?`,
 		"verb=gett&path=/healthz":    `did you mean get?`,
 	} {
-		if r := askFake(t, f, http.MethodGet, "who-can?cluster=c&at=2026-11-20T11:00:00Z&"+query); r.Code != http.StatusBadRequest || !strings.Contains(r.Body.String(), want) {
+		if r := askFake(t, f, http.MethodGet, "who-can?cluster=c&at=2026-11-20T11:00:00Z&"+query); r.Code != http.StatusBadRequest ||
+			!strings.Contains(r.Body.String(), want) {
 			t.Errorf("%s: %d %s, want %q", query, r.Code, r.Body, want)
 		}
 	}
@@ -160,7 +202,8 @@ func may(a query.CanAnswer) string {
 	for _, s := range a.Scopes {
 		b.WriteString("in " + s.Namespace + "\n")
 		for _, r := range s.Rules {
-			b.WriteString("  " + strings.Join(r.Verbs, ",") + " " + strings.Join(append(slices.Clone(r.Resources), r.NonResourceURLs...), ",") + "." + strings.Join(r.APIGroups, ",") + "/" + strings.Join(r.ResourceNames, ","))
+			b.WriteString("  " + strings.Join(r.Verbs, ",") + " " + strings.Join(append(slices.Clone(r.Resources), r.NonResourceURLs...),
+				",") + "." + strings.Join(r.APIGroups, ",") + "/" + strings.Join(r.ResourceNames, ","))
 			for _, g := range r.By {
 				b.WriteString(" " + g.Binding + ">" + g.Role + "#" + string(rune('0'+g.Rule)) + "@" + g.Subject)
 			}
@@ -175,10 +218,13 @@ func may(a query.CanAnswer) string {
 
 func TestAPICan(t *testing.T) {
 	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{
-		groups: map[string][]string{"ann": {"devs", "system:authenticated"}, "root": {"system:masters"}, "late": {"devs"}, "untold": nil}, seen: time.Date(2026, 11, 20, 11, 20, 0, 0, time.UTC)}}
+		groups: map[string][]string{"ann": {"devs", "system:authenticated"}, "root": {"system:masters"}, "late": {"devs"}, "untold": nil},
+		seen:   time.Date(2026, 11, 20, 11, 20, 0, 0, time.UTC)}}
 	discovery := "  get /api/*,/healthz./ ClusterRoleBinding/discovery>ClusterRole/discovery#0@Group/system:authenticated\n"
-	ann := "in \n  get pods./ ClusterRoleBinding/ann-reads>ClusterRole/reader#0@User/ann\n  list secrets./ ClusterRoleBinding/ann-reads>ClusterRole/reader#1@User/ann\n" + discovery
-	devs := "in shop\n  get pods./ RoleBinding/shop/devs-read>ClusterRole/reader#0@Group/devs\n  list secrets./ RoleBinding/shop/devs-read>ClusterRole/reader#1@Group/devs\n"
+	ann := "in \n  get pods./ ClusterRoleBinding/ann-reads>ClusterRole/reader#0@User/ann\n  list secrets./ " +
+		"ClusterRoleBinding/ann-reads>ClusterRole/reader#1@User/ann\n" + discovery
+	devs := "in shop\n  get pods./ RoleBinding/shop/devs-read>ClusterRole/reader#0@Group/devs\n  list secrets./ " +
+		"RoleBinding/shop/devs-read>ClusterRole/reader#1@Group/devs\n"
 	for _, c := range []struct {
 		name, query string
 		want        string
@@ -188,32 +234,47 @@ func TestAPICan(t *testing.T) {
 		hint        string
 		super       bool
 	}{
-		{name: "groups as last seen", query: "subject=ann&at=2026-11-20T11:29:00Z", want: ann + devs + "  gone Role/shop/gone\n", groups: "devs,system:authenticated", from: "requests"},
-		{name: "after the binding went", query: "subject=ann&at=2026-11-20T11:31:00Z", want: ann + "in shop\n  gone Role/shop/gone\n", groups: "devs,system:authenticated", from: "requests"},
-		{name: "groups that are named", query: "subject=ann&group=" + url.QueryEscape(`ops, "CN=a,OU=b"`) + "&at=2026-11-20T11:29:00Z", want: ann + "in shop\n  gone Role/shop/gone\n", groups: "CN=a,OU=b,ops,system:authenticated", from: "asked",
+		{name: "groups as last seen", query: "subject=ann&at=2026-11-20T11:29:00Z", want: ann + devs + "  gone Role/shop/gone\n",
+			groups: "devs,system:authenticated", from: "requests"},
+		{name: "after the binding went", query: "subject=ann&at=2026-11-20T11:31:00Z", want: ann + "in shop\n  gone Role/shop/gone\n",
+			groups: "devs,system:authenticated", from: "requests"},
+		{name: "groups that are named", query: "subject=ann&group=" + url.QueryEscape(`ops, "CN=a,OU=b"`) + "&at=2026-11-20T11:29:00Z",
+			want: ann + "in shop\n  gone Role/shop/gone\n", groups: "CN=a,OU=b,ops,system:authenticated", from: "asked",
 			hint: `no binding names the group "ops" | no binding names the group "CN=a,OU=b"`},
-		{name: "one namespace", query: "subject=ann&namespace=other&at=2026-11-20T11:29:00Z", want: ann, groups: "devs,system:authenticated", from: "requests"},
+		{name: "one namespace", query: "subject=ann&namespace=other&at=2026-11-20T11:29:00Z", want: ann,
+			groups: "devs,system:authenticated", from: "requests"},
 		{name: "a group by itself", query: "subject=group:devs&at=2026-11-20T11:29:00Z", want: devs, groups: "devs", from: "asked"},
-		{name: "groups and no user", query: "group=devs,system:authenticated&at=2026-11-20T11:29:00Z", want: "in \n" + discovery + devs, groups: "devs,system:authenticated", from: "asked"},
-		{name: "a service account", query: "subject=system:serviceaccount:shop:bot&at=2026-11-20T11:29:00Z", groups: "system:authenticated,system:serviceaccounts,system:serviceaccounts:shop", from: "name",
-			want: "in \n" + discovery + "in shop\n  get pods./ RoleBinding/shop/bot-reads>ClusterRole/reader#0@ServiceAccount/shop/bot\n  list secrets./ RoleBinding/shop/bot-reads>ClusterRole/reader#1@ServiceAccount/shop/bot\n" +
-				"  get,update deployments,deployments/scale.apps,extensions/ RoleBinding/shop/bot-deploys>Role/shop/deployer#0@ServiceAccount/shop/bot\n" +
+		{name: "groups and no user", query: "group=devs,system:authenticated&at=2026-11-20T11:29:00Z", want: "in \n" + discovery + devs,
+			groups: "devs,system:authenticated", from: "asked"},
+		{name: "a service account", query: "subject=system:serviceaccount:shop:bot&at=2026-11-20T11:29:00Z",
+			groups: "system:authenticated,system:serviceaccounts,system:serviceaccounts:shop", from: "name",
+			want: "in \n" + discovery + "in shop\n  get pods./ RoleBinding/shop/bot-reads>ClusterRole/reader#0@ServiceAccount/shop/bot\n " +
+				" list secrets./ RoleBinding/shop/bot-reads>ClusterRole/reader#1@ServiceAccount/shop/bot\n" +
+				"  get,update deployments,deployments/scale.apps,extensions/ " +
+				"RoleBinding/shop/bot-deploys>Role/shop/deployer#0@ServiceAccount/shop/bot\n" +
 				"  rollout widgets.example.com/blue RoleBinding/shop/bot-deploys>Role/shop/deployer#1@ServiceAccount/shop/bot\n"},
-		{name: "somebody who may do everything", query: "subject=root&at=2026-11-20T11:29:00Z", groups: "system:authenticated,system:masters", from: "requests", super: true,
+		{name: "somebody who may do everything", query: "subject=root&at=2026-11-20T11:29:00Z",
+			groups: "system:authenticated,system:masters", from: "requests", super: true,
 			want: "in \n  * *.*/ ClusterRoleBinding/cluster-admin>ClusterRole/cluster-admin#0@Group/system:masters\n" +
 				"  * *./ ClusterRoleBinding/cluster-admin>ClusterRole/cluster-admin#1@Group/system:masters\n" + discovery},
-		{name: "nobody that is known, with groups", query: "subject=user:an&group=system:authenticated&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "asked"},
-		{name: "groups nobody can tell", query: "subject=untold&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "unknown"},
-		{name: "who was seen later", query: "subject=late&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "name"},
-		{name: "with a binding unknown", query: "subject=bob", want: "in \n" + discovery, groups: "system:authenticated", from: "name", missing: "ClusterRoleBinding/ann-reads", hint: "no binding names it"},
-		{name: "before anything is known", query: "subject=ann&at=2026-11-20T09:00:00Z", groups: "devs,system:authenticated", from: "requests", missing: "all RoleBindings,all ClusterRoleBindings"},
+		{name: "nobody that is known, with groups", query: "subject=user:an&group=system:authenticated&at=2026-11-20T11:29:00Z",
+			want: "in \n" + discovery, groups: "system:authenticated", from: "asked"},
+		{name: "groups nobody can tell", query: "subject=untold&at=2026-11-20T11:29:00Z", want: "in \n" + discovery,
+			groups: "system:authenticated", from: "unknown"},
+		{name: "who was seen later", query: "subject=late&at=2026-11-20T11:29:00Z", want: "in \n" + discovery,
+			groups: "system:authenticated", from: "name"},
+		{name: "with a binding unknown", query: "subject=bob", want: "in \n" + discovery, groups: "system:authenticated", from: "name",
+			missing: "ClusterRoleBinding/ann-reads", hint: "no binding names it"},
+		{name: "before anything is known", query: "subject=ann&at=2026-11-20T09:00:00Z", groups: "devs,system:authenticated",
+			from: "requests", missing: "all RoleBindings,all ClusterRoleBindings"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query))
 			if got := may(a); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
-			if got := strings.Join(a.Groups, ","); got != c.groups || a.GroupsFrom != c.from || a.Superuser != c.super || (a.GroupsSeen != nil) != (c.from == "requests") {
+			if got := strings.Join(a.Groups, ","); got != c.groups || a.GroupsFrom != c.from || a.Superuser != c.super ||
+				(a.GroupsSeen != nil) != (c.from == "requests") {
 				t.Errorf("groups %q from %q, seen %v, superuser %t", got, a.GroupsFrom, a.GroupsSeen, a.Superuser)
 			}
 			if strings.Join(a.Missing, ",") != c.missing || a.Known != !strings.HasPrefix(c.missing, "all") {
@@ -241,7 +302,8 @@ func TestAPICan(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", route, r.Code, r.Body, want)
 		}
 	}
-	if a := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&subject=nan")); !a.Stranger || !slices.Equal(a.Near, []string{"ann"}) ||
+	if a := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&subject=nan")); !a.Stranger ||
+		!slices.Equal(a.Near, []string{"ann"}) ||
 		!strings.Contains(strings.Join(a.Hints, "\n"), `did you mean "ann"?`) {
 		t.Errorf("a name that a binding nobody knows may have: %+v", a)
 	}
@@ -252,7 +314,8 @@ func TestAPICan(t *testing.T) {
 }
 
 func TestAPICanRequest(t *testing.T) {
-	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{seen: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), groups: map[string][]string{"root": {"system:masters"}}}}
+	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{seen: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
+		groups: map[string][]string{"root": {"system:masters"}}}}
 	for _, c := range []struct {
 		name, query string
 		allowed     string
@@ -263,20 +326,30 @@ func TestAPICanRequest(t *testing.T) {
 		rule        string
 		missing     string
 	}{
-		{name: "by a grant", query: "subject=ann&verb=list&resource=secrets&namespace=shop&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "ClusterRoleBinding/ann-reads"},
-		{name: "needs none", query: "subject=root&verb=escalate&resource=roles&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "superuser ClusterRoleBinding/cluster-admin"},
-		{name: "a path", query: "subject=bob&group=system:authenticated&verb=get&path=/api/v1&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "ClusterRoleBinding/discovery"},
-		{name: "no, but for the verb", query: "subject=ann&verb=delete&resource=secrets&name=x&namespace=shop&at=2026-11-20T11:00:00Z", allowed: "no",
-			roles: "ClusterRole/cluster-admin", bindings: "ClusterRoleBinding/cluster-admin", almost: "ClusterRole/reader#1 verb", rule: "[delete] [secrets] [x]"},
-		{name: "no, but elsewhere", query: "subject=system:serviceaccount:shop:bot&verb=get&resource=pods&namespace=other&at=2026-11-20T11:00:00Z", allowed: "no",
-			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "ClusterRoleBinding/ann-reads ClusterRoleBinding/cluster-admin", almost: "ClusterRole/reader#0 namespace", rule: "[get] [pods] []"},
-		{name: "not known", query: "subject=ann&verb=list&resource=secrets&namespace=shop", allowed: "unknown", missing: "ClusterRoleBinding/ann-reads",
-			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "RoleBinding/shop/bot-reads ClusterRoleBinding/ann-reads ClusterRoleBinding/cluster-admin", rule: "[list] [secrets] []"},
+		{name: "by a grant", query: "subject=ann&verb=list&resource=secrets&namespace=shop&at=2026-11-20T11:00:00Z", allowed: "yes",
+			grants: "ClusterRoleBinding/ann-reads"},
+		{name: "needs none", query: "subject=root&verb=escalate&resource=roles&at=2026-11-20T11:00:00Z", allowed: "yes",
+			grants: "superuser ClusterRoleBinding/cluster-admin"},
+		{name: "a path", query: "subject=bob&group=system:authenticated&verb=get&path=/api/v1&at=2026-11-20T11:00:00Z", allowed: "yes",
+			grants: "ClusterRoleBinding/discovery"},
+		{name: "no, but for the verb", query: "subject=ann&verb=delete&resource=secrets&name=x&namespace=shop&at=2026-11-20T11:00:00Z",
+			allowed: "no",
+			roles:   "ClusterRole/cluster-admin", bindings: "ClusterRoleBinding/cluster-admin", almost: "ClusterRole/reader#1 verb",
+			rule: "[delete] [secrets] [x]"},
+		{name: "no, but elsewhere",
+			query: "subject=system:serviceaccount:shop:bot&verb=get&resource=pods&namespace=other&at=2026-11-20T11:00:00Z", allowed: "no",
+			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "ClusterRoleBinding/ann-reads " +
+				"ClusterRoleBinding/cluster-admin", almost: "ClusterRole/reader#0 namespace", rule: "[get] [pods] []"},
+		{name: "not known", query: "subject=ann&verb=list&resource=secrets&namespace=shop", allowed: "unknown",
+			missing: "ClusterRoleBinding/ann-reads",
+			roles:   "ClusterRole/reader ClusterRole/cluster-admin", bindings: "RoleBinding/shop/bot-reads ClusterRoleBinding/ann-reads " +
+				"ClusterRoleBinding/cluster-admin", rule: "[list] [secrets] []"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query))
 			d := a.Request
-			if d == nil || d.Allowed != c.allowed || len(a.Scopes) != 0 || strings.Join(a.Missing, " ") != c.missing || (d.Nearest == nil) != (c.allowed == "yes") {
+			if d == nil || d.Allowed != c.allowed || len(a.Scopes) != 0 || strings.Join(a.Missing, " ") != c.missing ||
+				(d.Nearest == nil) != (c.allowed == "yes") {
 				t.Fatalf("got %+v, missing %q", d, a.Missing)
 			}
 			var grants, roles, bindings, almost []string
@@ -307,15 +380,21 @@ func TestAPICanRequest(t *testing.T) {
 
 // TestAPICanBind: a role may be bound by the verb, or by who holds all of its rules.
 func TestAPICanBind(t *testing.T) {
-	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{seen: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), groups: map[string][]string{"root": {"system:masters"}}}}
+	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{seen: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
+		groups: map[string][]string{"root": {"system:masters"}}}}
 	const roles = "&verb=bind&resource=clusterroles.rbac.authorization.k8s.io"
 	for _, c := range []struct{ name, query, allowed, text string }{
 		{"covered", "subject=ann&name=reader&at=2026-11-20T11:00:00Z" + roles, "yes", "yes: it holds every rule of the role"},
 		{"superuser", "subject=root&name=cluster-admin&at=2026-11-20T11:00:00Z" + roles, "yes", "yes"},
-		{"rules it lacks", "subject=ann&name=cluster-admin&at=2026-11-20T11:00:00Z" + roles, "no", "no: it holds neither the verb bind on the role nor all of its rules"},
-		{"no such role", "subject=ann&name=none&at=2026-11-20T11:00:00Z" + roles, "no", "no: the role does not exist, and the verb bind is not granted"},
-		{"not known", "subject=ann&name=reader" + roles, "unknown", "unknown: it holds neither the verb bind on the role nor all of its rules"},
-		{"a role of a namespace", "subject=system:serviceaccount:shop:bot&namespace=shop&name=deployer&verb=bind&resource=roles.rbac.authorization.k8s.io&at=2026-11-20T11:00:00Z", "yes", "yes: it holds every rule of the role"},
+		{"rules it lacks", "subject=ann&name=cluster-admin&at=2026-11-20T11:00:00Z" + roles, "no",
+			"no: it holds neither the verb bind on the role nor all of its rules"},
+		{"no such role", "subject=ann&name=none&at=2026-11-20T11:00:00Z" + roles, "no",
+			"no: the role does not exist, and the verb bind is not granted"},
+		{"not known", "subject=ann&name=reader" + roles, "unknown",
+			"unknown: it holds neither the verb bind on the role nor all of its rules"},
+		{"a role of a namespace",
+			"subject=system:serviceaccount:shop:bot&namespace=shop&name=deployer" + "&verb=bind&resource=roles.rbac.authorization.k8s.io" +
+				"&at=2026-11-20T11:00:00Z", "yes", "yes: it holds every rule of the role"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query)).Request
@@ -327,8 +406,9 @@ func TestAPICanBind(t *testing.T) {
 			}
 		})
 	}
-	if d := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&subject=ann&verb=bind&resource=pods&name=x")).Request; d.Bind != nil {
-		t.Errorf("pods are no roles: %+v", d.Bind)
+	if d := decodeAnswer[query.CanAnswer](t,
+		askFake(t, f, http.MethodGet, "can?cluster=c&subject=ann&verb=bind&resource=pods&name=x")).Request; d.Bind != nil {
+		t.Errorf("pods are not roles: %+v", d.Bind)
 	}
 }
 
@@ -343,7 +423,7 @@ func TestAPIAccessRefuses(t *testing.T) {
 		{"no verb", "who-can?cluster=c&resource=pods", "verb is missing", known, 400},
 		{"nothing asked for", "who-can?cluster=c&verb=get", "a resource or a path", known, 400},
 		{"both", "who-can?cluster=c&verb=get&resource=pods&path=/x", "not both", known, 400},
-		{"no path", "who-can?cluster=c&verb=get&path=healthz", "does not begin with a slash", known, 400},
+		{"no path", "who-can?cluster=c&verb=get&path=healthz", "must begin with a slash", known, 400},
 		{"a path in a namespace", "who-can?cluster=c&verb=get&path=/x&namespace=n", "in no namespace", known, 400},
 		{"one namespace and all", "who-can?cluster=c&verb=get&resource=pods&namespace=n&allNamespaces=true", "not both", known, 400},
 		{"no truth", "who-can?cluster=c&verb=get&resource=pods&allNamespaces=yes", "want true or false", known, 400},

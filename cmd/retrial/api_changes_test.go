@@ -16,8 +16,12 @@ import (
 )
 
 const (
-	reader2 = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader","uid":"u0","resourceVersion":"200","creationTimestamp":"2026-11-20T10:00:00Z"},"rules":[{"verbs":["get","watch"],"apiGroups":[""],"resources":["pods"]}]}`
-	annAll  = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"ann-all","uid":"u90","resourceVersion":"300","creationTimestamp":"2026-11-20T11:20:00Z"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`
+	reader2 = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader","uid":"u0",` +
+		`"resourceVersion":"200","creationTimestamp":"2026-11-20T10:00:00Z"},"rules":[{"verbs":["get","watch"],"apiGroups":[""],` +
+		`"resources":["pods"]}]}`
+	annAll = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"ann-all","uid":"u90",` +
+		`"resourceVersion":"300","creationTimestamp":"2026-11-20T11:20:00Z"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io",` +
+		`"kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`
 )
 
 // changingState is accessState whose role reader is rewritten at 11:10, and in which ann is made
@@ -29,12 +33,16 @@ func changingState(t *testing.T) (*state.State, []verdict.Row) {
 		return time.Date(2026, 11, 20, 11, minute, 0, milli*1_000_000, time.UTC)
 	}
 	st.Apply(
-		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: "reader", UID: "u0", ResourceVersion: "200", Object: []byte(reader2), NotBefore: at(10, 0), NotAfter: at(10, 5)},
-		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-all", UID: "u90", ResourceVersion: "300", Created: true, Object: []byte(annAll), NotBefore: at(20, 0), NotAfter: at(20, 5)},
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoles, Name: "reader", UID: "u0", ResourceVersion: "200",
+			Object: []byte(reader2), NotBefore: at(10, 0), NotAfter: at(10, 5)},
+		observe.Observation{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-all", UID: "u90",
+			ResourceVersion: "300", Created: true, Object: []byte(annAll), NotBefore: at(20, 0), NotAfter: at(20, 5)},
 	)
 	row := func(id, verb, resource, name string, minute int) verdict.Row {
-		return verdict.Row{Cluster: "c", Event: &event.Event{AuditID: id, Stage: event.StageResponseComplete, Verb: verb, User: event.User{Username: "root"},
-			ObjectRef: &event.ObjectRef{APIGroup: "rbac.authorization.k8s.io", Resource: resource, Name: name}, RequestReceivedTimestamp: at(minute, 0), StageTimestamp: at(minute, 5)}}
+		return verdict.Row{Cluster: "c",
+			Event: &event.Event{AuditID: id, Stage: event.StageResponseComplete, Verb: verb, User: event.User{Username: "root"},
+				ObjectRef:                &event.ObjectRef{APIGroup: "rbac.authorization.k8s.io", Resource: resource, Name: name},
+				RequestReceivedTimestamp: at(minute, 0), StageTimestamp: at(minute, 5)}}
 	}
 	return st, []verdict.Row{
 		row("get", "get", "clusterroles", "reader", 10), row("other", "update", "clusterroles", "another", 10),
@@ -75,14 +83,16 @@ func TestAPIChanges(t *testing.T) {
 	}{
 		{"nothing", "from=2026-11-20T11:11:00Z&to=2026-11-20T11:12:00Z", "", false},
 		{"a user", "from=2026-11-20T11:15:00Z&to=2026-11-20T11:25:00Z&subject=ann",
-			"User /ann +[*]*.* except [get watch]pods < ClusterRoleBinding/ann-all\nUser /ann +[*]* except [get]/healthz /api/* < ClusterRoleBinding/ann-all\nClusterRoleBinding/ann-all written 11:20 id-binding root\n", true},
+			"User /ann +[*]*.* except [get watch]pods < ClusterRoleBinding/ann-all\nUser /ann +[*]* except [get]/healthz /api/* < " +
+				"ClusterRoleBinding/ann-all\nClusterRoleBinding/ann-all written 11:20 id-binding root\n", true},
 		{"a group", "from=2026-11-20T11:05:00Z&to=2026-11-20T11:15:00Z&subject=group:devs",
 			"Group /devs shop+[watch]pods < ClusterRole/reader\n" + devs + role, true},
 		{"a group whose binding went", "from=2026-11-20T11:25:00Z&to=2026-11-20T11:35:00Z&subject=group:devs",
 			"Group /devs shop-[get watch]pods < RoleBinding/shop/devs-read\nRoleBinding/shop/devs-read deleted 11:30  \n", false},
 		{"a subject nothing concerns", "from=2026-11-20T11:05:00Z&subject=zoe", "", false},
 		{"everybody", "from=2026-11-20T11:05:00Z&to=2026-11-20T11:15:00Z",
-			"Group /devs shop+[watch]pods < ClusterRole/reader\n" + devs + "ServiceAccount shop/bot shop+[watch]pods < ClusterRole/reader\n" + bot +
+			"Group /devs shop+[watch]pods < ClusterRole/reader\n" + devs +
+				"ServiceAccount shop/bot shop+[watch]pods < ClusterRole/reader\n" + bot +
 				"User /ann +[watch]pods < ClusterRole/reader\nUser /ann -[list]secrets < ClusterRole/reader\n" + role, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,7 +127,8 @@ func TestAPIChanges(t *testing.T) {
 func TestAPIChangesOfWhatIsNotKnown(t *testing.T) {
 	f := &fakeStore{}
 	f.known, f.rows = changingState(t)
-	got := decodeAnswer[query.ChangesAnswer](t, askFake(t, f, http.MethodGet, "changes?cluster=c&from=2026-11-20T09:30:00Z&to=2026-11-20T11:45:00Z"))
+	got := decodeAnswer[query.ChangesAnswer](t,
+		askFake(t, f, http.MethodGet, "changes?cluster=c&from=2026-11-20T09:30:00Z&to=2026-11-20T11:45:00Z"))
 	if got.Known || len(got.MissingBefore) == 0 || strings.Join(got.MissingAfter, ",") != "ClusterRoleBinding/ann-reads" {
 		t.Errorf("known %t, missing before %v, after %v", got.Known, got.MissingBefore, got.MissingAfter)
 	}
@@ -125,7 +136,8 @@ func TestAPIChangesOfWhatIsNotKnown(t *testing.T) {
 	if err := printChanges(&out, &hints, &got); err != nil {
 		t.Fatal(err)
 	}
-	if s := hints.String(); !strings.Contains(s, "at the first moment") || !strings.Contains(s, "at the second: ClusterRoleBinding/ann-reads (it was written by 2026-11-20T11:40:00Z, and what was written was not recorded)") {
+	if s := hints.String(); !strings.Contains(s, "at the first moment") || !strings.Contains(s,
+		"at the second: ClusterRoleBinding/ann-reads (it was written by 2026-11-20T11:40:00Z, and what was written was not recorded)") {
 		t.Error(s)
 	}
 }

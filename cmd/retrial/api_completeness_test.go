@@ -56,7 +56,8 @@ func TestScrapeTargets(t *testing.T) {
 		t.Fatalf("%+v %v", targets, err)
 	}
 	a, b, dev := targets[0], targets[1], targets[2]
-	if a.APIServer != "a" || a.TokenFile != "/token" || b.TokenFile != "/token-b" || a.CAFile != "/ca" || b.CAFile != "/ca" || a.CertFile != "" {
+	if a.APIServer != "a" || a.TokenFile != "/token" || b.TokenFile != "/token-b" || a.CAFile != "/ca" || b.CAFile != "/ca" ||
+		a.CertFile != "" {
 		t.Errorf("%+v", targets)
 	}
 	if dev.APIServer != "" || dev.TokenFile != "/token-dev" || dev.CAFile != "" || dev.CertFile != "/crt" || dev.KeyFile != "/key" {

@@ -38,11 +38,13 @@ func TestAPIFindings(t *testing.T) {
 		f.found = append(f.found, verdict.StoredFinding{ID: id, First: time.UnixMicro(1000), Body: []byte(`{"id":"` + id + `"}`)})
 	}
 	f.counts = []queries.RuleCount{{Rule: "pod-exec", Findings: 3}}
-	got := decodeAnswer[query.FindingsAnswer](t, askFake(t, f, http.MethodGet, "findings?cluster=c&severity=high&subject=bob&rule=pod-exec&at=2026-11-20T11:36:00Z&limit=2"+aRange))
+	got := decodeAnswer[query.FindingsAnswer](t,
+		askFake(t, f, http.MethodGet, "findings?cluster=c&severity=high&subject=bob&rule=pod-exec&at=2026-11-20T11:36:00Z&limit=2"+aRange))
 	if len(got.Findings) != 2 || string(got.Findings[0]) != `{"id":"c"}` || got.Older != "1000.b" || got.Rules["pod-exec"] != 3 {
 		t.Errorf("answer %+v", got)
 	}
-	if a := f.asked; a.Cluster != "c" || a.Subject != "bob" || a.Rule != "pod-exec" || len(a.Severities) != 2 || a.Severities[0] != "high" || a.At.IsZero() || a.From.IsZero() || a.To.IsZero() {
+	if a := f.asked; a.Cluster != "c" || a.Subject != "bob" || a.Rule != "pod-exec" || len(a.Severities) != 2 ||
+		a.Severities[0] != "high" || a.At.IsZero() || a.From.IsZero() || a.To.IsZero() {
 		t.Errorf("the store was asked for %+v", a)
 	}
 	decodeAnswer[query.FindingsAnswer](t, askFake(t, f, http.MethodGet, "findings?before="+got.Older))
@@ -50,7 +52,8 @@ func TestAPIFindings(t *testing.T) {
 		t.Errorf("the next page was asked as %+v", a)
 	}
 	for name, query := range map[string]string{
-		"severity": "severity=huge", "limit": "limit=0", "limit too large": "limit=501", "no number": "limit=x", "place": "before=1", "time": "at=now", "range": "from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z",
+		"severity": "severity=huge", "limit": "limit=0", "limit too large": "limit=501", "no number": "limit=x", "place": "before=1",
+		"time": "at=now", "range": "from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z",
 	} {
 		if w := askFake(t, f, http.MethodGet, "findings?"+query); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: status %d: %s", name, w.Code, w.Body)

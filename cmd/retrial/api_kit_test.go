@@ -13,7 +13,8 @@ import (
 )
 
 // apiHandler serves the questions of a store and a replica that a test has made.
-func apiHandler(store doctor.Store, replica query.Replay, asking *api.QueryLog, log *zap.Logger, longest time.Duration, more ...func(*query.Service, *doctor.Site)) http.Handler {
+func apiHandler(store doctor.Store, replica query.Replay, asking *api.QueryLog, log *zap.Logger, longest time.Duration,
+	more ...func(*query.Service, *doctor.Site)) http.Handler {
 	a, site := &query.Service{Store: store, Replay: replica, Version: version.Version}, doctor.Site{}
 	for _, set := range more {
 		set(a, &site)

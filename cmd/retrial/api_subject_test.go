@@ -66,7 +66,8 @@ func policyOf(t *testing.T, objects ...string) *state.State {
 	began := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
 	var list []string
 	for i, o := range objects {
-		list = append(list, strings.Replace(o, `"metadata":{`, fmt.Sprintf(`"metadata":{"uid":"u%d","resourceVersion":"%d","creationTimestamp":"2026-11-20T10:00:00Z",`, i, i+1), 1))
+		list = append(list, strings.Replace(o, `"metadata":{`,
+			fmt.Sprintf(`"metadata":{"uid":"u%d","resourceVersion":"%d","creationTimestamp":"2026-11-20T10:00:00Z",`, i, i+1), 1))
 	}
 	snap, _, err := observe.ReadSnapshot(strings.NewReader(`{"apiVersion":"v1","kind":"List","items":[` + strings.Join(list, ",") + `]}`))
 	if err != nil {
@@ -81,24 +82,35 @@ func policyOf(t *testing.T, objects ...string) *state.State {
 }
 
 const (
-	readerRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]},{"verbs":["list"],"apiGroups":[""],"resources":["secrets"]}]}`
-	annReads   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"ann-reads"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`
-	devsRead   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"devs-read","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"devs"}]}`
-	botReads   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"bot-reads","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"ServiceAccount","name":"bot","namespace":"shop"}]}`
+	readerRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader"},` +
+		`"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]},{"verbs":["list"],"apiGroups":[""],"resources":["secrets"]}]}`
+	annReads = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"ann-reads"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},` +
+		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`
+	devsRead = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"devs-read","namespace":"shop"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},` +
+		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"devs"}]}`
+	botReads = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"bot-reads","namespace":"shop"},` +
+		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"ServiceAccount",` +
+		`"name":"bot","namespace":"shop"}]}`
 )
 
 func TestAPISubject(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
 	f := &fakeStore{known: policyOf(t, readerRole, annReads, devsRead, botReads)}
 	f.usage = map[string]queries.SubjectUsage{"ann": {
-		Groups: [][]string{{"devs", "system:authenticated"}}, First: at, Last: at.Add(time.Minute), Requests: 5, Forbidden: 2, Drift: 1, More: true,
-		Uses: []queries.Use{{Verb: "get", Resource: "pods", Namespace: "shop", Requests: 5, Allowed: 3, Forbidden: 2, First: at, Last: at.Add(time.Minute)}},
-		Grants: []queries.GrantUse{{Grant: verdict.Grant{BindingKind: "ClusterRoleBinding", Binding: "ann-reads", RoleKind: "ClusterRole", Role: "reader",
+		Groups: [][]string{{"devs", "system:authenticated"}}, First: at, Last: at.Add(time.Minute), Requests: 5, Forbidden: 2, Drift: 1,
+		More: true,
+		Uses: []queries.Use{{Verb: "get", Resource: "pods", Namespace: "shop", Requests: 5, Allowed: 3, Forbidden: 2, First: at,
+			Last: at.Add(time.Minute)}},
+		Grants: []queries.GrantUse{{Grant: verdict.Grant{BindingKind: "ClusterRoleBinding", Binding: "ann-reads", RoleKind: "ClusterRole",
+			Role:        "reader",
 			SubjectKind: "User", Subject: "ann"}, Requests: 3, Last: at}},
 	}}
 	t.Run("did, could, never did", func(t *testing.T) {
 		s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&subject=ann"))
-		if s.Requests != 5 || s.Forbidden != 2 || s.Drift != 1 || !s.More || s.First == nil || !s.First.Equal(at) || s.GroupsFrom != "requests" || f.limit != query.MostUses {
+		if s.Requests != 5 || s.Forbidden != 2 || s.Drift != 1 || !s.More || s.First == nil || !s.First.Equal(at) ||
+			s.GroupsFrom != "requests" || f.limit != query.MostUses {
 			t.Errorf("got %+v", s)
 		}
 		if len(s.Usage) != 1 || s.Usage[0].Allowed != 3 || s.Usage[0].Resource != "pods" {
@@ -118,7 +130,8 @@ func TestAPISubject(t *testing.T) {
 	})
 	t.Run("never seen, but bound", func(t *testing.T) {
 		s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&subject=system:serviceaccount:shop:bot"))
-		if s.Requests != 0 || s.First != nil || s.GroupsFrom != "name" || len(s.Rules) != 2 || s.Rules[0].Subject != "ServiceAccount/shop/bot" {
+		if s.Requests != 0 || s.First != nil || s.GroupsFrom != "name" || len(s.Rules) != 2 ||
+			s.Rules[0].Subject != "ServiceAccount/shop/bot" {
 			t.Errorf("got %+v", s)
 		}
 	})
@@ -130,11 +143,13 @@ func TestAPISubject(t *testing.T) {
 	})
 	t.Run("no state", func(t *testing.T) {
 		f := &fakeStore{fakeSubjects: f.fakeSubjects}
-		if s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&subject=ann")); s.Known || len(s.Rules) != 0 || s.Requests != 5 {
+		if s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&subject=ann")); s.Known ||
+			len(s.Rules) != 0 || s.Requests != 5 {
 			t.Errorf("got %+v", s)
 		}
 	})
-	for path, says := range map[string]string{"subject?subject=ann": "cluster is missing", "subject?cluster=c": "subject is missing", "subject?cluster=c&name=x": "no parameter"} {
+	for path, says := range map[string]string{"subject?subject=ann": "cluster is missing", "subject?cluster=c": "subject is missing",
+		"subject?cluster=c&name=x": "no parameter"} {
 		if w := askFake(t, f, http.MethodGet, path); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: %d: %s", path, w.Code, w.Body)
 		}

@@ -28,7 +28,8 @@ func aliked(user string, n int64, a verdict.Attributes) codec.Alike {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
 	a.ResourceRequest = true
 	return codec.Alike{Event: &event.Event{User: event.User{Username: user, Groups: []string{"devs", "system:authenticated"}}},
-		Verdict:  &verdict.Verdict{Outcome: verdict.OutcomeMatch, Recorded: verdict.DecisionAllow, Replayed: verdict.DecisionAllow, Authorizer: verdict.AuthorizerRBAC, Attributes: a},
+		Verdict: &verdict.Verdict{Outcome: verdict.OutcomeMatch, Recorded: verdict.DecisionAllow, Replayed: verdict.DecisionAllow,
+			Authorizer: verdict.AuthorizerRBAC, Attributes: a},
 		Requests: n, First: at, Last: at.Add(time.Minute)}
 }
 
@@ -39,8 +40,9 @@ func suggestFake(t *testing.T) *fakeStore {
 	f.recording = queries.Recording{First: at, Last: at.Add(8 * 24 * time.Hour), Requests: 9, Truncated: 1, Dropped: 2, DeadLetters: 3,
 		Classes: []queries.Share{{Outcome: "match", Requests: 7}, {Outcome: "indeterminate", Class: verdict.ClassNoState, Requests: 2}}}
 	f.history = []codec.Alike{aliked("ann", 7, verdict.Attributes{Verb: "get", Resource: "pods", Namespace: "a", Name: "web"})}
-	f.policy = []observe.Observation{{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-reads", UID: "u1", ResourceVersion: "2",
-		Object: []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"why":"so"}}}`)}}
+	f.policy = []observe.Observation{{Source: observe.SourceAudit, Resource: kept.ClusterRoleBindings, Name: "ann-reads", UID: "u1",
+		ResourceVersion: "2",
+		Object:          []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"why":"so"}}}`)}}
 	return f
 }
 
@@ -52,17 +54,21 @@ func TestAPISuggest(t *testing.T) {
 			t.Fatalf("got %+v", s)
 		}
 		one := s.Suggestions[0]
-		if one.Proof.Requests != 7 || !one.Proof.Holds || len(one.Apply) != 2 || len(one.Remove) != 1 || one.Remove[0].Name != "ann-reads" || !one.Seen {
+		if one.Proof.Requests != 7 || !one.Proof.Holds || len(one.Apply) != 2 || len(one.Remove) != 1 ||
+			one.Remove[0].Name != "ann-reads" || !one.Seen {
 			t.Errorf("got %+v", one)
 		}
-		if w := s.Window; w.Requests != 9 || w.Judged != 7 || w.Truncated != 1 || w.Dropped != 2 || w.DeadLetters != 3 || len(w.Gaps) < 4 || !slices.Equal(one.Window.Gaps, w.Gaps) || !one.Window.To.Equal(w.To) {
+		if w := s.Window; w.Requests != 9 || w.Judged != 7 || w.Truncated != 1 || w.Dropped != 2 || w.DeadLetters != 3 || len(w.Gaps) < 4 ||
+			!slices.Equal(one.Window.Gaps, w.Gaps) || !one.Window.To.Equal(w.To) {
 			t.Errorf("window %+v, of the suggestion %+v", w, one.Window)
 		}
-		if !s.Plan.Holds || len(s.Plan.Apply) != 2 || len(s.Plan.Remove) != 1 || len(s.Plan.Rollback) != 1 || len(s.Plan.Final) == 0 || len(s.Plan.Proofs) != 1 {
+		if !s.Plan.Holds || len(s.Plan.Apply) != 2 || len(s.Plan.Remove) != 1 || len(s.Plan.Rollback) != 1 || len(s.Plan.Final) == 0 ||
+			len(s.Plan.Proofs) != 1 {
 			t.Errorf("plan %+v", s.Plan)
 		}
 		var text strings.Builder
-		if err := cli.PrintAs(&text, "json", s.Plan.Rollback); err != nil || !strings.Contains(text.String(), `"team": "a"`) || !strings.Contains(text.String(), `"why": "so"`) {
+		if err := cli.PrintAs(&text, "json", s.Plan.Rollback); err != nil || !strings.Contains(text.String(), `"team": "a"`) ||
+			!strings.Contains(text.String(), `"why": "so"`) {
 			t.Errorf("%v: the way back has lost labels or annotations:\n%s", err, &text)
 		}
 	})
@@ -78,7 +84,8 @@ func TestAPISuggest(t *testing.T) {
 	})
 	t.Run("several", func(t *testing.T) {
 		both := url.QueryEscape("ann\nsystem:serviceaccount:shop:bot")
-		if s := decodeAnswer[query.SuggestAnswer](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&subject="+both)); len(s.Suggestions) != 2 || len(f.about) != 2 {
+		if s := decodeAnswer[query.SuggestAnswer](t,
+			askFake(t, f, http.MethodGet, "suggest?cluster=c&subject="+both)); len(s.Suggestions) != 2 || len(f.about) != 2 {
 			t.Errorf("got %+v", s)
 		}
 	})
@@ -99,7 +106,8 @@ func TestAPISuggest(t *testing.T) {
 		{"an unknown subject", "cluster=c&subject=anne", f, 404, `did you mean "ann"?`},
 		{"a subject of Kubernetes", "cluster=c&subject=system:kube-scheduler", system, 400, "includeSystem=true"},
 		{"no state", "cluster=c&all=true", &fakeStore{fakeSubjects: f.fakeSubjects}, 404, "retrial import --cluster c --state"},
-		{"an empty state", "cluster=c&all=true", &fakeStore{fakeSubjects: f.fakeSubjects, known: state.New("c")}, 404, "kubectl get clusterroles"},
+		{"an empty state", "cluster=c&all=true", &fakeStore{fakeSubjects: f.fakeSubjects, known: state.New("c")}, 404,
+			"kubectl get clusterroles"},
 		{"no request", "cluster=c&all=true", &fakeStore{known: f.known}, 404, "in this range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

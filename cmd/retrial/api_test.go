@@ -125,7 +125,8 @@ func (f fakeReplay) Clusters() []string { return f.quiet }
 func askFake(t *testing.T, f *fakeStore, method, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute).ServeHTTP(w, httptest.NewRequest(method, "http://localhost/api/v1/"+path, nil))
+	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute).ServeHTTP(w,
+		httptest.NewRequest(method, "http://localhost/api/v1/"+path, nil))
 	return w
 }
 
@@ -180,12 +181,14 @@ func TestAPIAnswersAreNeverKept(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		{"GET", "clusters", 200}, {"GET", "status", 200}, {"GET", "classes", 200}, {"GET", "drained", 200}, {"GET", "events?cluster=c", 200}, {"GET", "why?auditID=x", 200},
-		{"GET", "overview?cluster=c" + aRange, 200}, {"GET", "overview", 400}, {"GET", "nothing", 404}, {"POST", "clusters", 405}, {"DELETE", "nothing", 405},
+		{"GET", "clusters", 200}, {"GET", "status", 200}, {"GET", "classes", 200}, {"GET", "drained", 200},
+		{"GET", "events?cluster=c", 200}, {"GET", "why?auditID=x", 200}, {"GET", "overview?cluster=c" + aRange, 200},
+		{"GET", "overview", 400}, {"GET", "nothing", 404}, {"POST", "clusters", 405}, {"DELETE", "nothing", 405},
 	} {
 		w := askFake(t, &fakeStore{}, c.method, c.path)
 		h := w.Header()
-		if w.Code != c.status || h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+		if w.Code != c.status || h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" ||
+			h.Get("Cross-Origin-Resource-Policy") != "same-origin" {
 			t.Errorf("%s %s: %d, %v", c.method, c.path, w.Code, h)
 		}
 		if kind := h.Get("Content-Type"); (c.status == 200) != (kind == "application/json") {
@@ -204,7 +207,8 @@ func TestAPIFailures(t *testing.T) {
 	t.Run("a query ends after the longest time", func(t *testing.T) {
 		f := &fakeStore{hang: true}
 		w := httptest.NewRecorder()
-		apiHandler(f, f.replay(), nil, zap.NewNop(), time.Millisecond).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/clusters", nil))
+		apiHandler(f, f.replay(), nil, zap.NewNop(), time.Millisecond).ServeHTTP(w,
+			httptest.NewRequest(http.MethodGet, "/api/v1/clusters", nil))
 		if w.Code != http.StatusGatewayTimeout || !strings.Contains(w.Body.String(), "shorter range") {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
@@ -262,7 +266,8 @@ func TestAPIOverview(t *testing.T) {
 			{Start: at, Recorded: "allow", Outcome: "match", Events: 5}, {Start: at, Recorded: "forbid", Outcome: "drift", Events: 2},
 			{Start: at, Events: 3}, {Start: at.Add(time.Minute), Recorded: "none", Outcome: "not_judged", Events: 1},
 		},
-		Outcomes: []queries.Share{{Outcome: "match", Requests: 5}, {Outcome: "drift", Class: verdict.ClassForbidAllow, Requests: 2}, {Outcome: "not_judged", Class: verdict.ClassUnauthenticated, Requests: 1}},
+		Outcomes: []queries.Share{{Outcome: "match", Requests: 5}, {Outcome: "drift", Class: verdict.ClassForbidAllow, Requests: 2},
+			{Outcome: "not_judged", Class: verdict.ClassUnauthenticated, Requests: 1}},
 	}}
 	o := decodeAnswer[query.OverviewAnswer](t, askFake(t, f, http.MethodGet, "overview?cluster=c"+aRange))
 	if want := (query.Totals{Events: 11, Requests: 8, Match: 5, Drift: 2, NotJudged: 1, Forbid: 2}); o.Totals != want {
@@ -271,7 +276,8 @@ func TestAPIOverview(t *testing.T) {
 	if len(o.Volume) != 2 || o.Volume[0] != (query.Bucket{Time: at, Allow: 5, Forbid: 2, Match: 5, Drift: 2, Later: 3}) {
 		t.Errorf("volume %+v", o.Volume)
 	}
-	if o.BucketSeconds != 5 || len(o.Decisions) != 1 || o.Decisions[0] != (query.Decided{Recorded: "forbid", Replayed: "allow", Requests: 2}) {
+	if o.BucketSeconds != 5 || len(o.Decisions) != 1 ||
+		o.Decisions[0] != (query.Decided{Recorded: "forbid", Replayed: "allow", Requests: 2}) {
 		t.Errorf("buckets of %d s, decisions %+v", o.BucketSeconds, o.Decisions)
 	}
 	if o.Next != nil {
@@ -285,7 +291,8 @@ func TestAdvice(t *testing.T) {
 	}
 	lacks := []queries.Lack{
 		{Missing: "pods bound to node n1 (path to secrets/a/b)", Requests: 40}, {Missing: "all ClusterRoleBindings", Requests: 9},
-		{Missing: "RoleBinding shop/x", Requests: 3}, {Missing: "not-evaluable:webhook guard", Requests: 2}, {Missing: "the ABAC policy file", Requests: 2},
+		{Missing: "RoleBinding shop/x", Requests: 3}, {Missing: "not-evaluable:webhook guard", Requests: 2},
+		{Missing: "the ABAC policy file", Requests: 2},
 	}
 	for _, c := range []struct {
 		name     string
@@ -296,10 +303,15 @@ func TestAdvice(t *testing.T) {
 		first    string
 	}{
 		{name: "nothing is missing", shares: []queries.Share{{Outcome: "match", Requests: 9}}},
-		{"nodes only", []queries.Share{share(verdict.ClassNodeGraph, 40)}, verdict.ClassNodeGraph, 40, "pods,nodes", "pods bound to node n1 (path to secrets/a/b)"},
-		{"no state comes before all", []queries.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 12), share(verdict.ClassNoState, 9)}, verdict.ClassNoState, 9, "retrial import --cluster 'it'\\''s' --state state.json", "all ClusterRoleBindings"},
-		{"an unknown object before nodes", []queries.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 3)}, verdict.ClassUnknown, 3, "RequestResponse", "RoleBinding shop/x"},
-		{"a file of the configuration", []queries.Share{share(verdict.ClassConfig, 2), share(verdict.ClassUnknown, 3)}, verdict.ClassConfig, 2, "retrial config check", "the ABAC policy file"},
+		{"nodes only", []queries.Share{share(verdict.ClassNodeGraph, 40)}, verdict.ClassNodeGraph, 40, "pods,nodes",
+			"pods bound to node n1 (path to secrets/a/b)"},
+		{"no state comes before all",
+			[]queries.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 12), share(verdict.ClassNoState, 9)},
+			verdict.ClassNoState, 9, "retrial import --cluster 'it'\\''s' --state state.json", "all ClusterRoleBindings"},
+		{"an unknown object before nodes", []queries.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 3)},
+			verdict.ClassUnknown, 3, "RequestResponse", "RoleBinding shop/x"},
+		{"a file of the configuration", []queries.Share{share(verdict.ClassConfig, 2), share(verdict.ClassUnknown, 3)}, verdict.ClassConfig,
+			2, "retrial config check", "the ABAC policy file"},
 		{"a webhook", []queries.Share{share(verdict.ClassWebhook, 2)}, verdict.ClassWebhook, 2, "", "not-evaluable:webhook guard"},
 		{"nothing to be done", []queries.Share{share(verdict.ClassUnparsable, 2)}, verdict.ClassUnparsable, 2, "", ""},
 	} {
@@ -327,7 +339,8 @@ func TestAdvice(t *testing.T) {
 // row makes a stored row of a request.
 func row(id string, n int, judged bool) verdict.Row {
 	at := time.Date(2026, 11, 20, 11, 36, n, 0, time.UTC)
-	e := &event.Event{AuditID: id, Verb: "get", RequestURI: "/api", Stage: event.StageResponseComplete, RequestReceivedTimestamp: at, StageTimestamp: at}
+	e := &event.Event{AuditID: id, Verb: "get", RequestURI: "/api", Stage: event.StageResponseComplete, RequestReceivedTimestamp: at,
+		StageTimestamp: at}
 	r := verdict.Row{Cluster: "c", Event: e, Size: 1 << 20}
 	r.Request = event.RequestKey("c", e)
 	if judged {
@@ -342,11 +355,13 @@ func TestAPIEvents(t *testing.T) {
 		Older  string        `json:"older"`
 	}
 	f := &fakeStore{rows: []verdict.Row{row("a", 3, true), row("b", 2, true), row("c", 1, true)}}
-	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=2&subject=u&verb=v&resource=r&decision=forbid&outcome=drift&class="+verdict.ClassReason))
+	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet,
+		"events?cluster=c&limit=2&subject=u&verb=v&resource=r&decision=forbid&outcome=drift&class="+verdict.ClassReason))
 	if len(page.Events) != 2 || page.Older == "" || page.Events[0].Request != f.rows[0].Request.String() {
 		t.Fatalf("got %+v", page)
 	}
-	if g := f.filter; g.Subject != "u" || g.Verb != "v" || g.Resource != "r" || g.Recorded != "forbid" || g.Outcome != "drift" || g.Class != verdict.ClassReason || !g.Judged {
+	if g := f.filter; g.Subject != "u" || g.Verb != "v" || g.Resource != "r" || g.Recorded != "forbid" || g.Outcome != "drift" ||
+		g.Class != verdict.ClassReason || !g.Judged {
 		t.Errorf("filter %+v", g)
 	}
 	old := askFake(t, f, http.MethodGet, "events?cluster=c&user=ann")
@@ -358,7 +373,8 @@ func TestAPIEvents(t *testing.T) {
 	if f.filter.Before != queries.CursorOf(&f.rows[1]) {
 		t.Errorf("continued at %+v", f.filter.Before)
 	}
-	if last := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=3")); last.Older != "" || len(last.Events) != 3 {
+	if last := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=3")); last.Older != "" ||
+		len(last.Events) != 3 {
 		t.Errorf("a last page that has an older one: %+v", last)
 	}
 }
@@ -369,7 +385,8 @@ func TestAPIWhy(t *testing.T) {
 		later.Event.Stage = event.StageResponseStarted
 		f := &fakeStore{rows: []verdict.Row{first, later, row("x", 2, true)}}
 		w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x"))
-		if len(w.Requests) != 2 || len(w.Requests[0].Stages) != 2 || w.Requests[0].Verdict == nil || w.Requests[0].Request == w.Requests[1].Request || w.Truncated {
+		if len(w.Requests) != 2 || len(w.Requests[0].Stages) != 2 || w.Requests[0].Verdict == nil ||
+			w.Requests[0].Request == w.Requests[1].Request || w.Truncated {
 			t.Errorf("got %+v", w)
 		}
 	})
@@ -386,7 +403,8 @@ func TestAPIWhy(t *testing.T) {
 	t.Run("one that is larger than an answer", func(t *testing.T) {
 		r := row("x", 1, true)
 		r.Size = query.WhyBytes + 1
-		if w := decodeAnswer[query.WhyAnswer](t, askFake(t, &fakeStore{rows: []verdict.Row{r}}, http.MethodGet, "why?auditID=x")); len(w.Requests) != 1 {
+		if w := decodeAnswer[query.WhyAnswer](t,
+			askFake(t, &fakeStore{rows: []verdict.Row{r}}, http.MethodGet, "why?auditID=x")); len(w.Requests) != 1 {
 			t.Errorf("%d requests", len(w.Requests))
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/retrial-io/retrial/server"
 )
 
-// asker is what commands that ask questions share: whom to ask, and how.
+// asker is shared by the commands that ask questions: whom to ask, and how.
 //
 //	question ─▶ running server (--server URL, or the data directory's socket) ─▶ api/v1/…
 //	   ├ none running ─▶ the same API on the store, opened here
@@ -28,21 +28,23 @@ type asker struct {
 	rules  *server.Rules // that look for findings in the log; nil: those of the binary
 }
 
-// bind adds the flags every such command has. Help shows those of the configuration that
-// matter to all of them, and the named ones.
+// bind adds the flags of every such command. Help shows the configuration's flags that matter to all of them, and the named ones.
 func (a *asker) bind(c *cobra.Command, show ...string) {
 	a.flags, a.set = config.Bind(c.Flags()), c.Flags()
 	showFlags(c.Flags(), append(show, "data-dir", "clickhouse-dsn")...)
 	c.Flags().StringVar(&a.server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
 }
 
-// bindLog adds the flags by which a log is asked instead.
+// bindLog adds the flags that ask a log instead.
 func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
 	a.log = &server.Log{Streams: s}
 	f := c.Flags()
-	f.StringSliceVar(&a.log.Events, "events", nil, "look at this audit log instead, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
-	f.StringSliceVar(&a.log.States, "state", nil, "with --events: state file, or folder of state files that form one listing; may be repeated")
-	f.BoolVar(&a.log.FromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
+	f.StringSliceVar(&a.log.Events, "events", nil,
+		"look at this audit log instead, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
+	f.StringSliceVar(&a.log.States, "state", nil,
+		"with --events: state file, or folder of state files that form one listing; may be repeated")
+	f.BoolVar(&a.log.FromEmpty, "from-empty", false,
+		"with --events: the log begins with the cluster's first start, there was nothing before it")
 	before := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
 		if err := before(c, args); err != nil {
@@ -52,13 +54,13 @@ func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
 		case a.offline() && a.server != "":
 			return cli.UsageError(c, "--server and --events exclude each other")
 		case !a.offline() && (len(a.log.States) > 0 || a.log.FromEmpty):
-			return cli.UsageError(c, "--state and --from-empty are about a log, and none is named: add --events")
+			return cli.UsageError(c, "--state and --from-empty need a log: add --events")
 		}
 		return nil
 	}
 }
 
-// offline tells whether a log is asked.
+// offline reports whether a log is asked.
 func (a *asker) offline() bool { return a.log != nil && len(a.log.Events) > 0 }
 
 // openFor returns a client that answers questions about one cluster, "" for the only one.
@@ -66,7 +68,7 @@ func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.
 	if !a.offline() {
 		return a.open(ctx)
 	}
-	// Of a log an entry of --apiserver-config may be a folder without a cluster's name, which no configuration takes.
+	// For a log, --apiserver-config may name a folder without a cluster, which no configuration accepts.
 	cfg, err := a.flags.LoadWithout("apiserver-config")
 	if err != nil {
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
@@ -79,7 +81,7 @@ func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.
 	return log.Client(ctx)
 }
 
-// apiservers are the entries of --apiserver-config on the command line.
+// apiservers returns the entries of --apiserver-config on the command line.
 func (a *asker) apiservers() []string {
 	if flag := a.set.Lookup("apiserver-config"); flag != nil && flag.Changed {
 		return strings.Split(flag.Value.String(), ",")
@@ -87,7 +89,7 @@ func (a *asker) apiservers() []string {
 	return nil
 }
 
-// noRequest says that no request of those asked has something.
+// noRequest returns the beginning of a message that no request has something.
 func (a *asker) noRequest() string {
 	if a.offline() {
 		return "no judged request of the log"
@@ -95,7 +97,7 @@ func (a *asker) noRequest() string {
 	return "no stored request"
 }
 
-// open returns a client of the API. Close it when done.
+// open returns a client of the API; call done when finished.
 func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func() error, err error) {
 	cfg, err := a.flags.Load()
 	if err != nil {
@@ -104,7 +106,7 @@ func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func()
 	return server.Connect(ctx, a.server, cfg)
 }
 
-// answerOf opens a client, asks one question, about a cluster if it is named, and closes it.
+// answerOf opens a client, asks one question, about a cluster if one is named, and closes it.
 func answerOf[A any](ctx context.Context, a *asker, cluster string, request query.Request[A]) (A, error) {
 	client, done, err := a.openFor(ctx, cluster)
 	if err != nil {
@@ -115,8 +117,7 @@ func answerOf[A any](ctx context.Context, a *asker, cluster string, request quer
 	return answer, errors.Join(err, done())
 }
 
-// answerOne asks one question about the cluster that is named, or the only one there is: the name of
-// which is written back into the request before it is asked.
+// answerOne asks one question about the named cluster, or the only one, whose name it writes into the request first.
 func answerOne[A any, R query.Request[A]](ctx context.Context, a *asker, cluster *string, request *R) (answer A, err error) {
 	client, done, err := a.openFor(ctx, *cluster)
 	if err != nil {

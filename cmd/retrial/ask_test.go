@@ -42,12 +42,13 @@ func TestOneCluster(t *testing.T) {
 		{name: "one of several, named", events: events("a", "b"), named: "b", want: "b"},
 		{name: "several", events: events("b", "c"), quiet: []string{"a"}, code: cli.ExitUsage, says: "--cluster: a, b, c"},
 		{name: "none", code: cli.ExitNoMatch, says: "retrial import"},
-		{name: "another one", events: events("a", "b"), named: "x", code: cli.ExitNoMatch, says: "no cluster x; there is: a, b"},
+		{name: "another one", events: events("a", "b"), named: "x", code: cli.ExitNoMatch, says: "no cluster x; known: a, b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := fakeClient(&fakeStore{stored: c.events, quiet: c.quiet}).OneCluster(t.Context(), c.named)
 			var coded cli.Exit
-			if got != c.want || errors.As(err, &coded) != (c.code != 0) || coded.Code != c.code || c.code != 0 && !strings.Contains(err.Error(), c.says) {
+			if got != c.want || errors.As(err, &coded) != (c.code != 0) || coded.Code != c.code ||
+				c.code != 0 && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})

@@ -17,7 +17,7 @@ import (
 // benchProgram is the program that measures; make build puts it beside this one.
 const benchProgram = "retrial-bench"
 
-// newBench hands the command line to the program that measures, which is none of the product's.
+// newBench hands the command line to the program that measures, which is not part of the product.
 func newBench(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "bench",
@@ -58,8 +58,7 @@ func findBench() (string, error) {
 	return path, nil
 }
 
-// runBench runs the program until it ends. When ctx ends it is interrupted, and has a while to
-// stop what it has started.
+// runBench runs the program until it ends. When ctx ends, it interrupts the program and leaves it time to stop what it has started.
 func runBench(ctx context.Context, s cli.Streams, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err

@@ -29,7 +29,8 @@ func TestBrowserFailures(t *testing.T) {
 		{"ranking", "#/subjects?cluster=sample", "suggest", "[aria-label='By excess']", "h1", ".ranking"},
 		{"findings", "#/findings?cluster=sample", "findings", "[aria-label=Findings]", ".rules", ".findings"},
 		{"rules", "#/findings?cluster=sample", "rules", "[aria-label='What the detections look for']", ".findings", ".rules"},
-		{"findings on the first page", "#/?cluster=sample", "findings", "[aria-label=Findings]", "#requests", "[aria-label=Findings] table"},
+		{"findings on the first page", "#/?cluster=sample", "findings", "[aria-label=Findings]", "#requests",
+			"[aria-label=Findings] table"},
 		{"who can", "#/access?cluster=sample&verb=get&resource=secrets", "who-can", "#answer", "form.ask", ".holders"},
 		{"can", "#/access?cluster=sample&subject=alpha", "can", "#answer", "form.ask", ".rights"},
 	} {
@@ -81,10 +82,14 @@ func TestBrowserFailures(t *testing.T) {
 		b.load(t, s.url+"#/subject?cluster=sample&subject=alpha")
 		b.until(t, "the page", `document.querySelector('.uses') && document.querySelector('.blocks')`)
 		b.do(t, `window.before = document.querySelector('.uses')`)
-		s.set("clusters", object{"clusters": []any{object{"name": "sample", "events": 11, "first": "2026-11-20T11:36:00Z", "last": "2026-11-20T11:46:00Z"}}})
-		b.until(t, "it says that there is news, and nothing moved", `document.querySelector('[aria-label="What it did"] .news') && document.contains(window.before) && document.querySelector('#window').innerText.includes('11:46')`)
+		s.set("clusters",
+			object{"clusters": []any{object{"name": "sample", "events": 11, "first": "2026-11-20T11:36:00Z",
+				"last": "2026-11-20T11:46:00Z"}}})
+		b.until(t, "it says that there is news, and nothing moved", `document.querySelector('[aria-label="What it did"] .news') && `+
+			`document.contains(window.before) && document.querySelector('#window').innerText.includes('11:46')`)
 		b.click(t, "[aria-label='What it did'] .news", "Show")
-		b.until(t, "they are shown", `!document.contains(window.before) && document.querySelector('.uses') && !document.querySelector('[aria-label="What it did"] .news')`)
+		b.until(t, "they are shown", `!document.contains(window.before) && document.querySelector('.uses') && `+
+			`!document.querySelector('[aria-label="What it did"] .news')`)
 		if to := s.last("subject").Get("to"); to != "2026-11-20T11:46:00.000Z" {
 			t.Errorf("asked until %s", to)
 		}

@@ -15,7 +15,9 @@ import (
 )
 
 // unharmed: no string became markup, code, or a way out of the page.
-const unharmed = `document.querySelectorAll('script:not([src="app.js"]), iframe, svg[onload], img:not([src="icon.svg"]), style, [onerror], [onmouseover], [onfocus]').length === 0 && window.pwned === undefined && [...document.querySelectorAll('a')].every(a => a.getAttribute('href').startsWith('#'))`
+const unharmed = `document.querySelectorAll('script:not([src="app.js"]), iframe, svg[onload], img:not([src="icon.svg"]), style, ` +
+	`[onerror], [onmouseover], [onfocus]').length === 0 && window.pwned === undefined && [...document.querySelectorAll('a')].every(a => ` +
+	`a.getAttribute('href').startsWith('#'))`
 
 // TestBrowserHostileAnswers gives every page answers in which every string is hostile: each
 // has to be there, to be read, as what it is.
@@ -39,7 +41,8 @@ func TestBrowserHostileAnswers(t *testing.T) {
 		{"who can", "#/access?cluster=sample&verb=get&resource=x", ".holders", []string{".holders", "#answer ul"}},
 		{"can", "#/access?cluster=sample&subject=x", ".rights", []string{".rights", "#answer ul"}},
 		{"overview", "#/?cluster=sample", "[aria-label=Findings] table", []string{".steps pre", ".drift"}},
-		{"why", "#/?cluster=sample&why=x", "#drawer .grants", []string{"#drawer .grants", "#drawer .chain", "#drawer .checks", "#drawer .contradictions", "#drawer dl"}},
+		{"why", "#/?cluster=sample&why=x", "#drawer .grants",
+			[]string{"#drawer .grants", "#drawer .chain", "#drawer .checks", "#drawer .contradictions", "#drawer dl"}},
 		{"lineage", "#/lineage?cluster=sample&subject=x", ".life", []string{".life", ".lives"}},
 		{"a cluster without events", "#/?cluster=other", ".steps", []string{".steps pre"}},
 	} {
@@ -62,7 +65,8 @@ func TestBrowserHostileAnswers(t *testing.T) {
 	t.Run("subject", func(t *testing.T) {
 		for _, h := range hostile {
 			b.load(t, s.url+"#/subject?"+url.Values{"cluster": {"sample"}, "subject": {h.raw}, "rows": {"all"}}.Encode())
-			b.until(t, "it is drawn", `document.querySelector('.uses') && document.querySelector('.rights') && document.querySelector('.unused') && document.querySelector('#main .keep')`)
+			b.until(t, "it is drawn", `document.querySelector('.uses') && document.querySelector('.rights') && `+
+				`document.querySelector('.unused') && document.querySelector('#main .keep')`)
 			if !value[bool](t, b, h.name, readsIn("h1", h.read())) {
 				t.Errorf("%s is not the title: %s", h.name, b.look(`document.querySelector('h1').textContent`))
 			}
@@ -83,7 +87,8 @@ func TestBrowserHostileAnswers(t *testing.T) {
 	t.Run("links carry what they show", func(t *testing.T) {
 		b.load(t, s.url+"#/subjects?cluster=sample")
 		b.until(t, "the list", `document.querySelector('.ranking a')`)
-		users := value[[]string](t, b, "users", `[...document.querySelectorAll('.ranking tbody a')].map(a => new URLSearchParams(a.getAttribute('href').split(/\?(.*)/s)[1]).get('subject'))`)
+		users := value[[]string](t, b, "users", `[...document.querySelectorAll('.ranking tbody a')].map(a => new `+
+			`URLSearchParams(a.getAttribute('href').split(/\?(.*)/s)[1]).get('subject'))`)
 		if !reflect.DeepEqual(users, texts) {
 			t.Errorf("links lead to %.300q", users)
 		}
@@ -92,7 +97,9 @@ func TestBrowserHostileAnswers(t *testing.T) {
 		b.load(t, s.url+"#/findings?cluster=sample")
 		for i, h := range hostile {
 			b.do(t, fmt.Sprintf(`location.hash = '#/findings?cluster=sample&since=2026-11-20T11:36:01Z&finding=%032d'`, i))
-			b.until(t, h.name+" is shown", fmt.Sprintf(`document.querySelector('#drawer .evidence') && document.querySelector('#drawer').textContent.includes('%032d') && %s`, i, readsIn("#drawer .evidence", h.read())))
+			b.until(t, h.name+" is shown",
+				fmt.Sprintf(`document.querySelector('#drawer .evidence') && `+
+					`document.querySelector('#drawer').textContent.includes('%032d') && %s`, i, readsIn("#drawer .evidence", h.read())))
 			b.until(t, "nothing became markup", unharmed)
 		}
 	})
@@ -115,7 +122,9 @@ func TestBrowserHostileAnswers(t *testing.T) {
 	})
 	t.Run("narrow", func(t *testing.T) {
 		b.run(t, "narrow", chromedp.EmulateViewport(390, 844))
-		for _, hash := range []string{"#/subject?cluster=sample&subject=x", "#/subjects?cluster=sample", "#/findings?cluster=sample", "#/access?cluster=sample&verb=get&resource=x", "#/access?cluster=sample&subject=x", "#/lineage?cluster=sample&subject=x", "#/?cluster=sample"} {
+		for _, hash := range []string{"#/subject?cluster=sample&subject=x", "#/subjects?cluster=sample", "#/findings?cluster=sample",
+			"#/access?cluster=sample&verb=get&resource=x", "#/access?cluster=sample&subject=x", "#/lineage?cluster=sample&subject=x",
+			"#/?cluster=sample"} {
 			b.load(t, s.url+hash)
 			b.until(t, "it is drawn", `document.querySelector('main .rows') && !document.querySelector('.loading')`)
 			if over := value[float64](t, b, "width", `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {
@@ -151,7 +160,8 @@ func TestBrowserManifest(t *testing.T) {
 	for _, h := range hostile {
 		texts = append(texts, h.raw)
 	}
-	texts = append(texts, "true", "no", "null", "1", "1e3", "0x1f", "~", "-", "- a", "a: b", "a #b", "#a", "", " a ", "2026-11-20", "0o7", "1_000", "=", "<<", "!x", "&a", "*a", "%x", "@a", "`a", "|", ">", "? a", "[a]", "{a}", "é", "a\u2028b", "a\u0085b", "\ufeff")
+	texts = append(texts, "true", "no", "null", "1", "1e3", "0x1f", "~", "-", "- a", "a: b", "a #b", "#a", "", " a ", "2026-11-20", "0o7",
+		"1_000", "=", "<<", "!x", "&a", "*a", "%x", "@a", "`a", "|", ">", "? a", "[a]", "{a}", "é", "a\u2028b", "a\u0085b", "\ufeff")
 
 	answer := answersOf(texts)["suggest"].(func(url.Values) any)(url.Values{"subject": {texts[0]}})
 	raw, err := json.Marshal(answer.(object)["suggestions"].([]any)[0])

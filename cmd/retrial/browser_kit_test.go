@@ -52,8 +52,8 @@ func openBrowser(t *testing.T, home string) *browser {
 		notRun(t, "no chromium, chromium-browser or google-chrome in PATH")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1400, 1000),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.WindowSize(1400, 1000), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
 	allocator, stopAllocator := chromedp.NewExecAllocator(t.Context(), options...)
@@ -173,7 +173,8 @@ func (b *browser) load(t *testing.T, url string) {
 // for it and none is lost.
 func (b *browser) until(t *testing.T, what, js string) {
 	t.Helper()
-	value[bool](t, b, "wait until "+what, `new Promise(done => { const look = () => { let ok = false; try { ok = !!(`+js+`); } catch {} ok ? done(true) : setTimeout(look, 20); }; look(); })`)
+	value[bool](t, b, "wait until "+what, `new Promise(done => { const look = () => { let ok = false; try { ok = !!(`+js+
+		`); } catch {} ok ? done(true) : setTimeout(look, 20); }; look(); })`)
 }
 
 // click clicks the first element of a selector that holds the text, as a mouse would.
@@ -181,7 +182,8 @@ func (b *browser) click(t *testing.T, selector, text string) {
 	t.Helper()
 	find := fmt.Sprintf(`[...document.querySelectorAll(%s)].find(e => e.textContent.includes(%s))`, quoteJS(selector), quoteJS(text))
 	b.until(t, selector+" with "+text, find)
-	at := value[[]float64](t, b, "find "+text, `(e => { e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); return [r.left + Math.min(r.width / 2, 60), r.top + r.height / 2]; })(`+find+`)`)
+	at := value[[]float64](t, b, "find "+text, `(e => { e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); return `+
+		`[r.left + Math.min(r.width / 2, 60), r.top + r.height / 2]; })(`+find+`)`)
 	b.run(t, "click "+selector+" with "+text, chromedp.MouseClickXY(at[0], at[1]))
 }
 

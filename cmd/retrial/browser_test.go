@@ -60,7 +60,8 @@ func hostileEvents(t *testing.T) []byte {
 		line, err := json.Marshal(map[string]any{
 			"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": id, "stage": "ResponseComplete",
 			"requestURI": "/api/v1/namespaces/default/configmaps/" + s, "verb": s, "sourceIPs": []string{s}, "userAgent": s,
-			"user":           map[string]any{"username": s, "uid": s, "groups": []string{s, "system:authenticated"}, "extra": map[string][]string{s: {s}}},
+			"user": map[string]any{"username": s, "uid": s, "groups": []string{s, "system:authenticated"},
+				"extra": map[string][]string{s: {s}}},
 			"objectRef":      map[string]string{"resource": s, "namespace": s, "name": s, "apiVersion": s, "apiGroup": s},
 			"responseStatus": map[string]any{"code": 403, "status": "Failure", "message": s, "reason": s},
 			"requestObject":  map[string]any{"kind": s, s: s}, s: s,
@@ -129,12 +130,14 @@ func TestBrowser(t *testing.T) {
 	t.Run("hostile strings", func(t *testing.T) { hostileStrings(t, s, b) })
 	t.Run("an audit ID used again", func(t *testing.T) {
 		b.load(t, s.ui+"#/?cluster=hostile&why="+url.QueryEscape("used/again"))
-		b.until(t, "both requests are there", `document.querySelector('#drawer').innerText.includes('2 requests carry this audit ID') && document.querySelectorAll('#drawer details.other').length === 1`)
+		b.until(t, "both requests are there", `document.querySelector('#drawer').innerText.includes('2 requests carry this audit ID') && `+
+			`document.querySelectorAll('#drawer details.other').length === 1`)
 	})
 	t.Run("addresses that lead nowhere", func(t *testing.T) {
 		for hash, says := range map[string]string{
 			"#/?cluster=%3Cb%3Enobody": "No such cluster", "#/?cluster=sample&why=nothing": "No stored request carries",
-			"#/?cluster=sample&outcome=nonsense": "want one of match, drift", "#/?cluster=sample&from=x&to=y": "Requests over time", "#/no/such/view": "Requests over time",
+			"#/?cluster=sample&outcome=nonsense": "want one of match, drift", "#/?cluster=sample&from=x&to=y": "Requests over time",
+			"#/no/such/view": "Requests over time",
 		} {
 			b.load(t, s.ui+hash)
 			b.until(t, hash+" says "+says, `document.body.innerText.includes(`+quoteJS(says)+`)`)
@@ -145,7 +148,8 @@ func TestBrowser(t *testing.T) {
 	})
 	t.Run("a narrow screen", func(t *testing.T) {
 		b.run(t, "narrow", chromedp.EmulateViewport(390, 844))
-		for _, hash := range []string{"#/?cluster=sample", "#/?cluster=hostile", "#/verdicts", "#/?cluster=hostile&why=" + url.QueryEscape(hostile[len(hostile)-1].raw)} {
+		for _, hash := range []string{"#/?cluster=sample", "#/?cluster=hostile", "#/verdicts",
+			"#/?cluster=hostile&why=" + url.QueryEscape(hostile[len(hostile)-1].raw)} {
 			b.load(t, s.ui+hash)
 			b.until(t, "it is drawn", `document.querySelector('main .card:not(:has(.loading))') && !document.querySelector('.loading')`)
 			if over := value[float64](t, b, "width", `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {
@@ -162,7 +166,8 @@ func TestBrowser(t *testing.T) {
 		reading := value[string](t, b, "the first row", first)
 		in.run(t, "import", "--cluster", "sample", file("more.jsonl", sampleLines(t, 3500)[len(sampleLines(t, 3000)):])).ok(t)
 		b.until(t, "the numbers follow", `document.querySelector('.tiles').innerText.includes('3,500 audit events')`)
-		b.until(t, "the row and the focus stay", `document.querySelector('.news') && document.activeElement === document.querySelector('#requests a.request') && `+first+` === `+quoteJS(reading))
+		b.until(t, "the row and the focus stay", `document.querySelector('.news') && document.activeElement === `+
+			`document.querySelector('#requests a.request') && `+first+` === `+quoteJS(reading))
 		b.click(t, ".news", "Show")
 		b.until(t, "then the news are shown", first+` !== `+quoteJS(reading)+` && !document.querySelector('.news')`)
 	})
@@ -183,21 +188,27 @@ func firstPage(t *testing.T, s *running, b *browser) {
 	var o query.OverviewAnswer
 	for _, c := range clusters.Clusters {
 		if c.Name == "sample" {
-			s.get(t, "overview?"+url.Values{"cluster": {"sample"}, "from": {c.First.Format(time.RFC3339)}, "to": {c.Last.Format(time.RFC3339)}}.Encode(), &o)
+			s.get(t, "overview?"+
+				url.Values{"cluster": {"sample"}, "from": {c.First.Format(time.RFC3339)}, "to": {c.Last.Format(time.RFC3339)}}.Encode(), &o)
 		}
 	}
 	if o.Totals.Events != 3000 || o.Totals.Match == 0 || o.Totals.Forbid == 0 {
 		t.Fatalf("totals %+v", o.Totals)
 	}
 	b.load(t, s.ui+"#/?cluster=sample")
-	b.until(t, "the tiles agree with the API", fmt.Sprintf(`document.querySelector('.tiles').innerText.includes(%s)`, quoteJS(grouped(o.Totals.Requests))))
+	b.until(t, "the tiles agree with the API",
+		fmt.Sprintf(`document.querySelector('.tiles').innerText.includes(%s)`, quoteJS(grouped(o.Totals.Requests))))
 	b.until(t, "bars", `document.querySelectorAll('.chart rect[class^=fill-]').length >= 1`)
-	for _, panel := range []string{"Requests over time", "Verdict coverage", "Decisions", "Drift and open questions, by class", "What does not match, by likely cause", "Top subjects", "Requests"} {
-		b.until(t, "panel "+panel, fmt.Sprintf(`document.querySelector('[aria-label=%s] .body').innerText.trim().length > 20`, quoteJS(panel)))
+	for _, panel := range []string{"Requests over time", "Verdict coverage", "Decisions", "Drift and open questions, by class",
+		"What does not match, by likely cause", "Top subjects", "Requests"} {
+		b.until(t, "panel "+panel,
+			fmt.Sprintf(`document.querySelector('[aria-label=%s] .body').innerText.trim().length > 20`, quoteJS(panel)))
 	}
-	b.until(t, "a verdict is explained when it is pointed at", `(() => { document.querySelector('#requests .chip').dispatchEvent(new MouseEvent('mouseover', {bubbles: true})); return document.querySelector('#tip').innerText.length > 30; })()`)
+	b.until(t, "a verdict is explained when it is pointed at", `(() => { document.querySelector('#requests .chip').dispatchEvent(new `+
+		`MouseEvent('mouseover', {bubbles: true})); return document.querySelector('#tip').innerText.length > 30; })()`)
 	b.click(t, "button", "by verdict")
-	b.until(t, "bars by verdict", `location.hash.includes('chart=verdict') && document.querySelector('.chart .fill-match') && !document.querySelector('.chart .fill-allow')`)
+	b.until(t, "bars by verdict", `location.hash.includes('chart=verdict') && document.querySelector('.chart .fill-match') && `+
+		`!document.querySelector('.chart .fill-allow')`)
 
 	b.do(t, `document.querySelector('.chart').focus()`)
 	b.press(t, rightKey)
@@ -208,9 +219,11 @@ func firstPage(t *testing.T, s *running, b *browser) {
 	b.until(t, "all of it again", `!location.hash.includes('from=')`)
 
 	b.click(t, ".intro a", "verdicts mean")
-	b.until(t, "every class is explained", `['node-graph', 'unexplained-reason', 'unauthenticated'].every(c => document.querySelector('main').innerText.includes(c))`)
+	b.until(t, "every class is explained",
+		`['node-graph', 'unexplained-reason', 'unauthenticated'].every(c => document.querySelector('main').innerText.includes(c))`)
 	b.click(t, "main a", "Back")
-	b.until(t, "back at the cluster", `document.querySelector('#cluster').value === 'sample' && document.querySelector('.tiles b').innerText.length > 1`)
+	b.until(t, "back at the cluster",
+		`document.querySelector('#cluster').value === 'sample' && document.querySelector('.tiles b').innerText.length > 1`)
 	b.blameless(t)
 }
 
@@ -231,14 +244,17 @@ func filtersAndPages(t *testing.T, s *running, b *browser) {
 	b.click(t, "a.tile", "Forbidden")
 	b.until(t, "forbidden requests only", listed+`.length > 0 && `+listed+`.every(r => r.cells[4].innerText === 'forbidden')`)
 	b.click(t, "#requests button", "Clear filters")
-	b.until(t, "all again", `!document.querySelector('#requests [aria-pressed=true]') && `+listed+`.some(r => r.cells[4].innerText === 'allowed')`)
+	b.until(t, "all again",
+		`!document.querySelector('#requests [aria-pressed=true]') && `+listed+`.some(r => r.cells[4].innerText === 'allowed')`)
 	b.click(t, "#requests button", "ambiguous")
-	b.until(t, "ambiguous requests only", `location.hash.includes('outcome=ambiguous') && `+listed+`.length > 0 && `+listed+`.every(r => r.cells[6].innerText === 'ambiguous')`)
+	b.until(t, "ambiguous requests only", `location.hash.includes('outcome=ambiguous') && `+listed+`.length > 0 && `+listed+
+		`.every(r => r.cells[6].innerText === 'ambiguous')`)
 	b.click(t, "#requests button", "ambiguous")
 	b.until(t, "all again", `!location.hash.includes('outcome') && `+listed+`.some(r => r.cells[6].innerText === 'match')`)
 
 	b.click(t, "[aria-label='Top subjects'] a.figure", "")
-	b.until(t, "one subject", `location.hash.includes('subject=') && `+listed+`.length > 0 && new Set(`+listed+`.map(r => r.cells[1].innerText)).size === 1`)
+	b.until(t, "one subject",
+		`location.hash.includes('subject=') && `+listed+`.length > 0 && new Set(`+listed+`.map(r => r.cells[1].innerText)).size === 1`)
 	b.do(t, `(i => { i.value = 'nobody at all'; i.dispatchEvent(new Event('change')); })(document.querySelector('#requests input'))`)
 	b.until(t, "nobody", `document.querySelector('#requests').innerText.includes('No request matches')`)
 	b.click(t, "#requests button", "Clear filters")
@@ -275,7 +291,8 @@ func whyDrawer(t *testing.T, s *running, b *browser) {
 	b.until(t, "it closes", `document.querySelector('#drawer').hidden && !location.hash.includes('why=')`)
 
 	b.load(t, link)
-	b.until(t, "its link opens it", `document.querySelectorAll('#drawer .grants .node').length >= 3 && document.activeElement.closest('#drawer')`)
+	b.until(t, "its link opens it",
+		`document.querySelectorAll('#drawer .grants .node').length >= 3 && document.activeElement.closest('#drawer')`)
 	b.click(t, "#drawer .close", "×")
 	b.until(t, "it closes", `document.querySelector('#drawer').hidden`)
 
@@ -307,21 +324,26 @@ func wholeTrial(t *testing.T, s *running, b *browser) {
 		t.Fatalf("there is no %s", what)
 		return ""
 	}
-	token := find("use of a token whose issue is recorded", "outcome=match&decision=allow", func(r query.JudgedRequest) bool { return r.Issue != nil && r.Issue.AuditID != "" })
+	token := find("use of a token whose issue is recorded", "outcome=match&decision=allow",
+		func(r query.JudgedRequest) bool { return r.Issue != nil && r.Issue.AuditID != "" })
 	b.load(t, s.ui+"#/?cluster=sample&why="+url.QueryEscape(token))
-	b.until(t, "the authorizers and who it was", `document.querySelectorAll('#drawer .chain tbody tr').length === 3 && document.querySelector('#drawer dl').innerText.includes('service-account-bound')`)
+	b.until(t, "the authorizers and who it was", `document.querySelectorAll('#drawer .chain tbody tr').length === 3 && `+
+		`document.querySelector('#drawer dl').innerText.includes('service-account-bound')`)
 	b.click(t, "#drawer a[data-k=lineage]", "JTI=")
-	b.until(t, "the token's life", `location.hash.startsWith('#/lineage?') && document.querySelector('.life').innerText.includes('issued') && document.querySelectorAll('.lives tbody tr').length > 0`)
+	b.until(t, "the token's life", `location.hash.startsWith('#/lineage?') && `+
+		`document.querySelector('.life').innerText.includes('issued') && document.querySelectorAll('.lives tbody tr').length > 0`)
 	b.click(t, ".life a[data-k=issue0]", "the request")
 	b.until(t, "its issue", `document.querySelector('#drawer .why')?.innerText.includes('/token')`)
 
 	refused := find("refusal by RBAC", "outcome=match&decision=forbid", func(r query.JudgedRequest) bool { return len(r.Chain) == 3 })
 	b.load(t, s.ui+"#/?cluster=sample&why="+url.QueryEscape(refused))
 	b.click(t, "#drawer .denial summary", "")
-	b.until(t, "what would have allowed it", `document.querySelector('#drawer .denial').innerText.includes('The narrowest rule that allows it') && document.querySelector('#drawer .denial pre').innerText.includes('verbs: [')`)
+	b.until(t, "what would have allowed it", `document.querySelector('#drawer .denial').innerText.includes('The narrowest rule that `+
+		`allows it') && document.querySelector('#drawer .denial pre').innerText.includes('verbs: [')`)
 
 	b.load(t, s.ui+"#/?cluster=sample")
-	b.until(t, "what does not agree", `document.querySelector('.drift tbody tr .chip')?.innerText === 'ambiguous' && document.querySelector('.drift').innerText.includes('race')`)
+	b.until(t, "what does not agree", `document.querySelector('.drift tbody tr .chip')?.innerText === 'ambiguous' && `+
+		`document.querySelector('.drift').innerText.includes('race')`)
 	b.click(t, ".drift a.who", "")
 	b.until(t, "an example", `location.hash.includes('why=') && document.querySelector('#drawer .why .is-ambiguous')`)
 	b.press(t, escapeKey)
@@ -330,7 +352,8 @@ func wholeTrial(t *testing.T, s *running, b *browser) {
 // hostileStrings: whatever a client put into its request is text, in the list and in the
 // answer, and it reads as what it is.
 func hostileStrings(t *testing.T, s *running, b *browser) {
-	const rest = `document.querySelectorAll('script:not([src="app.js"]), iframe, svg[onload], img:not([src="icon.svg"]), style, [onerror], [onmouseover], [onfocus]').length === 0 && window.pwned === undefined`
+	const rest = `document.querySelectorAll('script:not([src="app.js"]), iframe, svg[onload], img:not([src="icon.svg"]), style, ` +
+		`[onerror], [onmouseover], [onfocus]').length === 0 && window.pwned === undefined`
 	b.load(t, s.ui+"#/?cluster=hostile")
 	b.until(t, "the list", fmt.Sprintf(`%s.length === %d`, listed, len(hostile)+2))
 	for _, h := range hostile {
@@ -339,12 +362,16 @@ func hostileStrings(t *testing.T, s *running, b *browser) {
 			shown = h.raw
 		}
 		t.Run(h.name, func(t *testing.T) {
-			b.until(t, "in the list", listed+`.some(r => r.cells[1].textContent.includes(`+quoteJS(shown)+`) && r.cells[2].textContent.includes(`+quoteJS(shown)+`))`)
+			b.until(t, "in the list", listed+`.some(r => r.cells[1].textContent.includes(`+quoteJS(shown)+
+				`) && r.cells[2].textContent.includes(`+quoteJS(shown)+`))`)
 			b.do(t, `location.hash = '#/?' + new URLSearchParams({cluster: 'hostile', why: `+quoteJS(h.raw)+`})`)
-			b.until(t, "in the answer", `document.querySelector('#drawer .sides') && [...document.querySelectorAll('#drawer dl bdi')].filter(e => e.textContent.includes(`+quoteJS(shown)+`)).length >= 5`)
+			b.until(t, "in the answer", `document.querySelector('#drawer .sides') && [...document.querySelectorAll('#drawer dl `+
+				`bdi')].filter(e => e.textContent.includes(`+quoteJS(shown)+`)).length >= 5`)
 			b.until(t, "nothing became markup", rest)
-			b.do(t, `location.hash = '#/?' + new URLSearchParams({cluster: 'hostile', user: `+quoteJS(h.raw)+`, verb: `+quoteJS(h.raw)+`, resource: `+quoteJS(h.raw)+`})`)
-			b.until(t, "filters find it", `document.querySelector('#drawer').hidden && `+listed+`.length === 1 && `+listed+`[0].textContent.includes(`+quoteJS(shown)+`)`)
+			b.do(t, `location.hash = '#/?' + new URLSearchParams({cluster: 'hostile', user: `+quoteJS(h.raw)+`, verb: `+quoteJS(h.raw)+
+				`, resource: `+quoteJS(h.raw)+`})`)
+			b.until(t, "filters find it", `document.querySelector('#drawer').hidden && `+listed+`.length === 1 && `+listed+
+				`[0].textContent.includes(`+quoteJS(shown)+`)`)
 			b.do(t, `location.hash = '#/?cluster=hostile'`)
 			b.until(t, "the list again", fmt.Sprintf(`%s.length === %d`, listed, len(hostile)+2))
 		})

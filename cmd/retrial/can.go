@@ -27,8 +27,8 @@ func newCan(s cli.Streams) *cobra.Command {
 namespace, with the bindings and roles they come from.
 
 SUBJECT is a user name as audit logs have it, system:serviceaccount:NAMESPACE:NAME, or
-group:NAME for what a group by itself gives. Groups are those the subject's requests carried
-the last time, unless --group names others; those its name alone gives are always added.
+group:NAME for what a group by itself gives. Groups are those of the
+subject's last request, unless --group names others; those its name alone gives are always added.
 
 With VERB and RESOURCE, written as for ` + "`retrial who-can`" + `, say whether it may make that one
 request, with every grant; and when it may not, what would have allowed it: rules it has that
@@ -92,7 +92,8 @@ func printCan(out, hints io.Writer, a *query.CanAnswer) error {
 	if a.Subject != "" {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
 	}
-	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone", "unknown": "by its name; those of its requests are not known: name them with --group"}[a.GroupsFrom]
+	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone",
+		"unknown": "by its name; those of its requests are not known: name them with --group"}[a.GroupsFrom]
 	if a.Stranger {
 		from += ": nobody of that name is known, and this is what everybody has"
 	}
@@ -130,8 +131,7 @@ func printCan(out, hints io.Writer, a *query.CanAnswer) error {
 	return nil
 }
 
-// printScope prints a line for each resource or path, as kubectl auth can-i --list does, and
-// the grants behind it.
+// printScope prints a line for each resource or path, as kubectl auth can-i --list does, and the grants behind it.
 func printScope(out io.Writer, scope *query.Scope) error {
 	w := cli.Table(out, "")
 	if len(scope.Rules) > 0 {
@@ -154,7 +154,8 @@ func printScope(out io.Writer, scope *query.Scope) error {
 					fmt.Fprintf(w, "\t\t\t\t%s\n", safe.Text(b))
 					continue
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safe.Text(resource), safe.Text(path), safe.Text(list(r.ResourceNames)), safe.Text(list(r.Verbs)), safe.Text(b))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safe.Text(resource), safe.Text(path), safe.Text(list(r.ResourceNames)),
+					safe.Text(list(r.Verbs)), safe.Text(b))
 			}
 		}
 		for _, res := range r.Resources {
@@ -202,8 +203,7 @@ func printDecision(out io.Writer, a *query.CanAnswer) error {
 	return w.Flush()
 }
 
-// nearest prints what would have allowed a request; nil is nothing. The names begin with
-// indent.
+// nearest prints what would have allowed a request, nothing for nil, with names behind indent.
 func (p fields) nearest(indent string, n *query.NearestMiss) {
 	if n == nil {
 		return

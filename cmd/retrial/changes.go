@@ -22,17 +22,17 @@ func newChanges(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "changes --from TIME [--to TIME] [--subject SUBJECT]",
 		Short: "Say which accesses became possible or impossible, and by which writes",
-		Long: `Compare RBAC at two moments: which accesses became possible and which impossible, of every user,
-group and service account, or of one, in the whole cluster and in each namespace; the objects
-that did it, and the writes, with their audit IDs where the requests are stored.
+		Long: `Compare RBAC at two moments: which accesses became possible and which impossible, for every
+user, group and service account, or for one, in the whole cluster and in each namespace; the
+objects that did it, and the writes, with their audit IDs where the requests are stored.
 
 What counts is what can be done, not how it is written down: a binding that gives what another
 one gave already changes nothing, a role that is split into two changes nothing.
 
-Without --subject every subject is told by itself: a user by what names it, a group by what
-being in it gives. With it, what the subject holds with all its groups is compared: those its
-requests carried the last time, unless --group names others; those its name alone gives are
-always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
+Without --subject each subject is listed alone: a user by the bindings that name it, a group by
+what membership gives. With it, everything the subject holds with all its groups is compared:
+those of its last request, unless --group names others; those its name alone gives are always
+added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 		Example: `  retrial changes --from 2026-11-20T11:00:00Z
   retrial changes --from 2026-11-20T11:00:00Z --to 2026-11-20T12:00:00Z --subject alice
   retrial changes --from 2026-11-19T00:00:00Z --subject group:system:authenticated -o json`,
@@ -112,7 +112,8 @@ func printChanges(out, hints io.Writer, a *query.ChangesAnswer) error {
 			if n > len(said) {
 				more = fmt.Sprintf(" and %d more", n-len(said))
 			}
-			fmt.Fprintf(hints, "warning: there may be other changes, or fewer; not known %s: %s%s\n", side.when, safe.Text(strings.Join(said, ", ")), more)
+			fmt.Fprintf(hints, "warning: there may be other changes, or fewer; not known %s: %s%s\n", side.when,
+				safe.Text(strings.Join(said, ", ")), more)
 		}
 	}
 	return nil
@@ -152,7 +153,7 @@ func printChanged(out io.Writer, a *query.ChangesAnswer) error {
 	return w.Flush()
 }
 
-// ruleWords says what a rule is about: resources as on the command line, and names; or paths.
+// ruleWords returns what a rule is about: resources as on the command line, and names; or paths.
 func ruleWords(r *query.Rule) string {
 	if len(r.NonResourceURLs) > 0 {
 		return strings.Join(r.NonResourceURLs, " ")
@@ -183,7 +184,8 @@ func printWrites(out io.Writer, a *query.ChangesAnswer) error {
 		} else if x.Assumed {
 			what += " (assumed)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.NotAfter.UTC().Format(time.RFC3339Nano), safe.Text(x.Object), what, safe.Text(x.User), safe.Text(x.AuditID))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.NotAfter.UTC().Format(time.RFC3339Nano), safe.Text(x.Object), what, safe.Text(x.User),
+			safe.Text(x.AuditID))
 	}
 	return w.Flush()
 }

@@ -40,24 +40,35 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		code int
 		want string
 	}{
-		"a command mistyped":        {[]string{"evalute"}, cli.ExitUsage, `unknown command "evalute" for "retrial", did you mean evaluate?; see retrial --help`},
-		"a subcommand mistyped":     {[]string{"cluster", "lst"}, cli.ExitUsage, `did you mean list?; see retrial cluster --help`},
-		"a flag mistyped":           {[]string{"serve", "--ui-lisen", "x"}, cli.ExitUsage, `unknown flag: --ui-lisen; see retrial serve --help`},
-		"nothing to explain":        {[]string{"why"}, cli.ExitUsage, "AUDIT-ID is missing; see retrial why --help"},
-		"an empty audit ID":         {[]string{"why", ""}, cli.ExitUsage, "AUDIT-ID is empty"},
-		"two clusters":              {[]string{"cluster", "add", "a", "b"}, cli.ExitUsage, `unexpected argument "b": one NAME at a time`},
-		"unknown form":              {[]string{"cluster", "list", "-o", "xml"}, cli.ExitUsage, `invalid --output "xml": want one of table, json, yaml`},
-		"a log without its flag":    {[]string{"evaluate", log}, cli.ExitUsage, "logs are named with --events"},
-		"a folder of logs":          {[]string{"evaluate", "--events", dir}, cli.ExitUsage, "is a directory: name the logs in it"},
-		"standard input twice":      {[]string{"evaluate", "--events", "-", "--events", "-"}, cli.ExitUsage, "standard input is named twice"},
-		"a lag below nothing":       {[]string{"evaluate", "--events", log, "--lag", "-1s"}, cli.ExitUsage, "--lag -1s: must not be negative"},
-		"no audit log":              {[]string{"evaluate", "--events", log}, cli.ExitError, "no line is an audit event: want audit.k8s.io/v1 events as JSON"},
-		"a hostile name":            {[]string{"evaluate", "--events", "no\x1b[31m\u202e"}, cli.ExitUsage, `no\x1b[31m\u202e`},
-		"no cluster to rotate":      {[]string{"cluster", "rotate", "x", "--data-dir", filepath.Join(dir, "none")}, cli.ExitError, "no cluster is registered in"},
-		"no cluster to revoke":      {[]string{"cluster", "revoke", "x", "--data-dir", filepath.Join(dir, "none")}, cli.ExitError, "`retrial cluster add NAME` registers one"},
-		"a kubeconfig for nowhere":  {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "-o", filepath.Join(dir, "none", "x")}, cli.ExitError, "write the webhook's kubeconfig"},
-		"a file there is not":       {[]string{"serve", "--data-dir", filepath.Join(dir, "none"), "--ui-tls-cert", log + "x", "--ui-tls-key", log}, cli.ExitUsage, "ui-tls-cert: open "},
-		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, cli.ExitUsage, "want http or https, and a host"},
+		"a command mistyped": {[]string{"evalute"}, cli.ExitUsage,
+			`unknown command "evalute" for "retrial", did you mean evaluate?; see retrial --help`},
+		"a subcommand mistyped": {[]string{"cluster", "lst"}, cli.ExitUsage, `did you mean list?; see retrial cluster --help`},
+		"a flag mistyped": {[]string{"serve", "--ui-lisen", "x"}, cli.ExitUsage,
+			`unknown flag: --ui-lisen; see retrial serve --help`},
+		"nothing to explain": {[]string{"why"}, cli.ExitUsage, "AUDIT-ID is missing; see retrial why --help"},
+		"an empty audit ID":  {[]string{"why", ""}, cli.ExitUsage, "AUDIT-ID is empty"},
+		"two clusters":       {[]string{"cluster", "add", "a", "b"}, cli.ExitUsage, `unexpected argument "b": one NAME at a time`},
+		"unknown form": {[]string{"cluster", "list", "-o", "xml"}, cli.ExitUsage,
+			`invalid --output "xml": want one of table, json, yaml`},
+		"a log without its flag": {[]string{"evaluate", log}, cli.ExitUsage, "logs are named with --events"},
+		"a folder of logs":       {[]string{"evaluate", "--events", dir}, cli.ExitUsage, "is a directory: name the logs in it"},
+		"standard input twice": {[]string{"evaluate", "--events", "-", "--events", "-"}, cli.ExitUsage,
+			"standard input is named twice"},
+		"a lag below nothing": {[]string{"evaluate", "--events", log, "--lag", "-1s"}, cli.ExitUsage,
+			"--lag -1s: must not be negative"},
+		"no audit log": {[]string{"evaluate", "--events", log}, cli.ExitError,
+			"no line is an audit event: want audit.k8s.io/v1 events as JSON"},
+		"a hostile name": {[]string{"evaluate", "--events", "no\x1b[31m\u202e"}, cli.ExitUsage, `no\x1b[31m\u202e`},
+		"no cluster to rotate": {[]string{"cluster", "rotate", "x", "--data-dir", filepath.Join(dir, "none")}, cli.ExitError,
+			"no cluster is registered in"},
+		"no cluster to revoke": {[]string{"cluster", "revoke", "x", "--data-dir", filepath.Join(dir, "none")}, cli.ExitError,
+			"`retrial cluster add NAME` registers one"},
+		"a kubeconfig for nowhere": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "-o",
+			filepath.Join(dir, "none", "x")}, cli.ExitError, "write the webhook's kubeconfig"},
+		"a file that does not exist": {[]string{"serve", "--data-dir", filepath.Join(dir, "none"), "--ui-tls-cert", log + "x",
+			"--ui-tls-key", log}, cli.ExitUsage, "ui-tls-cert: open "},
+		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"},
+			cli.ExitUsage, "want http or https, and a host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, err := commandLine(t, "", tc.args...)
@@ -80,9 +91,12 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 func TestEvaluateHints(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"nothing in it": {"", "there is no event in it"},
-		"no state": {`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/api/v1/pods",` +
-			`"verb":"list","user":{"username":"sue"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-05-04T11:00:00.000001Z",` +
-			`"stageTimestamp":"2026-05-04T11:00:00.000002Z","annotations":{"authorization.k8s.io/decision":"allow"}}`, "hint: no --state was given"},
+		"no state": {`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete",` +
+			`"requestURI":"/api/v1/pods",` +
+			`"verb":"list","user":{"username":"sue"},"responseStatus":{"code":200},` +
+			`"requestReceivedTimestamp":"2026-05-04T11:00:00.000001Z",` +
+			`"stageTimestamp":"2026-05-04T11:00:00.000002Z","annotations":{"authorization.k8s.io/decision":"allow"}}`,
+			"hint: no --state was given"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, err := commandLine(t, tc.in, "evaluate", "--events", "-", "-o", "json")
@@ -99,19 +113,24 @@ func TestEvaluateHints(t *testing.T) {
 // TestHintsOfState: that no state was given is said where one would help, and nowhere else.
 func TestHintsOfState(t *testing.T) {
 	const hint = "hint: no --state was given"
-	const list = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/api/v1/pods",` +
+	const list = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete",` +
+		`"requestURI":"/api/v1/pods",` +
 		`"verb":"list","user":{"username":"sue"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-05-04T11:00:00.000001Z",` +
 		`"stageTimestamp":"2026-05-04T11:00:00.000002Z","annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
 	birth := func(code string) string {
-		return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"b","stage":"ResponseComplete","requestURI":"/api/v1/namespaces",` +
-			`"verb":"create","user":{"username":"system:apiserver","groups":["system:masters"]},"objectRef":{"resource":"namespaces","name":"kube-system","apiVersion":"v1"},` +
-			`"responseStatus":{"code":` + code + `},"requestReceivedTimestamp":"2026-05-04T10:00:00.000001Z","stageTimestamp":"2026-05-04T10:00:00.000002Z",` +
+		return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"b","stage":"ResponseComplete",` +
+			`"requestURI":"/api/v1/namespaces",` +
+			`"verb":"create","user":{"username":"system:apiserver","groups":["system:masters"]},"objectRef":{"resource":"namespaces",` +
+			`"name":"kube-system","apiVersion":"v1"},` +
+			`"responseStatus":{"code":` + code +
+			`},"requestReceivedTimestamp":"2026-05-04T10:00:00.000001Z","stageTimestamp":"2026-05-04T10:00:00.000002Z",` +
 			`"responseObject":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u","resourceVersion":"4"}},` +
 			`"annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
 	}
 	// Whom it binds was not recorded, whatever else is known.
 	const open = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"c","stage":"ResponseComplete",` +
-		`"requestURI":"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings","verb":"create","user":{"username":"admin","groups":["system:masters"]},` +
+		`"requestURI":"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings","verb":"create","user":{"username":"admin",` +
+		`"groups":["system:masters"]},` +
 		`"objectRef":{"resource":"clusterrolebindings","name":"x","apiGroup":"rbac.authorization.k8s.io","apiVersion":"v1"},` +
 		`"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-05-04T10:30:00.000001Z",` +
 		`"stageTimestamp":"2026-05-04T10:30:00.000002Z","annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
@@ -153,7 +172,8 @@ func TestFormsAreSafe(t *testing.T) {
 	outputs := map[string]string{"lines": sunk.String()}
 	for _, form := range []string{"json", "yaml"} {
 		var b bytes.Buffer
-		if err := cli.PrintAs(&b, form, map[string]string{"name": hostile, "quiet": "a\u202eb", "lines": "a\nb", "number": "12"}); err != nil {
+		if err := cli.PrintAs(&b, form,
+			map[string]string{"name": hostile, "quiet": "a\u202eb", "lines": "a\nb", "number": "12"}); err != nil {
 			t.Fatal(err)
 		}
 		outputs[form] = b.String()
@@ -164,7 +184,8 @@ func TestFormsAreSafe(t *testing.T) {
 		if form == "yaml" {
 			read = func(text []byte, v any) error { return yaml.Unmarshal(text, v) }
 		}
-		if err := read([]byte(out), &back); err != nil || back["name"] != hostile || form != "lines" && (back["quiet"] != "a\u202eb" || back["lines"] != "a\nb" || back["number"] != "12") {
+		if err := read([]byte(out), &back); err != nil || back["name"] != hostile ||
+			form != "lines" && (back["quiet"] != "a\u202eb" || back["lines"] != "a\nb" || back["number"] != "12") {
 			t.Errorf("%s: %q is read as %q (%v)", form, out, back["name"], err)
 		}
 		if strings.ContainsAny(out, "\x1b\u009b\x7f\u202e\u2028\U000e0041") {
@@ -194,15 +215,18 @@ func TestClusterAddSaysWhatIsNeededToReachIt(t *testing.T) {
 		t.Errorf("a private key lies in a file of mode %v (%v)", info.Mode(), err)
 	}
 	const elsewhere = "https://retrial.example:9443"
-	if said := add("there", "--server", elsewhere); !strings.Contains(said, "does not name retrial.example yet; start it with: retrial serve --webhook-listen 0.0.0.0:9443 --webhook-advertise retrial.example") {
+	if said := add("there", "--server", elsewhere); !strings.Contains(said, "does not name retrial.example yet; start it with: retrial "+
+		"serve --webhook-listen 0.0.0.0:9443 --webhook-advertise retrial.example") {
 		t.Errorf("said %q", said)
 	}
-	if said := add("named", "--server", elsewhere, "--webhook-advertise", "retrial.example", "--token"); strings.Contains(said, "note:") || !strings.Contains(said, "its token is valid until the cluster is revoked") {
+	if said := add("named", "--server", elsewhere, "--webhook-advertise", "retrial.example", "--token"); strings.Contains(said, "note:") ||
+		!strings.Contains(said, "its token is valid until the cluster is revoked") {
 		t.Errorf("said %q", said)
 	}
 	_, out, _ := commandLine(t, "", "cluster", "list", "--data-dir", dir, "-o", "json")
 	var list []server.Registered
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 3 || list[1].Name != "named" || list[1].Tokens != 1 || list[1].Expires == nil {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 3 || list[1].Name != "named" || list[1].Tokens != 1 ||
+		list[1].Expires == nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -221,14 +245,16 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, apiclient.SocketName), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := apiclient.Dial(t.Context(), "", dir); err == nil || errors.Is(err, apiclient.ErrNoServer) || !strings.Contains(err.Error(), "another user") {
+	if _, err := apiclient.Dial(t.Context(), "", dir); err == nil || errors.Is(err, apiclient.ErrNoServer) ||
+		!strings.Contains(err.Error(), "another user") {
 		t.Errorf("said %v", err)
 	}
 }
 
 // TestAdviceIsInSentences holds the page's advice for every class to the form of a text.
 func TestAdviceIsInSentences(t *testing.T) {
-	for _, class := range []string{verdict.ClassNoState, verdict.ClassUnknown, verdict.ClassNodeGraph, verdict.ClassConfig, verdict.ClassWebhook, verdict.ClassUnparsable, verdict.ClassNoSubject, "of another version"} {
+	for _, class := range []string{verdict.ClassNoState, verdict.ClassUnknown, verdict.ClassNodeGraph, verdict.ClassConfig,
+		verdict.ClassWebhook, verdict.ClassUnparsable, verdict.ClassNoSubject, "of another version"} {
 		a := query.AdviceFor("prod", class)
 		for _, text := range []string{a.Title, a.Text} {
 			if text == "" || !unicode.IsUpper(rune(text[0])) {

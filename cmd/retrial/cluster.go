@@ -15,17 +15,18 @@ import (
 func newCluster(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster",
-		Short: "Say which clusters may post audit events",
+		Short: "Manage which clusters may post audit events",
 		Args:  cli.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	flags := config.Bind(c.PersistentFlags())
 	showFlags(c.PersistentFlags(), "config", "data-dir", "webhook-listen", "webhook-advertise")
-	c.AddCommand(newClusterAdd(s, flags), newClusterList(s, flags), newClusterRotate(s, flags), newClusterRevoke(s, flags), newClusterScrape(s, flags))
+	c.AddCommand(newClusterAdd(s, flags), newClusterList(s, flags), newClusterRotate(s, flags), newClusterRevoke(s, flags),
+		newClusterScrape(s, flags))
 	return c
 }
 
-// clustersOf loads the configuration of the data directory whose clusters are looked after.
+// clustersOf loads the configuration of the data directory whose clusters are administered.
 func clustersOf(s cli.Streams, flags *config.Flags) (server.Clusters, error) {
 	cfg, err := flags.Load()
 	if err != nil {
@@ -61,10 +62,13 @@ A running server accepts the certificate at once.`,
 
 // bindWebhookFile adds the flags that say which file add and rotate write.
 func bindWebhookFile(c *cobra.Command, k *server.WebhookFile) {
-	c.Flags().StringVar(&k.URL, "server", "", "URL apiservers reach the receiver by (default: the first advertised name and the listener's port)")
-	c.Flags().StringVar(&k.APIServer, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
+	c.Flags().StringVar(&k.URL, "server", "",
+		"URL apiservers reach the receiver by (default: the first advertised name and the listener's port)")
+	c.Flags().StringVar(&k.APIServer, "apiserver", "",
+		"name of this apiserver, when the cluster has several: events do not say which one sent them")
 	c.Flags().StringVarP(&k.Output, "output", "o", "-", "file to write, - for standard output")
-	c.Flags().StringVar(&k.Dir, "output-dir", "", "folder to write it to, with certificates and key as files beside it, which an apiserver reads again while it runs")
+	c.Flags().StringVar(&k.Dir, "output-dir", "",
+		"folder to write it to, with certificates and key as files beside it, which an apiserver reads again while it runs")
 }
 
 func newClusterList(s cli.Streams, flags *config.Flags) *cobra.Command {
@@ -105,7 +109,8 @@ func printClusters(out io.Writer, list []server.Registered) error {
 		if c.Expires != nil {
 			expires = c.Expires.Format(time.DateOnly)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.Added.Format(time.DateOnly), c.Certificates, c.Tokens, expires, used, state)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.Added.Format(time.DateOnly), c.Certificates, c.Tokens, expires, used,
+			state)
 	}
 	return w.Flush()
 }

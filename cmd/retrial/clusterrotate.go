@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/server"
 )
 
-// rotateFlags say what is to be changed, and which step of it.
+// rotateFlags says what to change, and which step of it.
 //
 //	NAME                another client certificate ──▶ apiservers ──▶ NAME --finish: the others are refused
 //	--authority         another authority beside the old ──▶ NAME of every cluster ──▶ --authority --finish
@@ -37,7 +37,7 @@ func newClusterRotate(s cli.Streams, flags *config.Flags) *cobra.Command {
   retrial cluster rotate --server-certificate
                                            another certificate of the same authority; the running server has it at once
 
---finish refuses to while an apiserver still uses what it would cut off. Which files a
+--finish declines while an apiserver still uses what it would cut off. Which files a
 kube-apiserver reads again while it runs, and which want a restart: docs/rotate.md.`,
 		Example: `  retrial cluster rotate prod --output-dir /etc/kubernetes/retrial
   retrial cluster rotate prod --finish`,

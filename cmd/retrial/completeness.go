@@ -31,10 +31,10 @@ func newCompleteness(s cli.Streams) *cobra.Command {
 		Use:   "completeness",
 		Short: "Compare what apiservers sent with what arrived, and explain what is missing",
 		Long: `Compare, for every apiserver of a cluster, the events it counted with those that are stored:
-how many are missing, between which requests, and why. What apiservers sent is known where
-the server asks them for their metrics (--completeness-scrape of retrial serve). Without that,
-requests of which a stage is missing, apiservers that fell silent and drops of the volume
-still tell. The newest events are left out for as long as they may be under way.
+how many are missing, between which requests, and why. What apiservers sent is known if
+the server reads their metrics (--completeness-scrape of retrial serve). Otherwise requests with
+a missing stage, silent apiservers and drops in volume still show losses. The newest events are
+left out for as long as they may be under way.
 
 --apiserver-log reads a kube-apiserver's own log, which names every event its backends lost.
 
@@ -91,7 +91,8 @@ func printCompleteness(out io.Writer, a *completenessAnswer) error {
 		if !s.LastPost.IsZero() {
 			last = s.LastPost.Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dash(safe.Text(s.Name)), sent, missing, dropped, phrase.Thousands(s.Events), phrase.Thousands(s.Log), last)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dash(safe.Text(s.Name)), sent, missing, dropped, phrase.Thousands(s.Events),
+			phrase.Thousands(s.Log), last)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -99,7 +100,8 @@ func printCompleteness(out io.Writer, a *completenessAnswer) error {
 	if len(a.Servers) == 0 {
 		fmt.Fprintln(out, "nothing arrived in this time")
 	}
-	fmt.Fprintf(out, "\nopen requests: %d; of which half is missing: %d; events an hour: %d", a.Pairs.Open, a.Pairs.Overdue+a.Pairs.NoStart+a.Pairs.NoAnswer, a.Volume.Hourly)
+	fmt.Fprintf(out, "\nopen requests: %d; with a missing stage: %d; events an hour: %d", a.Pairs.Open,
+		a.Pairs.Overdue+a.Pairs.NoStart+a.Pairs.NoAnswer, a.Volume.Hourly)
 	if a.Volume.Usual > 0 {
 		fmt.Fprintf(out, ", usual by %s: %d", a.Volume.By, a.Volume.Usual)
 	}
@@ -122,16 +124,19 @@ func printPluginErrors(out io.Writer, list []query.PluginError) {
 	named := 0
 	for i := range list {
 		e := &list[i]
-		fmt.Fprintf(out, "\n%s  the %s backend lost %s (%s): %s\n", e.Written.Format(time.RFC3339), e.Plugin, phrase.Count(e.Events, "event"), e.Cause, safe.Text(phrase.Shorten(e.Reason)))
+		fmt.Fprintf(out, "\n%s  the %s backend lost %s (%s): %s\n", e.Written.Format(time.RFC3339), e.Plugin,
+			phrase.Count(e.Events, "event"), e.Cause, safe.Text(phrase.Shorten(e.Reason)))
 		suspects := e.Suspects()
 		for _, l := range suspects {
-			fmt.Fprintf(out, "      by one of: %s %s %s by %s, answered %s\n", l.Received.Format(time.RFC3339Nano), l.Verb, safe.Text(l.URI), safe.Text(l.User), safe.Text(l.Response))
+			fmt.Fprintf(out, "      by one of: %s %s %s by %s, answered %s\n", l.Received.Format(time.RFC3339Nano), l.Verb,
+				safe.Text(l.URI), safe.Text(l.User), safe.Text(l.Response))
 		}
 		for _, l := range e.Lost {
 			if named++; named > mostNamed {
 				break
 			}
-			fmt.Fprintf(out, "      lost: %s %s %s %s by %s\n", l.Received.Format(time.RFC3339Nano), safe.Text(l.AuditID), safe.Text(l.Verb), safe.Text(l.URI), safe.Text(l.User))
+			fmt.Fprintf(out, "      lost: %s %s %s %s by %s\n", l.Received.Format(time.RFC3339Nano), safe.Text(l.AuditID),
+				safe.Text(l.Verb), safe.Text(l.URI), safe.Text(l.User))
 		}
 	}
 	if named > mostNamed {

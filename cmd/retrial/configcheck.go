@@ -15,7 +15,7 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
-// newConfig groups what is about configurations.
+// newConfig groups the commands about configurations.
 func newConfig(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
@@ -35,8 +35,8 @@ func newConfigCheck(s cli.Streams) *cobra.Command {
 		Short: "Say what is understood of an apiserver's configuration, what is ignored, missing, and what stays open",
 		Long: `Read a folder with the configuration of a cluster's apiservers the way evaluate and serve do
 (--apiserver-config), and say what was understood, ignored and missing, and what cannot be
-evaluated from a log although it was understood. docs/apiserver-config.md says what belongs
-into the folder. Credentials in it are dropped on reading and never printed.
+evaluated from a log although it was understood. docs/apiserver-config.md says what belongs in
+the folder. Credentials in it are dropped on reading and never printed.
 
 It ends with 0 when nothing is missing, with 3 when something is (what depends on it is
 judged as unknown), with 1 when the configuration contradicts itself or cannot be read.`,
@@ -86,8 +86,7 @@ func printReport(w io.Writer, output string, report *doctor.ConfigReport) error 
 	return nil
 }
 
-// printReading prints one configuration as blocks of lines, those that ask for something
-// last.
+// printReading prints one configuration as blocks of lines, those that need action last.
 func printReading(w io.Writer, v *doctor.ConfigReading) error {
 	what, since, version := "kube-apiserver", "always", v.Version
 	switch {

@@ -47,19 +47,23 @@ tells the same later.`,
 	o.flags = config.Bind(c.Flags())
 	showFlags(c.Flags(), "config", "data-dir", "webhook-listen", "webhook-advertise")
 	c.Flags().StringVar(&o.form, "for", doctor.FormGeneric, "how kube-apiserver is run: "+doctor.ChoiceHelp(doctor.Forms))
-	c.Flags().StringVar(&o.address, "advertise-address", "", "HOST[:PORT] apiservers reach the receiver by (default: the first advertised name and the listener's port)")
-	c.Flags().StringVar(&o.apiserver, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
+	c.Flags().StringVar(&o.address, "advertise-address", "",
+		"HOST[:PORT] apiservers reach the receiver by (default: the first advertised name and the listener's port)")
+	c.Flags().StringVar(&o.apiserver, "apiserver", "",
+		"name of this apiserver, when the cluster has several: events do not say which one sent them")
 	c.Flags().StringVarP(&o.out, "output", "o", "", "folder to write (default: retrial-NAME)")
-	c.Flags().StringVar(&o.install, "install-dir", "", "folder in which kube-apiserver finds the files (default: the output folder; with --for kubeadm, k3s and rke2 one of theirs)")
-	c.Flags().StringVar(&o.log, "audit-log", "", "audit log that kube-apiserver writes and the follower reads (default: a usual place by --for)")
+	c.Flags().StringVar(&o.install, "install-dir", "",
+		"folder in which kube-apiserver finds the files (default: the output folder; with --for kubeadm, k3s and rke2 one of theirs)")
+	c.Flags().StringVar(&o.log, "audit-log", "",
+		"audit log that kube-apiserver writes and the follower reads (default: a usual place by --for)")
 	c.Flags().BoolVar(&o.noLog, "no-audit-log", false, "write no audit log, and follow none: what the webhook drops is lost")
 	c.Flags().BoolVar(&o.noMetrics, "no-metrics", false, "do not read the apiserver's counters: how many events are missing is not known")
 	c.Flags().StringVar(&o.policy, "policy", doctor.PolicyFull, "audit policy to write: "+doctor.ChoiceHelp(doctor.Policies()))
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "write and print, and do not wait for events")
-	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long to wait until everything is connected; 0 is for ever")
-	for name, values := range map[string][]string{"for": doctor.ChoiceNames(doctor.Forms), "policy": doctor.ChoiceNames(doctor.Policies())} {
+	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long to wait until everything is connected; 0 is forever")
+	for name, of := range map[string][]string{"for": doctor.ChoiceNames(doctor.Forms), "policy": doctor.ChoiceNames(doctor.Policies())} {
 		// The only error is that there is no such flag.
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return c
 }
@@ -83,16 +87,17 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan
 	}
 	var ok bool
 	if p.Form, ok = doctor.Choose(doctor.Forms, o.form); !ok {
-		return usage(fmt.Errorf("--for %q is none of %s; generic writes flags for any kube-apiserver", o.form, strings.Join(doctor.ChoiceNames(doctor.Forms), ", ")))
+		return usage(fmt.Errorf("invalid --for %q: want one of %s; generic writes flags for any kube-apiserver", o.form,
+			strings.Join(doctor.ChoiceNames(doctor.Forms), ", ")))
 	}
 	if p.Policy, ok = doctor.Choose(doctor.Policies(), o.policy); !ok {
-		return usage(fmt.Errorf("--policy %q is none of %s", o.policy, strings.Join(doctor.ChoiceNames(doctor.Policies()), ", ")))
+		return usage(fmt.Errorf("invalid --policy %q: want one of %s", o.policy, strings.Join(doctor.ChoiceNames(doctor.Policies()), ", ")))
 	}
 	if o.noLog && o.log != "" {
-		return usage(errors.New("--audit-log names a log, --no-audit-log wants none: leave one out"))
+		return usage(errors.New("--audit-log and --no-audit-log exclude each other"))
 	}
 	if o.apiserver != "" && len(validation.IsDNS1123Subdomain(o.apiserver)) > 0 {
-		return usage(fmt.Errorf("--apiserver %q: write lower case letters, digits, '-' and '.'", o.apiserver))
+		return usage(fmt.Errorf("invalid --apiserver %q: want lower case letters, digits, '-' and '.'", o.apiserver))
 	}
 	if o.timeout < 0 {
 		return usage(fmt.Errorf("--timeout %s: must not be negative", o.timeout))
@@ -135,11 +140,10 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan
 	return p, nil
 }
 
-// ticker calls again, with a pause between two calls, until it returns true or an error, or
-// ctx ends, whose cause is the error then.
+// ticker calls again, with a pause between two calls, until it returns true or an error, or ctx ends, whose cause is the error then.
 type ticker func(ctx context.Context, again func() (done bool, err error)) error
 
-// everySecond is the ticker of people who wait.
+// everySecond is the ticker of the command line.
 func everySecond(ctx context.Context, again func() (bool, error)) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -165,7 +169,7 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 	if err != nil {
 		return err
 	}
-	// A folder that cannot be written is found before a cluster is registered.
+	// Find out that a folder cannot be written before a cluster is registered.
 	if err := doctor.CheckFolder(p.Dir); err != nil {
 		return err
 	}
@@ -220,7 +224,7 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 	}
 }
 
-// declined are the steps that the command line says are not to come.
+// declined returns the steps that the command line declines.
 func (o *connectOptions) declined() map[string]bool {
 	return map[string]bool{doctor.StepFollowed: o.noLog, doctor.StepCounted: o.noMetrics}
 }

@@ -23,7 +23,8 @@ import (
 // connectIn runs connect --no-wait with a data directory of its own.
 func connectIn(t *testing.T, dir string, args ...string) (code int, out, err string) {
 	t.Helper()
-	return commandLine(t, "", append([]string{"connect", "--no-wait", "--data-dir", filepath.Join(dir, "data"), "--key-file", filepath.Join(dir, "key")}, args...)...)
+	return commandLine(t, "", append([]string{"connect", "--no-wait", "--data-dir", filepath.Join(dir, "data"), "--key-file",
+		filepath.Join(dir, "key")}, args...)...)
 }
 
 func readFile(t *testing.T, path ...string) string {
@@ -45,13 +46,15 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 		t.Fatalf("code %d: %s", code, errs)
 	}
 	for path, mode := range map[string]os.FileMode{
-		"": 0o700 | os.ModeDir, doctor.FileKubeconfig: 0o600, doctor.FilePolicy: 0o644, doctor.FileFlags: 0o644, doctor.FileSteps: 0o644, doctor.FileWatchRBAC: 0o644, doctor.FileMetrics: 0o644, doctor.FileFollowUnit: 0o644,
+		"": 0o700 | os.ModeDir, doctor.FileKubeconfig: 0o600, doctor.FilePolicy: 0o644, doctor.FileFlags: 0o644, doctor.FileSteps: 0o644,
+		doctor.FileWatchRBAC: 0o644, doctor.FileMetrics: 0o644, doctor.FileFollowUnit: 0o644,
 	} {
 		if info, err := os.Stat(filepath.Join(out, path)); err != nil || info.Mode() != mode {
 			t.Errorf("%q has mode %v, want %v (%v)", path, info.Mode(), mode, err)
 		}
 	}
-	want := "--audit-policy-file=" + out + "/audit-policy.yaml\n--audit-webhook-config-file=" + out + "/webhook.kubeconfig\n--audit-webhook-batch-max-wait=5s\n" +
+	want := "--audit-policy-file=" + out + "/audit-policy.yaml\n--audit-webhook-config-file=" + out +
+		"/webhook.kubeconfig\n--audit-webhook-batch-max-wait=5s\n" +
 		"--audit-log-path=" + out + "/log/audit.log\n--audit-log-maxsize=100\n--audit-log-maxbackup=5\n"
 	if got := readFile(t, out, doctor.FileFlags); got != want {
 		t.Errorf("the flags are\n%swant\n%s", got, want)
@@ -63,13 +66,18 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 		t.Error("the steps in the folder are not those printed")
 	}
 	rc, err := clientcmd.BuildConfigFromFlags("", filepath.Join(out, doctor.FileKubeconfig))
-	if err != nil || rc.Host != "https://10.1.2.3:7443/v1/clusters/prod/audit" || len(rc.CertData) == 0 || len(rc.KeyData) == 0 || len(rc.CAData) == 0 {
-		t.Errorf("the kubeconfig leads to %q with certificate, key, authority of %d, %d, %d bytes: %v", rc.Host, len(rc.CertData), len(rc.KeyData), len(rc.CAData), err)
+	if err != nil || rc.Host != "https://10.1.2.3:7443/v1/clusters/prod/audit" || len(rc.CertData) == 0 || len(rc.KeyData) == 0 ||
+		len(rc.CAData) == 0 {
+		t.Errorf("the kubeconfig leads to %q with certificate, key, authority of %d, %d, %d bytes: %v", rc.Host, len(rc.CertData),
+			len(rc.KeyData), len(rc.CAData), err)
 	}
-	says(t, text, "Cluster prod will post its audit events to https://10.1.2.3:7443", "It is registered", "\n1. ", "\n2. ", "\n3. ", "\n4. ",
+	says(t, text, "Cluster prod will post its audit events to https://10.1.2.3:7443", "It is registered", "\n1. ", "\n2. ", "\n3. ",
+		"\n4. ",
 		"retrial serve --webhook-listen 0.0.0.0:7443 --webhook-advertise 10.1.2.3 --data-dir "+filepath.Join(dir, "data"),
-		"--audit-webhook-config-file="+out, "kubectl get clusterroles,", "retrial import --cluster prod --state state.json", "Secrets are never needed", "--watch-clusters", "To undo this",
-		"systemctl enable --now retrial-follow", "kubectl apply -f metrics-rbac.yaml", "retrial cluster scrape prod --url https://ADDRESS:6443", "\n6. ",
+		"--audit-webhook-config-file="+out, "kubectl get clusterroles,", "retrial import --cluster prod --state state.json",
+		"Secrets are never needed", "--watch-clusters", "To undo this",
+		"systemctl enable --now retrial-follow", "kubectl apply -f metrics-rbac.yaml",
+		"retrial cluster scrape prod --url https://ADDRESS:6443", "\n6. ",
 		"retrial doctor prod --data-dir")
 	if strings.Contains(text, "PRIVATE KEY") || strings.Contains(text, "kubeadm") {
 		t.Errorf("printed is\n%s", text)
@@ -97,13 +105,15 @@ func TestConnectAgain(t *testing.T) {
 		t.Fatal(errs)
 	}
 	says(t, text, "registered already and keeps its certificate", "audit-policy.yaml was changed by hand and is kept")
-	if readFile(t, out, doctor.FileKubeconfig) != first || readFile(t, out, doctor.FilePolicy) != string(mine) || !strings.HasPrefix(readFile(t, out, doctor.FileFlags), "--audit-policy-file=") {
+	if readFile(t, out, doctor.FileKubeconfig) != first || readFile(t, out, doctor.FilePolicy) != string(mine) ||
+		!strings.HasPrefix(readFile(t, out, doctor.FileFlags), "--audit-policy-file=") {
 		t.Error("the certificate was replaced, or the policy, or the flags were not")
 	}
 
 	// Another apiserver of it: the same certificate, another path.
 	cp2 := filepath.Join(dir, "cp2")
-	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--apiserver", "cp-2", "--output", cp2); code != cli.ExitOK {
+	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--apiserver", "cp-2", "--output",
+		cp2); code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	a, err := clientcmd.LoadFromFile(filepath.Join(out, doctor.FileKubeconfig))
@@ -130,25 +140,37 @@ func TestConnectMistakes(t *testing.T) {
 		code int
 		says string
 	}{
-		"no name":                       {nil, cli.ExitUsage, "NAME is missing; see retrial connect --help"},
-		"a name no path can have":       {[]string{"Prod/1"}, cli.ExitUsage, "lower-case letters, digits or '-'"},
-		"a kind of cluster there isn't": {append([]string{"prod", "--for", "eks"}, good...), cli.ExitUsage, `--for "eks" is none of generic, kubeadm, k3s, rke2; generic writes flags for any kube-apiserver`},
-		"a URL for an address":          {[]string{"prod", "--advertise-address", "https://retrial.example"}, cli.ExitUsage, "write HOST or HOST:PORT, without a scheme"},
-		"an invalid port":               {[]string{"prod", "--advertise-address", "retrial.example:99999"}, cli.ExitUsage, `invalid port "99999"`},
-		"port zero":                     {[]string{"prod", "--advertise-address", "retrial.example:0"}, cli.ExitUsage, `invalid port "0"`},
-		"every address":                 {[]string{"prod", "--advertise-address", "0.0.0.0"}, cli.ExitUsage, "is not an address that clients can reach"},
-		"no host name":                  {[]string{"prod", "--advertise-address", "no_host"}, cli.ExitUsage, "neither an IP address nor a host name"},
-		"nothing to advertise":          {[]string{"prod", "--webhook-listen", "0.0.0.0:9443"}, cli.ExitUsage, "--advertise-address is missing, and webhook-listen 0.0.0.0:9443 is not an address that clients can reach"},
-		"an apiserver's name":           {append([]string{"prod", "--apiserver", "a/b"}, good...), cli.ExitUsage, "--apiserver"},
-		"a relative place":              {append([]string{"prod", "--install-dir", "etc"}, good...), cli.ExitUsage, "needs an absolute path"},
-		"a flag of two lines":           {append([]string{"prod", "--install-dir", "/a\nb"}, good...), cli.ExitUsage, "control characters"},
-		"a log of two lines":            {append([]string{"prod", "--audit-log", "/a\nb"}, good...), cli.ExitUsage, "control characters"},
-		"a policy there isn't":          {append([]string{"prod", "--policy", "lean"}, good...), cli.ExitUsage, `--policy "lean" is none of full, patch-metadata`},
-		"a relative log":                {append([]string{"prod", "--audit-log", "audit.log"}, good...), cli.ExitUsage, `--audit-log "audit.log": kube-apiserver needs an absolute path`},
-		"a log and none":                {append([]string{"prod", "--audit-log", "/a/audit.log", "--no-audit-log"}, good...), cli.ExitUsage, "leave one out"},
-		"a time below nothing":          {append([]string{"prod", "--timeout", "-1s"}, good...), cli.ExitUsage, "must not be negative"},
-		"a file in place of the folder": {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", file}, cli.ExitError, "choose another with --output"},
-		"a folder below a file":         {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", filepath.Join(file, "x")}, cli.ExitError, "not a directory"},
+		"no name":                 {nil, cli.ExitUsage, "NAME is missing; see retrial connect --help"},
+		"a name no path can have": {[]string{"Prod/1"}, cli.ExitUsage, "lower-case letters, digits or '-'"},
+		"an unknown kind of cluster": {append([]string{"prod", "--for", "eks"}, good...), cli.ExitUsage,
+			`invalid --for "eks": want one of generic, kubeadm, k3s, rke2; generic writes flags for any kube-apiserver`},
+		"a URL for an address": {[]string{"prod", "--advertise-address", "https://retrial.example"}, cli.ExitUsage,
+			"write HOST or HOST:PORT, without a scheme"},
+		"an invalid port": {[]string{"prod", "--advertise-address", "retrial.example:99999"}, cli.ExitUsage,
+			`invalid port "99999"`},
+		"port zero": {[]string{"prod", "--advertise-address", "retrial.example:0"}, cli.ExitUsage, `invalid port "0"`},
+		"every address": {[]string{"prod", "--advertise-address", "0.0.0.0"}, cli.ExitUsage,
+			"is not an address that clients can reach"},
+		"no host name": {[]string{"prod", "--advertise-address", "no_host"}, cli.ExitUsage,
+			"neither an IP address nor a host name"},
+		"nothing to advertise": {[]string{"prod", "--webhook-listen", "0.0.0.0:9443"}, cli.ExitUsage,
+			"--advertise-address is missing, and webhook-listen 0.0.0.0:9443 is not an address that clients can reach"},
+		"an apiserver's name": {append([]string{"prod", "--apiserver", "a/b"}, good...), cli.ExitUsage, "--apiserver"},
+		"a relative place": {append([]string{"prod", "--install-dir", "etc"}, good...), cli.ExitUsage,
+			"needs an absolute path"},
+		"a flag of two lines": {append([]string{"prod", "--install-dir", "/a\nb"}, good...), cli.ExitUsage, "control characters"},
+		"a log of two lines":  {append([]string{"prod", "--audit-log", "/a\nb"}, good...), cli.ExitUsage, "control characters"},
+		"an unknown policy": {append([]string{"prod", "--policy", "lean"}, good...), cli.ExitUsage,
+			`invalid --policy "lean": want one of full, patch-metadata`},
+		"a relative log": {append([]string{"prod", "--audit-log", "audit.log"}, good...), cli.ExitUsage,
+			`--audit-log "audit.log": kube-apiserver needs an absolute path`},
+		"a log and none": {append([]string{"prod", "--audit-log", "/a/audit.log", "--no-audit-log"}, good...), cli.ExitUsage,
+			"exclude each other"},
+		"a time below nothing": {append([]string{"prod", "--timeout", "-1s"}, good...), cli.ExitUsage, "must not be negative"},
+		"a file in place of the folder": {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", file}, cli.ExitError,
+			"choose another with --output"},
+		"a folder below a file": {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", filepath.Join(file, "x")}, cli.ExitError,
+			"not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errs := connectIn(t, dir, tc.args...)
@@ -210,7 +232,8 @@ func TestConnectWaits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		timeout string
 		says    string
-	}{"interrupted": {"0", "interrupted while waiting for: The server runs"}, "timed out": {"1ns", "not connected after 1ns, waiting for: "}} {
+	}{"interrupted": {"0", "interrupted while waiting for: The server runs"},
+		"timed out": {"1ns", "not connected after 1ns, waiting for: "}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out")
@@ -219,13 +242,15 @@ func TestConnectWaits(t *testing.T) {
 			var o, e bytes.Buffer
 			// The first thing said about waiting is when the user has had enough.
 			said := writerFunc(func(p []byte) (int, error) {
-				if bytes.Contains(p, []byte("retrial serve --webhook-listen 0.0.0.0")) && name == "interrupted" && bytes.HasPrefix(p, []byte("          ")) {
+				if bytes.Contains(p, []byte("retrial serve --webhook-listen 0.0.0.0")) && name == "interrupted" &&
+					bytes.HasPrefix(p, []byte("          ")) {
 					stop()
 				}
 				return o.Write(p)
 			})
 			code := execute(ctx, []string{"connect", "prod", "--advertise-address", "10.1.2.3", "--output", out, "--timeout", tc.timeout,
-				"--data-dir", filepath.Join(dir, "data"), "--key-file", filepath.Join(dir, "key")}, cli.Streams{In: strings.NewReader(""), Out: said, Err: &e})
+				"--data-dir", filepath.Join(dir, "data"), "--key-file", filepath.Join(dir, "key")}, cli.Streams{In: strings.NewReader(""),
+				Out: said, Err: &e})
 			if code != cli.ExitError {
 				t.Errorf("code %d", code)
 			}
@@ -261,8 +286,10 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestStepsAreJSON(t *testing.T) {
-	b, err := json.Marshal(doctor.ConnectionAnswer{Cluster: "c", Steps: []doctor.Step{{ID: doctor.StepState, Title: "t", State: doctor.StateDone, Text: "x"}}, Refused: []doctor.Refusal{}})
-	if err != nil || string(b) != `{"cluster":"c","steps":[{"id":"state","title":"t","state":"done","text":"x"}],"receiver":{"serving":false},"refused":[]}` {
+	b, err := json.Marshal(doctor.ConnectionAnswer{Cluster: "c",
+		Steps: []doctor.Step{{ID: doctor.StepState, Title: "t", State: doctor.StateDone, Text: "x"}}, Refused: []doctor.Refusal{}})
+	if err != nil || string(b) != `{"cluster":"c","steps":[{"id":"state","title":"t","state":"done","text":"x"}],`+
+		`"receiver":{"serving":false},"refused":[]}` {
 		t.Errorf("%s %v", b, err)
 	}
 }

@@ -27,13 +27,16 @@ func TestConnectKubeadm(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}
-	says(t, text, "install -m 600 webhook.kubeconfig audit-policy.yaml /etc/kubernetes/retrial", "/etc/kubernetes/manifests/kube-apiserver.yaml",
-		"The kubelet restarts kube-apiserver by itself", "kubeadm-config", "--patch-file patches/kube-apiserver+strategic.yaml", "--patch-file patches/kube-apiserver+json.yaml")
+	says(t, text, "install -m 600 webhook.kubeconfig audit-policy.yaml /etc/kubernetes/retrial",
+		"/etc/kubernetes/manifests/kube-apiserver.yaml",
+		"The kubelet restarts kube-apiserver by itself", "kubeadm-config", "--patch-file patches/kube-apiserver+strategic.yaml",
+		"--patch-file patches/kube-apiserver+json.yaml")
 	flags := strings.Split(strings.TrimSpace(readFile(t, out, doctor.FileFlags)), "\n")
 
 	var was, is, patch corev1.Pod
 	before := []byte(readFile(t, "testdata", "kubeadm", "kube-apiserver.yaml"))
-	if err := errors.Join(yaml.UnmarshalStrict(before, &was), yaml.UnmarshalStrict(before, &is), yaml.UnmarshalStrict([]byte(readFile(t, out, doctor.FileStrategic)), &patch)); err != nil {
+	if err := errors.Join(yaml.UnmarshalStrict(before, &was), yaml.UnmarshalStrict(before, &is),
+		yaml.UnmarshalStrict([]byte(readFile(t, out, doctor.FileStrategic)), &patch)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // twice is as once
@@ -55,7 +58,8 @@ func TestConnectKubeadm(t *testing.T) {
 	}
 	c := is.Spec.Containers[0]
 	mounts, volumes := was.Spec.Containers[0].VolumeMounts, was.Spec.Volumes
-	if len(is.Spec.Containers) != 1 || !slices.Equal(c.Command, was.Spec.Containers[0].Command) || len(c.VolumeMounts) != len(mounts)+2 || len(is.Spec.Volumes) != len(volumes)+2 {
+	if len(is.Spec.Containers) != 1 || !slices.Equal(c.Command, was.Spec.Containers[0].Command) || len(c.VolumeMounts) != len(mounts)+2 ||
+		len(is.Spec.Volumes) != len(volumes)+2 {
 		t.Fatalf("the pod became %+v", is.Spec)
 	}
 	i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == doctor.VolumeName })
@@ -84,8 +88,10 @@ func TestConnectKubeadm(t *testing.T) {
 	for _, a := range cfg.APIServer.ExtraArgs {
 		args = append(args, a.String())
 	}
-	if cfg.APIVersion != "kubeadm.k8s.io/v1beta4" || cfg.Kind != "ClusterConfiguration" || !slices.Equal(args, flags) || len(cfg.APIServer.ExtraVolumes) != 2 ||
-		cfg.APIServer.ExtraVolumes[0].HostPath != kubeadmInstall || cfg.APIServer.ExtraVolumes[1].HostPath != kubeadmLog || cfg.APIServer.ExtraVolumes[1].ReadOnly {
+	if cfg.APIVersion != "kubeadm.k8s.io/v1beta4" || cfg.Kind != "ClusterConfiguration" || !slices.Equal(args, flags) ||
+		len(cfg.APIServer.ExtraVolumes) != 2 ||
+		cfg.APIServer.ExtraVolumes[0].HostPath != kubeadmInstall || cfg.APIServer.ExtraVolumes[1].HostPath != kubeadmLog ||
+		cfg.APIServer.ExtraVolumes[1].ReadOnly {
 		t.Errorf("kubeadm's configuration %+v", cfg)
 	}
 }
@@ -95,7 +101,8 @@ func TestConnectKubeadm(t *testing.T) {
 func TestConnectRancher(t *testing.T) {
 	for _, tc := range []struct{ form, install, log, service, policy string }{
 		{doctor.FormK3s, "/var/lib/rancher/k3s/server/retrial", "/var/lib/rancher/k3s/server/logs/audit.log", "k3s", ""},
-		{doctor.FormRKE2, "/etc/rancher/rke2/retrial", "/var/lib/rancher/rke2/server/logs/audit.log", "rke2-server", "/etc/rancher/rke2/retrial/audit-policy.yaml"},
+		{doctor.FormRKE2, "/etc/rancher/rke2/retrial", "/var/lib/rancher/rke2/server/logs/audit.log", "rke2-server",
+			"/etc/rancher/rke2/retrial/audit-policy.yaml"},
 	} {
 		t.Run(tc.form, func(t *testing.T) {
 			dir := t.TempDir()
@@ -108,7 +115,8 @@ func TestConnectRancher(t *testing.T) {
 			if err := yaml.UnmarshalStrict([]byte(readFile(t, out, doctor.FileDropIn)), &got); err != nil {
 				t.Fatal(err)
 			}
-			want := []any{"audit-policy-file=" + tc.install + "/audit-policy.yaml", "audit-webhook-config-file=" + tc.install + "/webhook.kubeconfig",
+			want := []any{"audit-policy-file=" + tc.install + "/audit-policy.yaml",
+				"audit-webhook-config-file=" + tc.install + "/webhook.kubeconfig",
 				"audit-webhook-batch-max-wait=5s", "audit-log-path=" + tc.log, "audit-log-maxsize=100", "audit-log-maxbackup=5"}
 			if args, _ := got["kube-apiserver-arg+"].([]any); !slices.Equal(args, want) {
 				t.Errorf("kube-apiserver-arg+ is %v, want %v", args, want)
@@ -118,14 +126,16 @@ func TestConnectRancher(t *testing.T) {
 				t.Errorf("the file says %v, want audit-policy-file %q", got, tc.policy)
 			}
 			// The configuration with it is one that is understood.
-			if err := os.WriteFile(filepath.Join(out, "config.yaml"), []byte("kube-apiserver-arg: [anonymous-auth=false, authorization-mode=RBAC]\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(out, "config.yaml"),
+				[]byte("kube-apiserver-arg: [anonymous-auth=false, authorization-mode=RBAC]\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			_, check, _ := commandLine(t, "", "config", "check", out)
 			says(t, check, "config.yaml", "8 flags", "--anonymous-auth, --authorization-mode", "--audit-webhook-config-file")
 			says(t, text, "install -m 600 webhook.kubeconfig audit-policy.yaml "+tc.install, "systemctl restart "+tc.service,
 				"install -D -m 600 config.yaml.d/90-retrial.yaml /etc/rancher/"+tc.form+"/config.yaml.d/90-retrial.yaml",
-				"rm /etc/rancher/"+tc.form+"/config.yaml.d/90-retrial.yaml", "--webhook-config "+tc.install+"/webhook.kubeconfig", tc.log+"\n")
+				"rm /etc/rancher/"+tc.form+"/config.yaml.d/90-retrial.yaml", "--webhook-config "+tc.install+"/webhook.kubeconfig",
+				tc.log+"\n")
 			if strings.Contains(text, "kubeadm") {
 				t.Errorf("kubeadm is spoken of:\n%s", text)
 			}
@@ -139,14 +149,16 @@ func TestConnectFollower(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	log := "/var/log/100% audit/audit.log"
-	if code, _, errs := connectIn(t, dir, "prod", "--apiserver", "cp-1", "--advertise-address", "retrial.example", "--output", out, "--audit-log", log); code != cli.ExitOK {
+	if code, _, errs := connectIn(t, dir, "prod", "--apiserver", "cp-1", "--advertise-address", "retrial.example", "--output", out,
+		"--audit-log", log); code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	if flags := readFile(t, out, doctor.FileFlags); !strings.Contains(flags, "--audit-log-path="+log+"\n") {
 		t.Errorf("flags:\n%s", flags)
 	}
 	unit := readFile(t, out, doctor.FileFollowUnit)
-	says(t, unit, "ExecStart=/usr/local/bin/retrial import --follow --webhook-config "+out+"/webhook.kubeconfig --delay 15s --position /var/lib/retrial-follow/prod-cp-1.json \"/var/log/100%% audit/audit.log\"\n",
+	says(t, unit, "ExecStart=/usr/local/bin/retrial import --follow --webhook-config "+out+
+		"/webhook.kubeconfig --delay 15s --position /var/lib/retrial-follow/prod-cp-1.json \"/var/log/100%% audit/audit.log\"\n",
 		"Restart=always", "StartLimitIntervalSec=0", "StateDirectory=retrial-follow")
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -157,7 +169,8 @@ func TestConnectFollower(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(unit, doctor.BinaryPath, "/bin/true", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(said), doctor.FileFollowUnit) {
+	if said, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", file).CombinedOutput(); err != nil ||
+		strings.Contains(string(said), doctor.FileFollowUnit) {
 		t.Errorf("%v: %s", err, said)
 	}
 }
@@ -166,7 +179,8 @@ func TestConnectFollower(t *testing.T) {
 func TestConnectDeclined(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
-	code, text, errs := connectIn(t, dir, "prod", "--for", "kubeadm", "--advertise-address", "retrial.example", "--output", out, "--no-audit-log", "--no-metrics")
+	code, text, errs := connectIn(t, dir, "prod", "--for", "kubeadm", "--advertise-address", "retrial.example", "--output", out,
+		"--no-audit-log", "--no-metrics")
 	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}

@@ -99,10 +99,13 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 		eve, bob known
 		doctor   string // state and what it says of the binding
 	}{
-		"a subject of 1.4 MB": {"door", users(long, "eve"), 0, nil, []string{"audit-truncated", "cluster-admin-binding", "rbac-truncated"}, yes, open,
-			doctor.CheckWarn + " ClusterRoleBinding door (its event of 2026-03-01T12:00:00Z was too large to be kept whole: it holds more than is known)"},
+		"a subject of 1.4 MB": {"door", users(long, "eve"), 0, nil, []string{"audit-truncated", "cluster-admin-binding", "rbac-truncated"},
+			yes, open,
+			doctor.CheckWarn +
+				" ClusterRoleBinding door (its event of 2026-03-01T12:00:00Z was too large to be kept whole: it holds more than is known)"},
 		"50,000 subjects": {"door", users(append(many, "eve")...), 0, nil, []string{"cluster-admin-binding"}, yes, no, doctor.CheckOK},
-		"50,000 subjects on a broker of 1 MiB": {"door", users(append(many, "eve")...), 1 << 20, nil, []string{"audit-truncated", "cluster-admin-binding", "rbac-truncated"}, open, open,
+		"50,000 subjects on a broker of 1 MiB": {"door", users(append(many, "eve")...), 1 << 20, nil,
+			[]string{"audit-truncated", "cluster-admin-binding", "rbac-truncated"}, open, open,
 			doctor.CheckWarn + " ClusterRoleBinding door (its event"},
 		"a name of 1.4 MB": {long, users("eve"), 0, nil, []string{"audit-truncated", "cluster-admin-binding"}, yes, no, doctor.CheckOK},
 		"cut off by the apiserver": {"door", users("eve"), 0, truncated, []string{"audit-truncated", "rbac-truncated"}, open, open,
@@ -110,15 +113,22 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := map[string]any{"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "subjects": tt.subjects,
-				"metadata": map[string]any{"name": tt.binding}, "roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}
+				"metadata": map[string]any{"name": tt.binding},
+				"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}
 			stored := maps.Clone(object)
-			stored["metadata"] = map[string]any{"name": tt.binding, "uid": "u1", "resourceVersion": "50", "creationTimestamp": at.Format(time.RFC3339), "managedFields": []any{map[string]any{"manager": "kubectl"}}}
+			stored["metadata"] = map[string]any{"name": tt.binding, "uid": "u1", "resourceVersion": "50",
+				"creationTimestamp": at.Format(time.RFC3339), "managedFields": []any{map[string]any{"manager": "kubectl"}}}
 			stamp := at.Format("2006-01-02T15:04:05.000000Z")
-			audit := map[string]any{"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": "a", "stage": "ResponseComplete", "verb": "create",
-				"requestURI": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "user": map[string]any{"username": "tenant", "groups": []string{"system:authenticated"}}, "sourceIPs": []string{"10.0.0.9"},
-				"objectRef":      map[string]any{"resource": "clusterrolebindings", "name": tt.binding, "apiGroup": "rbac.authorization.k8s.io", "apiVersion": "v1"},
-				"responseStatus": map[string]any{"metadata": map[string]any{}, "code": 201}, "requestObject": object, "responseObject": stored,
-				"requestReceivedTimestamp": stamp, "stageTimestamp": stamp, "annotations": map[string]any{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}}
+			audit := map[string]any{"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": "a",
+				"stage": "ResponseComplete", "verb": "create",
+				"requestURI": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "user": map[string]any{"username": "tenant",
+					"groups": []string{"system:authenticated"}}, "sourceIPs": []string{"10.0.0.9"},
+				"objectRef": map[string]any{"resource": "clusterrolebindings", "name": tt.binding,
+					"apiGroup": "rbac.authorization.k8s.io", "apiVersion": "v1"},
+				"responseStatus": map[string]any{"metadata": map[string]any{}, "code": 201}, "requestObject": object,
+				"responseObject":           stored,
+				"requestReceivedTimestamp": stamp, "stageTimestamp": stamp,
+				"annotations": map[string]any{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""}}
 			if tt.change != nil {
 				tt.change(audit)
 			}
@@ -133,7 +143,8 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 			}
 			d := detect.New(set, detect.Config{})
 			d.Observe("prod", events[0], &verdict.Verdict{Recorded: verdict.DecisionAllow, Attributes: verdict.Attributes{
-				Verb: "create", ResourceRequest: true, APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1", Resource: "clusterrolebindings"}})
+				Verb: "create", ResourceRequest: true, APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1",
+				Resource: "clusterrolebindings"}})
 			var found []string
 			for _, f := range d.Flush() {
 				found = append(found, f.Rule)
@@ -146,9 +157,11 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 			}
 
 			s := state.New("prod")
-			if _, err := s.LoadSnapshot(observe.Snapshot{Began: at.Add(-time.Hour), Ended: at.Add(-time.Hour), Kinds: kept.Resources(), Objects: []observe.Observation{{
-				Source: observe.SourceSnapshot, Resource: kept.ClusterRoles, Name: "cluster-admin", UID: "r", ResourceVersion: "1",
-				Object: []byte(`{"kind":"ClusterRole","metadata":{"name":"cluster-admin"},"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]}`)}}}); err != nil {
+			if _, err := s.LoadSnapshot(observe.Snapshot{Began: at.Add(-time.Hour), Ended: at.Add(-time.Hour), Kinds: kept.Resources(),
+				Objects: []observe.Observation{{
+					Source: observe.SourceSnapshot, Resource: kept.ClusterRoles, Name: "cluster-admin", UID: "r", ResourceVersion: "1",
+					Object: []byte(`{"kind":"ClusterRole","metadata":{"name":"cluster-admin"},"rules":[{"verbs":["*"],"apiGroups":["*"],` +
+						`"resources":["*"]}]}`)}}}); err != nil {
 				t.Fatal(err)
 			}
 			obs, err := observe.FromEvent(policy[0])
@@ -169,7 +182,8 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 				said += c.State + " " + c.Text + "\n" + c.Todo
 			}
 			wantState, wantText, _ := strings.Cut(tt.doctor, " ")
-			if !strings.HasPrefix(said, wantState) || !strings.Contains(said, wantText) || wantState != doctor.CheckOK && !strings.Contains(said, "retrial import --cluster prod --state state.json") {
+			if !strings.HasPrefix(said, wantState) || !strings.Contains(said, wantText) || wantState != doctor.CheckOK &&
+				!strings.Contains(said, "retrial import --cluster prod --state state.json") {
 				t.Errorf("doctor says %.600q, want %q", said, tt.doctor)
 			}
 		})
@@ -188,8 +202,10 @@ const (
 // knownOf has the replica judge a refusal.
 func knownOf(s *state.State, at time.Time, user string) known {
 	v := replay.New(replay.Config{}).Replay(&event.Event{
-		Level: event.LevelMetadata, Stage: event.StageResponseComplete, AuditID: "b", Verb: "list", RequestURI: "/api/v1/namespaces/n/secrets", User: event.User{Username: user, Groups: []string{"system:authenticated"}},
-		RequestReceivedTimestamp: at, StageTimestamp: at, ResponseStatus: &event.Status{Code: 403}, Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "forbid"}, {Key: event.AnnotationReason}},
+		Level: event.LevelMetadata, Stage: event.StageResponseComplete, AuditID: "b", Verb: "list",
+		RequestURI: "/api/v1/namespaces/n/secrets", User: event.User{Username: user, Groups: []string{"system:authenticated"}},
+		RequestReceivedTimestamp: at, StageTimestamp: at, ResponseStatus: &event.Status{Code: 403},
+		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "forbid"}, {Key: event.AnnotationReason}},
 	}, s)
 	switch v.Outcome {
 	case verdict.OutcomeMatch:
@@ -215,10 +231,12 @@ func TestStateWithAnObjectThatIsTooLarge(t *testing.T) {
 		for i, user := range users {
 			subjects[i] = map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}
 		}
-		return object("ClusterRoleBinding", name, map[string]any{"subjects": subjects, "roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"}})
+		return object("ClusterRoleBinding", name, map[string]any{"subjects": subjects,
+			"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"}})
 	}
 	list, err := json.Marshal(map[string]any{"kind": "List", "apiVersion": "v1", "items": []any{
-		object("ClusterRole", "reader", map[string]any{"rules": []any{map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"secrets"}}}}),
+		object("ClusterRole", "reader",
+			map[string]any{"rules": []any{map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"secrets"}}}}),
 		binding("large", strings.Repeat("<", 1_400_000), "eve"), binding("small", "ann"),
 	}})
 	if err != nil {

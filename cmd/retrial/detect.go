@@ -30,7 +30,7 @@ type findingsCommand struct {
 	listRules      bool
 }
 
-// api/v1/findings of the server, the store or a log (see asker; its rules are those in the binary and of --rules DIR) ─▶ -o table | json | yaml
+// api/v1/findings of the server, the store or a log (see asker; by the built-in rules and those of --rules) ─▶ -o table | json | yaml
 func newFindings(s cli.Streams) *cobra.Command {
 	f := &findingsCommand{Streams: s}
 	c := &cobra.Command{
@@ -72,7 +72,7 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 			return cli.ExitWith(cli.ExitUsage, err)
 		}
 	} else if len(f.ruleDirs) > 0 {
-		return cli.UsageError(c, "--rules is about a log, and none is named: add --events")
+		return cli.UsageError(c, "--rules needs a log: add --events")
 	}
 	if f.listRules {
 		return printRules(f.Out, f.output, f.from.rules)
@@ -84,18 +84,18 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 	return f.print(found, fail)
 }
 
-// print prints findings; some of them may be a reason to fail.
+// print prints findings, and returns an error if one is a reason to fail.
 func (f *findingsCommand) print(found []query.Finding, fail int) error {
 	if err := printFindings(f.Out, f.output, found); err != nil {
 		return err
 	}
-	if bad := slices.IndexFunc(found, func(x query.Finding) bool { return query.SeverityOrder(x.Severity) >= fail }); f.failOn != "" && bad >= 0 {
+	if f.failOn != "" && slices.ContainsFunc(found, func(x query.Finding) bool { return query.SeverityOrder(x.Severity) >= fail }) {
 		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("there are findings of severity %s or more", f.failOn))
 	}
 	return nil
 }
 
-// found asks for the findings there are, oldest first.
+// found returns the findings, oldest first.
 func (f *findingsCommand) found(ctx context.Context) (found []query.Finding, err error) {
 	client, done, err := f.from.openFor(ctx, f.Cluster)
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *findingsCommand) found(ctx context.Context) (found []query.Finding, err
 	return found, nil
 }
 
-// knownRule refuses a rule whoever detects does not have, and that nothing was found by.
+// knownRule returns an error for a rule that the server does not have and that has no findings.
 func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 	answer, err := apiclient.Ask(ctx, client, query.RulesRequest{})
 	if err != nil {
@@ -147,7 +147,8 @@ func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 		return err
 	}
 	if len(page.Findings) == 0 {
-		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", phrase.Shorten(id)))
+		return cli.ExitWith(cli.ExitNoMatch,
+			fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", phrase.Shorten(id)))
 	}
 	return nil
 }
@@ -159,7 +160,8 @@ func severityRank(flag, severity string) (int, error) {
 	if r := query.SeverityOrder(severity); r >= 0 {
 		return r, nil
 	}
-	return 0, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(query.Severities(), ", ")))
+	return 0, cli.ExitWith(cli.ExitUsage,
+		fmt.Errorf("invalid %s %q: want one of %s", flag, severity, strings.Join(query.Severities(), ", ")))
 }
 
 func printFindings(out io.Writer, form string, found []query.Finding) error {
@@ -173,7 +175,7 @@ func printFindings(out io.Writer, form string, found []query.Finding) error {
 		_, err := fmt.Fprintln(out, "no findings")
 		return err
 	}
-	// The gravest first; within a severity by time, as they come.
+	// The most severe first; within a severity by time, as they come.
 	slices.SortStableFunc(found, func(a, b query.Finding) int {
 		return query.SeverityOrder(b.Severity) - query.SeverityOrder(a.Severity)
 	})

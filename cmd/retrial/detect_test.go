@@ -97,12 +97,17 @@ func jsonText(v any) string {
 	return string(b)
 }
 
-const oneEvent = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/api/v1/secrets","verb":"list","user":{"username":"bob\u001b[2J","groups":["system:authenticated"]},"sourceIPs":["10.0.0.1"],"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z","stageTimestamp":"2026-01-01T00:00:00.001000Z","annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":""}}` + "\n"
+const oneEvent = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete",` +
+	`"requestURI":"/api/v1/secrets","verb":"list","user":{"username":"bob\u001b[2J","groups":["system:authenticated"]},` +
+	`"sourceIPs":["10.0.0.1"],"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:00.000000Z",` +
+	`"stageTimestamp":"2026-01-01T00:00:00.001000Z","annotations":{"authorization.k8s.io/decision":"allow",` +
+	`"authorization.k8s.io/reason":""}}` + "\n"
 
 func TestFindingsCommand(t *testing.T) {
 	log := writeFile(t, "audit.log", []byte(oneEvent))
 	broken := filepath.Dir(writeFile(t, "broken.yaml", []byte("id: x\nexpr: 'verb =='\n")))
-	own := filepath.Dir(writeFile(t, "own.yaml", []byte("id: any-list\ntitle: A list\ndescription: Somebody listed.\nseverity: info\nkind: event\nmatch: {verbs: [list]}\n")))
+	own := filepath.Dir(writeFile(t, "own.yaml",
+		[]byte("id: any-list\ntitle: A list\ndescription: Somebody listed.\nseverity: info\nkind: event\nmatch: {verbs: [list]}\n")))
 	for _, c := range []struct {
 		name      string
 		args      []string
@@ -119,17 +124,19 @@ func TestFindingsCommand(t *testing.T) {
 		{"rules", []string{"--list-rules"}, cli.ExitOK, "cluster-admin-binding", ""},
 		{"broken rule", []string{"--events", log, "--rules", broken}, cli.ExitUsage, "", "broken.yaml"},
 		{"rules nowhere", []string{"--events", log, "--rules", own + "/none"}, cli.ExitUsage, "", "--rules"},
-		{"rules in a file", []string{"--events", log, "--rules", log}, cli.ExitUsage, "", "is no directory"},
+		{"rules in a file", []string{"--events", log, "--rules", log}, cli.ExitUsage, "", "not a directory"},
 		{"a rule", []string{"--events", log, "--rule", "secrets-list"}, cli.ExitOK, "secrets-list", ""},
 		{"another rule", []string{"--events", log, "--rule", "pod-exec", "--fail-on", "high"}, cli.ExitOK, "no findings", ""},
 		{"another subject", []string{"--events", log, "--subject", "eve"}, cli.ExitOK, "no findings", ""},
 		{"before there was any", []string{"--events", log, "--at", "2025-12-31T00:00:00Z"}, cli.ExitOK, "no findings", ""},
-		{"at that time", []string{"--events", log, "--at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:01Z"}, cli.ExitOK, "secrets-list", ""},
+		{"at that time", []string{"--events", log, "--at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z", "--to",
+			"2026-01-01T00:00:01Z"}, cli.ExitOK, "secrets-list", ""},
 		{"no time", []string{"--events", log, "--from", "yesterday"}, cli.ExitUsage, "", "want RFC 3339"},
-		{"a state without events", []string{"--state", log}, cli.ExitUsage, "", "none is named: add --events"},
-		{"rules without events", []string{"--rules", own}, cli.ExitUsage, "", "--rules is about a log"},
+		{"a state without events", []string{"--state", log}, cli.ExitUsage, "", "need a log: add --events"},
+		{"rules without events", []string{"--rules", own}, cli.ExitUsage, "", "--rules needs a log"},
 		{"nothing stored", []string{"--data-dir", filepath.Join(own, "none")}, cli.ExitError, "", "no server is running"},
-		{"severity", []string{"--events", log, "--min-severity", "huge"}, cli.ExitUsage, "", `"huge" for "--min-severity" flag: want one of info`},
+		{"severity", []string{"--events", log, "--min-severity", "huge"}, cli.ExitUsage, "",
+			`"huge" for "--min-severity" flag: want one of info`},
 		{"no log", []string{"--events", log + "x"}, cli.ExitUsage, "", "--events"},
 		{"not a log", []string{"--events", filepath.Join(own, "own.yaml")}, cli.ExitError, "", "no line is an audit event"},
 	} {
@@ -147,7 +154,8 @@ func TestFindingsCommand(t *testing.T) {
 
 func TestFindingsFromStandardInput(t *testing.T) {
 	var stdout bytes.Buffer
-	if code := execute(t.Context(), []string{"findings", "--events", "-"}, cli.Streams{In: strings.NewReader(oneEvent), Out: &stdout, Err: io.Discard}); code != cli.ExitOK || !strings.Contains(stdout.String(), "secrets-list") {
+	if code := execute(t.Context(), []string{"findings", "--events", "-"}, cli.Streams{In: strings.NewReader(oneEvent), Out: &stdout,
+		Err: io.Discard}); code != cli.ExitOK || !strings.Contains(stdout.String(), "secrets-list") {
 		t.Errorf("exit %d, %q", code, stdout.String())
 	}
 }

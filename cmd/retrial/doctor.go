@@ -32,8 +32,8 @@ func newDoctor(s cli.Streams) *cobra.Command {
 the one that is named: is it registered, does it post, is its state known, do its requests
 get a verdict, do the clocks agree, does its audit policy record what is needed.
 
-With no server running that is told, and the store is opened to look at the rest. The exit
-code is 3 when a check fails; warnings leave it at 0.`,
+If no server is running it says so, and opens the store to check the rest. The exit code is 3
+if a check fails; warnings leave it at 0.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -57,7 +57,8 @@ code is 3 when a check fails; warnings leave it at 0.`,
 			return err
 		}
 		if answer.Unknown {
-			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it", cluster, cluster, doctor.Site{Config: cfg}.DataDir()))
+			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it",
+				cluster, cluster, doctor.Site{Config: cfg}.DataDir()))
 		}
 		err = cli.Show(s.Out, output, answer, func() error { return printChecks(s.Out, answer.Checks) })
 		return errors.Join(err, doctor.Checks(answer.Checks).Failure())
@@ -65,8 +66,7 @@ code is 3 when a check fails; warnings leave it at 0.`,
 	return c
 }
 
-// examine asks the server, or the store; what cannot be asked is a check that fails, and
-// the rest is looked at all the same.
+// examine asks the server, or the store; if neither can be asked, that is a failing check, and the rest is examined all the same.
 func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string) (doctor.Answer, error) {
 	answer, err := answerOf(ctx, ask, "", doctor.Request{Cluster: cluster})
 	var coded cli.Exit
@@ -74,7 +74,8 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 	case err == nil:
 		if answer.Version != version.Version {
 			answer.Checks = append(answer.Checks, doctor.Check{ID: "version", State: doctor.CheckWarn,
-				Text: fmt.Sprintf("The server is version %s, this command %s.", answer.Version, version.Version), Todo: "Use one version of both."})
+				Text: fmt.Sprintf("The server is version %s, this command %s.", answer.Version, version.Version),
+				Todo: "Use one version of both."})
 		}
 		return answer, nil
 	case ctx.Err() != nil, errors.As(err, &coded):
@@ -105,7 +106,7 @@ func printChecks(out io.Writer, list []doctor.Check) error {
 	return w.Flush()
 }
 
-// dash stands for what is not there.
+// dash returns s, or a dash if it is empty.
 func dash(s string) string {
 	if s == "" {
 		return "-"

@@ -115,10 +115,13 @@ func newPatient(t *testing.T) *patient {
 	if _, err := a.Registry().Add("prod"); err != nil {
 		t.Fatal(err)
 	}
-	p.site = doctor.Site{Config: cfg, Serving: true, Authority: a, Contacts: webhook.NewContacts(now), Hook: func() string { return "0.0.0.0:9443" }, Metrics: p.registry, Now: now}
-	p.store = &fakeStore{stored: []queries.Cluster{{Name: "prod", Events: 5000, First: p.now.Add(-time.Hour), Last: p.now.Add(-time.Minute)}}}
+	p.site = doctor.Site{Config: cfg, Serving: true, Authority: a, Contacts: webhook.NewContacts(now),
+		Hook: func() string { return "0.0.0.0:9443" }, Metrics: p.registry, Now: now}
+	p.store = &fakeStore{stored: []queries.Cluster{{Name: "prod", Events: 5000, First: p.now.Add(-time.Hour),
+		Last: p.now.Add(-time.Minute)}}}
 	p.store.shares = []queries.Share{{Outcome: "match", Requests: 100}}
-	p.store.traits = queries.LogTraits{Events: 5000, Live: 5000, Reads: 4000, Complete: 5000, PolicyWrites: 3, MinDelay: time.Second, MedianDelay: 3 * time.Second}
+	p.store.traits = queries.LogTraits{Events: 5000, Live: 5000, Reads: 4000, Complete: 5000, PolicyWrites: 3, MinDelay: time.Second,
+		MedianDelay: 3 * time.Second}
 	return p
 }
 
@@ -138,7 +141,8 @@ func (p *patient) findings(seconds, leads float64) {
 // examine answers the checks of an ID.
 func (p *patient) examine(t *testing.T, id, cluster string) []doctor.Check {
 	t.Helper()
-	a := doctor.Service{Service: &query.Service{Store: p.store, Replay: lagging{p.store.replay(), p.lag, p.lags}, Now: p.site.Now}, Store: p.store, Site: p.site}
+	a := doctor.Service{Service: &query.Service{Store: p.store, Replay: lagging{p.store.replay(), p.lag, p.lags}, Now: p.site.Now},
+		Store: p.store, Site: p.site}
 	v, err := a.Doctor(t.Context(), doctor.Request{})
 	if err != nil {
 		t.Fatal(err)
@@ -155,23 +159,30 @@ func TestDoctor(t *testing.T) {
 		id, cluster, want string
 		says              string
 	}{
-		"a server":     {func(*testing.T, *patient) {}, "server", "", doctor.CheckOK, "It is running"},
-		"no server":    {func(_ *testing.T, p *patient) { p.site.Serving = false }, "server", "", doctor.CheckFail, "retrial serve --data-dir"},
-		"a real store": {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x" }, "store", "", doctor.CheckOK, "ClickHouse server"},
-		"no library":   {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.Library = p.dir + "/none.so" }, "store", "", doctor.CheckFail, "none.so"},
+		"a server": {func(*testing.T, *patient) {}, "server", "", doctor.CheckOK, "It is running"},
+		"no server": {func(_ *testing.T, p *patient) { p.site.Serving = false }, "server", "", doctor.CheckFail,
+			"retrial serve --data-dir"},
+		"a real store": {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x" }, "store", "", doctor.CheckOK,
+			"ClickHouse server"},
+		"no library": {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.Library = p.dir + "/none.so" }, "store", "",
+			doctor.CheckFail, "none.so"},
 
-		"nobody counts": {func(*testing.T, *patient) {}, "completeness", "prod", doctor.CheckWarn, "retrial cluster scrape prod --url https://ADDRESS:6443"},
+		"nobody counts": {func(*testing.T, *patient) {}, "completeness", "prod", doctor.CheckWarn,
+			"retrial cluster scrape prod --url https://ADDRESS:6443"},
 		"counted, not known yet": {func(_ *testing.T, p *patient) {
 			p.site.Config.Completeness.Scrape = []string{"prod=https://10.0.0.1:6443"}
 			labels := prometheus.Labels{"cluster": "prod", "apiserver": ""}
 			p.gauge("retrial_completeness_read_timestamp_seconds", float64(p.now.Unix()), labels)
 			p.gauge("retrial_completeness_read_failures_total", 0, labels)
 		}, "completeness", "prod", doctor.CheckWarn, "is being read, and not known yet"},
-		"nobody follows": {func(*testing.T, *patient) {}, doctor.StepFollowed, "prod", doctor.CheckWarn, "a batch that the webhook drops would be lost for good"},
+		"nobody follows": {func(*testing.T, *patient) {}, doctor.StepFollowed, "prod", doctor.CheckWarn,
+			"a batch that the webhook drops would be lost for good"},
 
-		"a key":                {func(*testing.T, *patient) {}, "key-file", "", doctor.CheckOK, "back it up"},
-		"a key among the data": {func(_ *testing.T, p *patient) { p.site.Config.KeyFile = p.site.Config.DataDir + "/key" }, "key-file", "", doctor.CheckFail, "--key-file"},
-		"no key yet":           {func(_ *testing.T, p *patient) { p.site.Config.KeyFile = p.dir + "/other" }, "key-file", "", doctor.CheckWarn, "There is no redaction key"},
+		"a key": {func(*testing.T, *patient) {}, "key-file", "", doctor.CheckOK, "back it up"},
+		"a key among the data": {func(_ *testing.T, p *patient) { p.site.Config.KeyFile = p.site.Config.DataDir + "/key" }, "key-file", "",
+			doctor.CheckFail, "--key-file"},
+		"no key yet": {func(_ *testing.T, p *patient) { p.site.Config.KeyFile = p.dir + "/other" }, "key-file", "", doctor.CheckWarn,
+			"There is no redaction key"},
 		"a key that is lost": {func(t *testing.T, p *patient) {
 			put(t, p.site.Config.DataDir+"/redaction-key.id", "x")
 			p.site.Config.KeyFile = p.dir + "/other"
@@ -182,45 +193,62 @@ func TestDoctor(t *testing.T) {
 			}
 		}, "key-file", "", doctor.CheckFail, "chmod 600"},
 
-		"certificates":                 {func(*testing.T, *patient) {}, "certificates", "", doctor.CheckOK, "renews itself"},
-		"nothing made yet":             {func(_ *testing.T, p *patient) { p.site.Authority = nil }, "certificates", "", doctor.CheckOK, "No certificate authority"},
-		"the server's near its end":    {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificates", "", doctor.CheckWarn, "The running server renews it if ca.key exists"},
-		"the server's at its end":      {func(_ *testing.T, p *patient) { p.now = p.now.Add(366 * 24 * time.Hour) }, "certificates", "", doctor.CheckFail, "valid until 2027-11-20"},
-		"the authority's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(3600 * 24 * time.Hour) }, "certificates", "", doctor.CheckWarn, "retrial cluster rotate --authority"},
+		"certificates": {func(*testing.T, *patient) {}, "certificates", "", doctor.CheckOK, "renews itself"},
+		"nothing made yet": {func(_ *testing.T, p *patient) { p.site.Authority = nil }, "certificates", "", doctor.CheckOK,
+			"No certificate authority"},
+		"the server's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificates", "",
+			doctor.CheckWarn, "The running server renews it if ca.key exists"},
+		"the server's at its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(366 * 24 * time.Hour) }, "certificates", "",
+			doctor.CheckFail, "valid until 2027-11-20"},
+		"the authority's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(3600 * 24 * time.Hour) }, "certificates", "",
+			doctor.CheckWarn, "retrial cluster rotate --authority"},
 		"no authority's file": {func(t *testing.T, p *patient) {
 			if err := os.Remove(p.site.Config.DataDir + "/pki/ca.crt"); err != nil {
 				t.Fatal(err)
 			}
 		}, "certificates", "", doctor.CheckFail, "Restore the folder"},
-		"a cluster's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificate", "prod", doctor.CheckWarn, "retrial cluster rotate prod"},
+		"a cluster's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificate", "prod",
+			doctor.CheckWarn, "retrial cluster rotate prod"},
 
-		"a listener":        {func(*testing.T, *patient) {}, "listener", "", doctor.CheckOK, "0.0.0.0:9443"},
-		"loopback alone":    {func(_ *testing.T, p *patient) { p.site.Hook = func() string { return "127.0.0.1:9443" } }, "listener", "", doctor.CheckWarn, "only this machine"},
-		"a small lag":       {func(_ *testing.T, p *patient) { p.lag.Events = 1 }, "lag", "", doctor.CheckOK, "1 event accepted"},
-		"a wide lag":        {func(_ *testing.T, p *patient) { p.lag.Events = doctor.WideLag + 1 }, "lag", "", doctor.CheckWarn, "100,001 events"},
-		"a wide policy lag": {func(_ *testing.T, p *patient) { p.lag.Policy = doctor.WidePolicyLag + 1 }, "policy-lag", "", doctor.CheckWarn, "10,001 policy changes"},
-		"findings in time":  {func(_ *testing.T, p *patient) { p.findings(299, 1) }, "findings", "", doctor.CheckOK, "They are 4m59s behind"},
-		"findings late":     {func(_ *testing.T, p *patient) { p.findings(301, 1) }, "findings", "", doctor.CheckFail, "Findings are 5m1s behind"},
-		"nobody finds":      {func(_ *testing.T, p *patient) { p.findings(600, 0) }, "findings", "", doctor.CheckFail, "10m0s behind"},
+		"a listener": {func(*testing.T, *patient) {}, "listener", "", doctor.CheckOK, "0.0.0.0:9443"},
+		"loopback alone": {func(_ *testing.T, p *patient) { p.site.Hook = func() string { return "127.0.0.1:9443" } }, "listener", "",
+			doctor.CheckWarn, "only this machine"},
+		"a small lag": {func(_ *testing.T, p *patient) { p.lag.Events = 1 }, "lag", "", doctor.CheckOK, "1 event accepted"},
+		"a wide lag": {func(_ *testing.T, p *patient) { p.lag.Events = doctor.WideLag + 1 }, "lag", "", doctor.CheckWarn,
+			"100,001 events"},
+		"a wide policy lag": {func(_ *testing.T, p *patient) { p.lag.Policy = doctor.WidePolicyLag + 1 }, "policy-lag", "",
+			doctor.CheckWarn, "10,001 policy changes"},
+		"findings in time": {func(_ *testing.T, p *patient) { p.findings(299, 1) }, "findings", "", doctor.CheckOK,
+			"They are 4m59s behind"},
+		"findings late": {func(_ *testing.T, p *patient) { p.findings(301, 1) }, "findings", "", doctor.CheckFail,
+			"Findings are 5m1s behind"},
+		"nobody finds": {func(_ *testing.T, p *patient) { p.findings(600, 0) }, "findings", "", doctor.CheckFail, "10m0s behind"},
 		"another finds": {func(_ *testing.T, p *patient) {
 			p.site.Config.Kafka.Brokers = []string{"a:1"}
 			p.findings(0, 0)
 		}, "findings", "", doctor.CheckOK, "Another process"},
-		"detections off": {func(_ *testing.T, p *patient) { p.site.Config.Detect.Enabled = false }, "findings", "", doctor.CheckWarn, "switched off"},
+		"detections off": {func(_ *testing.T, p *patient) { p.site.Config.Detect.Enabled = false }, "findings", "", doctor.CheckWarn,
+			"switched off"},
 		"nothing folded": {func(*testing.T, *patient) {}, "folded", "", doctor.CheckOK, "apart"},
 		"folded": {func(_ *testing.T, p *patient) {
-			p.store.folded = []queries.FoldedDay{{Cluster: "prod", Rule: "first-seen-access", Requests: 95_904}, {Cluster: "test", Requests: 1}}
-		}, "folded", "", doctor.CheckWarn, "95,904 requests of prod with keys of first-seen-access beyond those of a day, 1 request of test of subjects beyond those of a day"},
+			p.store.folded = []queries.FoldedDay{{Cluster: "prod", Rule: "first-seen-access", Requests: 95_904},
+				{Cluster: "test", Requests: 1}}
+		}, "folded", "", doctor.CheckWarn, "95,904 requests of prod with keys of first-seen-access beyond those of a day, 1 request of " +
+			"test of subjects beyond those of a day"},
 		"no dead letters": {func(*testing.T, *patient) {}, "dead-letters", "", doctor.CheckOK, "None"},
-		"dead letters":    {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", doctor.CheckWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
-		"a disk":          {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", doctor.CheckOK, "The store uses 3.0 MiB"},
-		"no cap":          {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x:8123" }, "retention", "", doctor.CheckOK, "Events are kept for 30d, without a cap"},
-		"the usual cap":   {func(*testing.T, *patient) {}, "retention", "", doctor.CheckOK, "Events are kept for 30d, within a cap of"},
+		"dead letters": {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", doctor.CheckWarn,
+			"1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
+		"a disk": {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", doctor.CheckOK, "The store uses 3.0 MiB"},
+		"no cap": {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x:8123" }, "retention", "",
+			doctor.CheckOK, "Events are kept for 30d, without a cap"},
+		"the usual cap": {func(*testing.T, *patient) {}, "retention", "", doctor.CheckOK, "Events are kept for 30d, within a cap of"},
 		"within the cap": {func(_ *testing.T, p *patient) {
 			p.site.Config.Retention.DiskCap, p.site.Config.Retention.Events, p.store.disk = 10<<30, 0, 1<<30
-		}, "retention", "", doctor.CheckOK, "Events are kept for ever, within a cap of 10.0 GiB; 1.0 GiB"},
-		"near the cap": {func(_ *testing.T, p *patient) { p.site.Config.Retention.DiskCap, p.store.disk = 10<<30, 9<<30 }, "retention", "", doctor.CheckWarn, "the oldest day of events is deleted first"},
-		"a real Kafka": {func(_ *testing.T, p *patient) { p.site.Config.Kafka.Brokers = []string{"a:1"} }, "stream", "", doctor.CheckOK, "Kafka at a:1"},
+		}, "retention", "", doctor.CheckOK, "Events are kept forever, within a cap of 10.0 GiB; 1.0 GiB"},
+		"near the cap": {func(_ *testing.T, p *patient) { p.site.Config.Retention.DiskCap, p.store.disk = 10<<30, 9<<30 }, "retention", "",
+			doctor.CheckWarn, "the oldest day of events is deleted first"},
+		"a real Kafka": {func(_ *testing.T, p *patient) { p.site.Config.Kafka.Brokers = []string{"a:1"} }, "stream", "", doctor.CheckOK,
+			"Kafka at a:1"},
 		"a broker's log": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_embedded_log_bytes", 1<<20, nil)
 			p.gauge("retrial_embedded_log_limit_bytes", 1<<30, nil)
@@ -243,7 +271,8 @@ func TestDoctor(t *testing.T) {
 			p.gauge("retrial_spool_max_bytes", 1<<30, nil)
 			p.gauge("retrial_spool_records", 5000, nil)
 			p.gauge("retrial_spool_active", 1, nil)
-		}, "spool", "", doctor.CheckWarn, "Kafka does not take records, or has not taken all of them yet. The spool holds 5,000 records in 1.0 MiB"},
+		}, "spool", "", doctor.CheckWarn,
+			"Kafka does not take records, or has not taken all of them yet. The spool holds 5,000 records in 1.0 MiB"},
 		"a spool near its end": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_spool_bytes", 9<<20, nil)
 			p.gauge("retrial_spool_max_bytes", 10<<20, nil)
@@ -255,11 +284,14 @@ func TestDoctor(t *testing.T) {
 		}, "spool", "", doctor.CheckWarn, "has set 2 segments"},
 		"no spool": {func(_ *testing.T, p *patient) { p.site.Config.Spool.On = false }, "spool", "", doctor.CheckWarn, "--spool on"},
 
-		"an aggregated server": {func(_ *testing.T, p *patient) { p.site.Apiserver = aggregatedServer }, "aggregated", "prod", doctor.CheckOK, "came through the kube-apiserver"},
+		"an aggregated server": {func(_ *testing.T, p *patient) { p.site.Apiserver = aggregatedServer }, "aggregated", "prod",
+			doctor.CheckOK, "came through the kube-apiserver"},
 		"an aggregated server that is reached directly": {func(_ *testing.T, p *patient) {
 			p.site.Apiserver = aggregatedServer
-			p.store.direct = []queries.DirectRequests{{APIServer: "wardle", Requests: 3, Users: 2, AuditID: "a-1", User: "eve", URI: "/apis/w"}}
-		}, "aggregated", "prod", doctor.CheckWarn, "3 requests at wardle bypassed the kube-apiserver in the last day, by 2 users; the first by eve"},
+			p.store.direct = []queries.DirectRequests{{APIServer: "wardle", Requests: 3, Users: 2, AuditID: "a-1", User: "eve",
+				URI: "/apis/w"}}
+		}, "aggregated", "prod", doctor.CheckWarn,
+			"3 requests at wardle bypassed the kube-apiserver in the last day, by 2 users; the first by eve"},
 
 		"a watch": {func(_ *testing.T, p *patient) {
 			p.site.Config.Watch.Clusters = []string{"prod=/kc"}
@@ -275,23 +307,35 @@ func TestDoctor(t *testing.T) {
 			p.gauge("retrial_watch_errors_total", 7, prometheus.Labels{"cluster": "prod", "resource": "roles", "reason": "forbidden"})
 		}, "watch", "prod", doctor.CheckFail, "kubectl apply -f deploy/watch-rbac.yaml"},
 
-		"clocks":              {func(*testing.T, *patient) {}, "clock", "prod", doctor.CheckOK, "within 3s"},
-		"a clock ahead":       {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = -90 * time.Second }, "clock", "prod", doctor.CheckWarn, "at least 1m30s ahead"},
-		"a clock behind":      {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = 2 * time.Minute }, "clock", "prod", doctor.CheckWarn, "less than 2m0s to arrive"},
-		"an audit policy":     {func(*testing.T, *patient) {}, "audit-policy", "prod", doctor.CheckOK, "Nothing is missing"},
-		"writes without body": {func(_ *testing.T, p *patient) { p.store.traits.PolicyBlind = 2 }, "audit-policy", "prod", doctor.CheckWarn, "2 of 3 writes to roles and bindings were recorded without what they wrote"},
-		"a useless stage":     {func(_ *testing.T, p *patient) { p.store.traits.Received = 9 }, "audit-policy", "prod", doctor.CheckWarn, "9 events of the stage RequestReceived"},
-		"Secrets with bodies": {func(_ *testing.T, p *patient) { p.store.traits.SecretBodies = 1 }, "audit-policy", "prod", doctor.CheckWarn, "1 request about Secrets or tokens"},
-		"bodies cut off":      {func(_ *testing.T, p *patient) { p.store.traits.Truncated = 1 }, "audit-policy", "prod", doctor.CheckWarn, "--audit-webhook-truncate"},
-		"no reads":            {func(_ *testing.T, p *patient) { p.store.traits.Reads = 0 }, "audit-policy", "prod", doctor.CheckWarn, "None of 5,000 events is a read"},
-		"no ends":             {func(_ *testing.T, p *patient) { p.store.traits.Complete = 0 }, "audit-policy", "prod", doctor.CheckFail, "ResponseComplete"},
+		"clocks": {func(*testing.T, *patient) {}, "clock", "prod", doctor.CheckOK, "within 3s"},
+		"a clock ahead": {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = -90 * time.Second }, "clock", "prod",
+			doctor.CheckWarn, "at least 1m30s ahead"},
+		"a clock behind": {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = 2 * time.Minute }, "clock", "prod",
+			doctor.CheckWarn, "less than 2m0s to arrive"},
+		"an audit policy": {func(*testing.T, *patient) {}, "audit-policy", "prod", doctor.CheckOK, "Nothing is missing"},
+		"writes without body": {func(_ *testing.T, p *patient) { p.store.traits.PolicyBlind = 2 }, "audit-policy", "prod", doctor.CheckWarn,
+			"2 of 3 writes to roles and bindings were recorded without what they wrote"},
+		"a useless stage": {func(_ *testing.T, p *patient) { p.store.traits.Received = 9 }, "audit-policy", "prod", doctor.CheckWarn,
+			"9 events of the stage RequestReceived"},
+		"Secrets with bodies": {func(_ *testing.T, p *patient) { p.store.traits.SecretBodies = 1 }, "audit-policy", "prod",
+			doctor.CheckWarn, "1 request about Secrets or tokens"},
+		"bodies cut off": {func(_ *testing.T, p *patient) { p.store.traits.Truncated = 1 }, "audit-policy", "prod", doctor.CheckWarn,
+			"--audit-webhook-truncate"},
+		"no reads": {func(_ *testing.T, p *patient) { p.store.traits.Reads = 0 }, "audit-policy", "prod", doctor.CheckWarn,
+			"None of 5,000 events is a read"},
+		"no ends": {func(_ *testing.T, p *patient) { p.store.traits.Complete = 0 }, "audit-policy", "prod", doctor.CheckFail,
+			"ResponseComplete"},
 
-		"no apiserver's configuration": {func(*testing.T, *patient) {}, "apiserver-config", "prod", doctor.CheckWarn, "the node and RBAC authorizers are assumed, and any authenticator.\nretrial serve --apiserver-config prod=DIR"},
-		"an apiserver's configuration": {func(_ *testing.T, p *patient) { p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "abc"}) }, "apiserver-config", "prod", doctor.CheckOK, "is abc; nothing is missing"},
+		"no apiserver's configuration": {func(*testing.T, *patient) {}, "apiserver-config", "prod", doctor.CheckWarn,
+			"the node and RBAC authorizers are assumed, and any authenticator.\nretrial serve --apiserver-config prod=DIR"},
+		"an apiserver's configuration": {func(_ *testing.T, p *patient) {
+			p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "abc"})
+		}, "apiserver-config", "prod", doctor.CheckOK, "is abc; nothing is missing"},
 		"a configuration in parts": {func(_ *testing.T, p *patient) {
 			p.site.Config.Replay.ApiserverConfig = []string{"test=/elsewhere", "prod=/etc/it's"}
 			p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "abc", Unknown: []string{"a", "b", "c", "d", "e", "f", "g"}})
-		}, "apiserver-config", "prod", doctor.CheckWarn, "is abc; missing: a; b; c; d; e, and 2 more. What depends on that is judged as unknown.\nretrial config check '/etc/it'\\''s'"},
+		}, "apiserver-config", "prod", doctor.CheckWarn,
+			"is abc; missing: a; b; c; d; e, and 2 more. What depends on that is judged as unknown.\nretrial config check '/etc/it'\\''s'"},
 		"a configuration that was changed": {func(_ *testing.T, p *patient) {
 			p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "old"}, apiserver.APIServer{Digest: "new"})
 		}, "apiserver-config", "prod", doctor.CheckOK, "is new, the one in force now of 2 versions"},
@@ -301,7 +345,8 @@ func TestDoctor(t *testing.T) {
 			p.site.Apiserver = func(string, string) *apiserver.History { return h }
 		}, "apiserver-config", "prod", doctor.CheckWarn, "not for now"},
 		"a lag that is allowed for": {func(_ *testing.T, p *patient) {
-			p.lags = []replay.Lag{{Cluster: "other", Learnt: time.Second, Requests: 9}, {Cluster: "prod"}, {Cluster: "prod", Server: "cp-1", Learnt: 20 * time.Millisecond, Requests: 3}}
+			p.lags = []replay.Lag{{Cluster: "other", Learnt: time.Second, Requests: 9}, {Cluster: "prod"},
+				{Cluster: "prod", Server: "cp-1", Learnt: 20 * time.Millisecond, Requests: 3}}
 		}, "cache-lag", "prod", doctor.CheckOK, "Its apiserver cp-1 decides by a policy up to 20ms old, as 3 requests show"},
 		"a lag that is not": {func(_ *testing.T, p *patient) {
 			p.lags = []replay.Lag{{Cluster: "prod", Learnt: 2 * time.Second, Requests: 3}}
@@ -337,7 +382,8 @@ func TestDoctorOfAnImport(t *testing.T) {
 	p := newPatient(t)
 	p.store.stored = append(p.store.stored, queries.Cluster{Name: "old", Events: 3, First: p.now, Last: p.now})
 	p.store.traits.Live = 0
-	for id, want := range map[string]int{doctor.StepRegistered: 0, doctor.StepConnected: 0, "certificate": 0, "clock": 0, doctor.StepFirstEvent: 1, doctor.StepState: 1, doctor.StepCoverage: 1, "audit-policy": 1} {
+	for id, want := range map[string]int{doctor.StepRegistered: 0, doctor.StepConnected: 0, "certificate": 0, "clock": 0,
+		doctor.StepFirstEvent: 1, doctor.StepState: 1, doctor.StepCoverage: 1, "audit-policy": 1} {
 		if got := p.examine(t, id, "old"); len(got) != want {
 			t.Errorf("%s: %+v", id, got)
 		}
@@ -355,7 +401,8 @@ func TestDoctorPrints(t *testing.T) {
 	if err := printChecks(&out, list); err != nil {
 		t.Fatal(err)
 	}
-	want := "ok    -     server     fine\nfail  prod  connected  no\\x1b[31m\n                         do\n                         this\\x07\nwarn  prod  clock      late\n"
+	want := "ok    -     server     fine\nfail  prod  connected  no\\x1b[31m\n                         do\n                         " +
+		"this\\x07\nwarn  prod  clock      late\n"
 	if out.String() != want {
 		t.Errorf("printed\n%swant\n%s", out.String(), want)
 	}
@@ -375,7 +422,8 @@ func TestDoctorWithoutAnything(t *testing.T) {
 	if code != cli.ExitFinding || !strings.Contains(errs, "not in order: server") {
 		t.Errorf("code %d: %s", code, errs)
 	}
-	says(t, out, "No server is running on "+data, "retrial serve --data-dir "+data, "There is no redaction key", "No certificate authority has been created yet")
+	says(t, out, "No server is running on "+data, "retrial serve --data-dir "+data, "There is no redaction key",
+		"No certificate authority has been created yet")
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
 		t.Errorf("looking made %s: %v", data, err)
 	}
@@ -386,7 +434,7 @@ func TestDoctorWithoutAnything(t *testing.T) {
 		"a name there cannot be": {[]string{"doctor", "No/1"}, "lower-case letters"},
 		"two names":              {[]string{"doctor", "a", "b"}, `unexpected argument "b": one NAME at a time`},
 		"unknown form":           {[]string{"doctor", "-o", "xml"}, "want one of table, json, yaml"},
-		"no URL":                 {[]string{"doctor", "--server", "nonsense"}, "write a URL such as http://127.0.0.1:8080"},
+		"no URL":                 {[]string{"doctor", "--server", "nonsense"}, "want a URL such as http://127.0.0.1:8080"},
 	} {
 		if code, _, errs := commandLine(t, "", tc.args...); code != cli.ExitUsage || !strings.Contains(errs, tc.says) {
 			t.Errorf("%s: code %d: %s", name, code, errs)

@@ -72,14 +72,16 @@ func (d *driftCommand) run(c *cobra.Command) error {
 // printDrift prints groups for people, each as a few lines.
 func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 	if len(answer.Groups) == 0 {
-		text := "Nothing drifts in cluster %s: all " + phrase.Number(int(answer.Judged), "judged request") + " of that time match the record.\n"
+		text := "Nothing drifts in cluster %s: all " + phrase.Number(int(answer.Judged), "judged request") +
+			" of that time match the record.\n"
 		switch {
 		case answer.Judged == 1:
 			text = "Nothing drifts in cluster %s: the one judged request of that time matches the record.\n"
 		case answer.Requests == 0:
 			text = "Nothing can be said of cluster %s: it has no requests of that time.\n"
 		case answer.Judged == 0:
-			text = "Nothing can be said of cluster %s: none of the " + phrase.Number(int(answer.Requests), "request") + " of that time could be compared (docs/verdicts.md, not judged).\n"
+			text = "Nothing can be said of cluster %s: none of the " + phrase.Number(int(answer.Requests), "request") +
+				" of that time could be compared (docs/verdicts.md, not judged).\n"
 		}
 		_, err := fmt.Fprintf(out, text, safe.Text(answer.Cluster))
 		return err
@@ -98,7 +100,8 @@ func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 		if g.Server != "" {
 			line("apiserver", g.Server)
 		}
-		line("requests", fmt.Sprintf("%d by %s, %s to %s", g.Count, phrase.Number(g.Users, "user"), g.First.UTC().Format(time.RFC3339), g.Last.UTC().Format(time.RFC3339)))
+		line("requests", fmt.Sprintf("%d by %s, %s to %s", g.Count, phrase.Number(g.Users, "user"), g.First.UTC().Format(time.RFC3339),
+			g.Last.UTC().Format(time.RFC3339)))
 		for _, l := range g.Likely {
 			line("likely", l.Kind+": "+l.Why)
 			line("", "give "+l.Give)
@@ -114,7 +117,7 @@ func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 		}
 	}
 	if answer.Truncated {
-		fmt.Fprintln(out, "\nThere is more than one answer holds: --from and --to narrow it.")
+		fmt.Fprintln(out, "\nThere is more than one answer can hold: narrow it with --from and --to.")
 	}
 	return nil
 }

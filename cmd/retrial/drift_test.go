@@ -20,8 +20,9 @@ func TestDriftRoute(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
 	stored := func(reason string, n int64, first time.Time) queries.Drift {
 		return queries.Drift{
-			Outcome: verdict.OutcomeDrift, Class: verdict.ClassAllowForbid, Cause: "the recorded reason names what did not exist", Recorded: verdict.DecisionAllow,
-			RecordedReason: reason, Replayed: verdict.DecisionForbid, Code: 200, Requests: n, Users: 2, First: first, Last: first.Add(time.Minute),
+			Outcome: verdict.OutcomeDrift, Class: verdict.ClassAllowForbid, Cause: "the recorded reason names what did not exist",
+			Recorded: verdict.DecisionAllow, RecordedReason: reason, Replayed: verdict.DecisionForbid, Code: 200, Requests: n, Users: 2,
+			First: first, Last: first.Add(time.Minute),
 			Examples: []queries.DriftExample{
 				{AuditID: "a" + first.String(), User: "ann", Verb: "get", URI: "/api/v1/pods", At: first},
 				{AuditID: "b" + first.String(), User: "bob", Verb: "get", URI: "/api/v1/pods", At: first.Add(time.Second)},
@@ -37,11 +38,13 @@ func TestDriftRoute(t *testing.T) {
 		t.Fatalf("%d groups: %+v", len(answer.Groups), answer.Groups)
 	}
 	g := answer.Groups[0]
-	if g.About != "ClusterRoleBinding b" || g.Count != 12 || g.Users != 2 || !g.First.Equal(at) || !g.Last.Equal(at.Add(time.Hour+time.Minute)) ||
+	if g.About != "ClusterRoleBinding b" || g.Count != 12 || g.Users != 2 || !g.First.Equal(at) ||
+		!g.Last.Equal(at.Add(time.Hour+time.Minute)) ||
 		len(g.Examples) != 3 || !g.Examples[0].At.Equal(at) || g.Likely[0].Kind != drift.KindState {
 		t.Errorf("got %+v", g)
 	}
-	if w := askFake(t, f, http.MethodGet, "drift"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "cluster is missing") {
+	if w := askFake(t, f, http.MethodGet, "drift"); w.Code != http.StatusBadRequest ||
+		!strings.Contains(w.Body.String(), "cluster is missing") {
 		t.Errorf("without a cluster: %d %s", w.Code, w.Body)
 	}
 }
@@ -56,7 +59,8 @@ func TestNoDriftOfNothing(t *testing.T) {
 	} {
 		answer := decodeAnswer[query.DriftAnswer](t, askFake(t, f, http.MethodGet, "drift?cluster=c"))
 		var out bytes.Buffer
-		if err := printDrift(&out, &answer); err != nil || !strings.HasPrefix(out.String(), want) || answer.Requests != f.requests || answer.Judged != f.judged {
+		if err := printDrift(&out, &answer); err != nil || !strings.HasPrefix(out.String(), want) || answer.Requests != f.requests ||
+			answer.Judged != f.judged {
 			t.Errorf("%q, %v; want %q", out.String(), err, want)
 		}
 	}

@@ -69,7 +69,7 @@ func TestAccessAgreesWithVerdicts(t *testing.T) {
 	says(t, r.out, "Who can get /healthz, in cluster prod", "Group system:authenticated")
 	r = in.run(t, "can", "group:system:authenticated", "-o", "json").ok(t)
 	says(t, r.out, `"groupsFrom": "asked"`, `"/healthz"`)
-	in.run(t, "can", "x", "--cluster", "nobody").refused(t, cli.ExitNoMatch, "there is no cluster nobody; there is: prod")
+	in.run(t, "can", "x", "--cluster", "nobody").refused(t, cli.ExitNoMatch, "there is no cluster nobody; known: prod")
 }
 
 // grantsOf asks who can make a request at an event's time, and returns what the event's user

@@ -33,7 +33,8 @@ func TestServeWithAnApiserversConfiguration(t *testing.T) {
 	s := in.serve(t, append(flags, "--replay-hold", "0s")...)
 	queries := map[string]string{}
 	for _, c := range clusters {
-		in.run(t, "import", "--cluster", c, "--state", filepath.Join(folder(c), "state.json.zst"), filepath.Join(folder(c), "audit.jsonl.zst")).ok(t)
+		in.run(t, "import", "--cluster", c, "--state", filepath.Join(folder(c), "state.json.zst"),
+			filepath.Join(folder(c), "audit.jsonl.zst")).ok(t)
 		queries[filepath.Join(in.dir, c)] = verdictsOf(c)
 	}
 	s.drained(t)
@@ -46,7 +47,8 @@ func TestServeWithAnApiserversConfiguration(t *testing.T) {
 			}
 		}
 	}
-	says(t, in.run(t, "explain-deny", refused, "--cluster", "abac").ok(t).out, "REFUSED BY", "abac: no opinion  no line of the policy file allows it")
+	says(t, in.run(t, "explain-deny", refused, "--cluster", "abac").ok(t).out, "REFUSED BY",
+		"abac: no opinion  no line of the policy file allows it")
 	in.run(t, "drift", "--cluster", "abac", "--fail").ok(t)
 	s.stop(t)
 
@@ -89,7 +91,8 @@ func sameVerdicts(t *testing.T, stored []string, printed []verdict.Line) {
 		got[key{k.AuditID, k.User, k.URI}] = append(got[key{k.AuditID, k.User, k.URI}], text(v))
 	}
 	for _, l := range printed {
-		v := verdict{l.Verdict, l.Class, l.Recorded, l.Replayed, l.Authorizer, l.Credential, l.Config, append([]string{}, l.Explained...), append([]string{}, l.Missing...)}
+		v := verdict{l.Verdict, l.Class, l.Recorded, l.Replayed, l.Authorizer, l.Credential, l.Config, append([]string{}, l.Explained...),
+			append([]string{}, l.Missing...)}
 		k := key{l.AuditID, l.User, l.RequestURI}
 		want[k] = append(want[k], text(v))
 		if !strings.Contains(l.Config, ";apiserver=") {

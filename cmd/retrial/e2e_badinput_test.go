@@ -63,11 +63,15 @@ func TestBadBodies(t *testing.T) {
 		code   int
 		says   []string
 	}{
-		{name: "truncated JSON", body: bytes.NewReader(whole[:len(whole)/2]), code: http.StatusBadRequest, says: []string{"unexpected end", "at byte", "dead letter"}},
+		{name: "truncated JSON", body: bytes.NewReader(whole[:len(whole)/2]), code: http.StatusBadRequest,
+			says: []string{"unexpected end", "at byte", "dead letter"}},
 		{name: "no JSON", body: strings.NewReader("hello"), code: http.StatusBadRequest, says: []string{"dead letter"}},
-		{name: "another kind", body: strings.NewReader(`{"kind":"PodList","apiVersion":"v1","items":[]}`), code: http.StatusBadRequest, says: []string{"kind: not EventList", "dead letter"}},
-		{name: "200 MB", body: endless(200_000_000), code: http.StatusRequestEntityTooLarge, says: []string{"134217728", "--webhook-max-body-bytes"}},
-		{name: "gzip", body: bytes.NewReader(squeezed.Bytes()), header: []string{"Content-Encoding", "gzip"}, code: http.StatusUnsupportedMediaType, says: []string{"compressed", "retrial import"}},
+		{name: "another kind", body: strings.NewReader(`{"kind":"PodList","apiVersion":"v1","items":[]}`), code: http.StatusBadRequest,
+			says: []string{"kind: not EventList", "dead letter"}},
+		{name: "200 MB", body: endless(200_000_000), code: http.StatusRequestEntityTooLarge,
+			says: []string{"134217728", "--webhook-max-body-bytes"}},
+		{name: "gzip", body: bytes.NewReader(squeezed.Bytes()), header: []string{"Content-Encoding", "gzip"},
+			code: http.StatusUnsupportedMediaType, says: []string{"compressed", "retrial import"}},
 		{name: "malformed items among good ones", body: bytes.NewReader(mixed), code: http.StatusOK},
 		{name: "an oversize event", body: bytes.NewReader(eventList([][]byte{[]byte(large)})), code: http.StatusOK},
 	} {
@@ -132,7 +136,8 @@ func TestBadBodies(t *testing.T) {
 		// what the server says of it is looked up at the end.
 	})
 	t.Run("no certificate", func(t *testing.T) {
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it is the client that is wrong here
+		//nolint:gosec // it is the client that is wrong here
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		defer client.CloseIdleConnections()
 		a, err := sender{good.url, client}.post(t.Context(), bytes.NewReader(whole))
 		if err != nil || a.code != http.StatusUnauthorized {
@@ -141,13 +146,15 @@ func TestBadBodies(t *testing.T) {
 		says(t, a.text, "no client certificate and no bearer token", "retrial cluster add")
 	})
 	t.Run("certificate that was replaced", func(t *testing.T) {
-		in.run(t, "cluster", "rotate", "other", "--revoke-old", "--server", s.webhook, "--output", filepath.Join(in.dir, "new.kubeconfig")).ok(t)
+		in.run(t, "cluster", "rotate", "other", "--revoke-old", "--server", s.webhook, "--output",
+			filepath.Join(in.dir, "new.kubeconfig")).ok(t)
 		a, err := other.post(t.Context(), bytes.NewReader(whole))
 		if err != nil || a.code != http.StatusUnauthorized {
 			t.Errorf("answer %d %v", a.code, err)
 		}
 		says(t, a.text, "revoked", "retrial cluster rotate other")
-		if a, err := s.sender(t, filepath.Join(in.dir, "new.kubeconfig")).post(t.Context(), bytes.NewReader(eventList(nil))); err != nil || a.code != http.StatusOK {
+		if a, err := s.sender(t, filepath.Join(in.dir, "new.kubeconfig")).post(t.Context(), bytes.NewReader(eventList(nil))); err != nil ||
+			a.code != http.StatusOK {
 			t.Errorf("the new certificate: %d %v %s", a.code, err, a.text)
 		}
 	})
@@ -161,7 +168,8 @@ func TestBadBodies(t *testing.T) {
 	})
 
 	s.drained(t)
-	for metric, want := range map[string]float64{"retrial_webhook_dead_letters_total": 7, "retrial_webhook_items_malformed_total": 2, "retrial_webhook_events_stripped_total": 1} {
+	for metric, want := range map[string]float64{"retrial_webhook_dead_letters_total": 7, "retrial_webhook_items_malformed_total": 2,
+		"retrial_webhook_events_stripped_total": 1} {
 		if got, _ := s.metric(t.Context(), metric); got != want {
 			t.Errorf("%s is %v, want %v", metric, got, want)
 		}
@@ -170,8 +178,11 @@ func TestBadBodies(t *testing.T) {
 	says(t, s.log.String(), "TLS handshake error", "unknown authority")
 	at := func(name string) string { return filepath.Join(in.dir, name) }
 	totals := inspect(t, inspection{Data: in.data(), Queries: map[string]string{
-		at("letters"):  "SELECT reason, size, length(prefix) > 0, startsWith(digest, 'sha256:') FROM retrial.dead_letters FINAL ORDER BY reason, size FORMAT TSV",
-		at("stripped"): "SELECT outcome != '', request_object = '', has(mapKeys(annotations), 'retrial.io/stripped-bytes'), has(mapKeys(annotations), 'retrial.io/stripped-sha256') FROM retrial.events FINAL WHERE audit_id = 'an-oversize-event' FORMAT TSV",
+		at("letters"): "SELECT reason, size, length(prefix) > 0, startsWith(digest, 'sha256:') FROM retrial.dead_letters FINAL " +
+			"ORDER BY reason, size FORMAT TSV",
+		at("stripped"): "SELECT outcome != '', request_object = '', has(mapKeys(annotations), 'retrial.io/stripped-bytes'), " +
+			"has(mapKeys(annotations), 'retrial.io/stripped-sha256') FROM retrial.events FINAL " +
+			"WHERE audit_id = 'an-oversize-event' FORMAT TSV",
 	}})
 	if totals.Events != 4 {
 		t.Errorf("%d events, want the three good ones and the oversize one", totals.Events)
@@ -295,7 +306,8 @@ func TestBadFiles(t *testing.T) {
 			t.Fatal("started without the library")
 		}
 		says(t, err.Error(), "libchdb not found", "/nonexistent/libchdb.so", "fetch-libchdb.sh", "--clickhouse-dsn", "retrial evaluate")
-		in.run(t, "why", "x", "--clickhouse-library", "/nonexistent/libchdb.so").refused(t, cli.ExitError, "libchdb not found", "fetch-libchdb.sh")
+		in.run(t, "why", "x", "--clickhouse-library", "/nonexistent/libchdb.so").refused(t, cli.ExitError, "libchdb not found",
+			"fetch-libchdb.sh")
 		evaluated(t, in, state, writeLog(t, at("few.jsonl"), recorded(t)[:10]))
 	})
 	t.Run("data directory that cannot be written", func(t *testing.T) {

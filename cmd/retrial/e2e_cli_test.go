@@ -119,13 +119,15 @@ func TestVerdictLines(t *testing.T) {
 		if err := json.Unmarshal(line, &v); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
-		for _, member := range []string{"auditID", "requestURI", "requestReceivedTimestamp", "user", "verb", "recorded", "replayed", "outcome", "verdict", "class", "grants", "cause", "engine", "config"} {
+		for _, member := range []string{"auditID", "requestURI", "requestReceivedTimestamp", "user", "verb", "recorded", "replayed",
+			"outcome", "verdict", "class", "grants", "cause", "engine", "config"} {
 			if v[member] == nil {
 				t.Fatalf("no %s in %s", member, line)
 			}
 		}
 		for member, allowed := range map[string]string{
-			"recorded": `^"(allow|forbid|none)"$`, "replayed": `^"(allow|forbid|none)"$`, "outcome": `^"(match|drift|ambiguous|indeterminate|not_judged)"$`, "grants": `^\[`,
+			"recorded": `^"(allow|forbid|none)"$`, "replayed": `^"(allow|forbid|none)"$`,
+			"outcome": `^"(match|drift|ambiguous|indeterminate|not_judged)"$`, "grants": `^\[`,
 		} {
 			if !regexp.MustCompile(allowed).Match(v[member]) {
 				t.Fatalf("%s is %s", member, v[member])
@@ -238,7 +240,8 @@ func TestDocsCommands(t *testing.T) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		if c.HasParent() && !bytes.Contains(doc, []byte("`"+c.CommandPath())) {
-			fmt.Fprintf(&rows, "| `%s` | %s |\n", strings.ReplaceAll(c.CommandPath()+strings.TrimPrefix(c.Use, c.Name()), "|", `\|`), c.Short)
+			fmt.Fprintf(&rows, "| `%s` | %s |\n", strings.ReplaceAll(c.CommandPath()+strings.TrimPrefix(c.Use, c.Name()), "|", `\|`),
+				c.Short)
 		}
 		for _, sub := range c.Commands() {
 			if !sub.Hidden {

@@ -32,13 +32,19 @@ func TestServeAtServer(t *testing.T) {
 		args []string
 		says []string
 	}{
-		"wrong password":   {flags(chservertest.Owner, file("wrong", "wr0ng"), trusted...), []string{`refuses user "retrial"`, "--clickhouse-password-file"}},
-		"no such file":     {flags(chservertest.Owner, filepath.Join(in.dir, "none"), trusted...), []string{"clickhouse-password-file", "none"}},
-		"not trusted":      {flags(chservertest.Owner, password), []string{"not trusted", "--clickhouse-ca-file"}},
-		"no certificate":   {flags(chservertest.Owner, password, "--clickhouse-ca-file", password), []string{"clickhouse-ca-file", "no PEM certificate"}},
-		"no TLS":           {[]string{"--clickhouse-dsn", "http://" + db.Addr(), "--clickhouse-ca-file", db.CAFile}, []string{"clickhouse-ca-file", "https://"}},
-		"may only read":    {flags(chservertest.Reader, file("reader", chservertest.ReaderPassword), trusted...), []string{`user "reader"`, "lacks INSERT", "GRANT SELECT, INSERT"}},
-		"may set nothing":  {flags(chservertest.Strict, file("strict", chservertest.StrictPassword), trusted...), []string{`user "strict"`, "readonly = 1"}},
+		"wrong password": {flags(chservertest.Owner, file("wrong", "wr0ng"), trusted...),
+			[]string{`refuses user "retrial"`, "--clickhouse-password-file"}},
+		"no such file": {flags(chservertest.Owner, filepath.Join(in.dir, "none"), trusted...),
+			[]string{"clickhouse-password-file", "none"}},
+		"not trusted": {flags(chservertest.Owner, password), []string{"not trusted", "--clickhouse-ca-file"}},
+		"no certificate": {flags(chservertest.Owner, password, "--clickhouse-ca-file", password),
+			[]string{"clickhouse-ca-file", "no PEM certificate"}},
+		"no TLS": {[]string{"--clickhouse-dsn", "http://" + db.Addr(), "--clickhouse-ca-file", db.CAFile},
+			[]string{"clickhouse-ca-file", "https://"}},
+		"may only read": {flags(chservertest.Reader, file("reader", chservertest.ReaderPassword), trusted...),
+			[]string{`user "reader"`, "lacks INSERT", "GRANT SELECT, INSERT"}},
+		"may set nothing": {flags(chservertest.Strict, file("strict", chservertest.StrictPassword), trusted...),
+			[]string{`user "strict"`, "readonly = 1"}},
 		"no server at all": {[]string{"--clickhouse-dsn", "http://127.0.0.1:1"}, []string{"connection refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,8 @@ func TestConnect(t *testing.T) {
 		t.Errorf("code %d: %s", code, c.errs)
 	}
 	follower.end(t, syscall.SIGTERM).ok(t)
-	says(t, strings.Join(c.all, "\n"), "done      The state before the log is known: ", "done      Requests get a verdict: Of 2,000 requests")
+	says(t, strings.Join(c.all, "\n"), "done      The state before the log is known: ",
+		"done      Requests get a verdict: Of 2,000 requests")
 
 	// The same again is over at once, and the doctor agrees.
 	again := in.connect(t, "prod", "--advertise-address", "127.0.0.1", "--output", at("out"))
@@ -141,7 +142,8 @@ func TestConnect(t *testing.T) {
 	for _, check := range d.Checks {
 		got[check.ID] = check.State
 	}
-	for _, id := range []string{"server", "store", "key-file", "certificates", "lag", "policy-lag", "dead-letters", "disk", "retention", "stream",
+	for _, id := range []string{"server", "store", "key-file", "certificates", "lag", "policy-lag", "dead-letters", "disk", "retention",
+		"stream",
 		doctor.StepRegistered, doctor.StepConnected, doctor.StepFirstEvent, doctor.StepState, doctor.StepCoverage, "audit-policy"} {
 		if got[id] != doctor.CheckOK {
 			t.Errorf("check %s is %q", id, got[id])
@@ -160,7 +162,8 @@ func TestConnect(t *testing.T) {
 		t.Errorf("after the revocation: %d %v", a.code, err)
 	}
 	in.run(t, "doctor", "prod").refused(t, cli.ExitFinding, "not in order: registered of prod, connected of prod")
-	in.run(t, "connect", "prod", "--no-wait", "--advertise-address", "127.0.0.1").refused(t, cli.ExitError, "revoked", "retrial cluster rotate prod")
+	in.run(t, "connect", "prod", "--no-wait", "--advertise-address", "127.0.0.1").refused(t, cli.ExitError, "revoked",
+		"retrial cluster rotate prod")
 	in.run(t, "doctor", "nobody").refused(t, cli.ExitNoMatch, "nothing is known of a cluster nobody", "retrial connect nobody")
 	s.stop(t)
 
@@ -192,7 +195,8 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 			}
 		}
 	}
-	if step := s.stepOf(t, "prod", doctor.StepConnected); step.State != doctor.StateWaiting || !strings.Contains(step.Text, "No apiserver has posted") {
+	if step := s.stepOf(t, "prod", doctor.StepConnected); step.State != doctor.StateWaiting ||
+		!strings.Contains(step.Text, "No apiserver has posted") {
 		t.Errorf("before anything: %+v", step)
 	}
 
@@ -247,7 +251,8 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for path, code := range map[string]int{"connection": http.StatusBadRequest, "connection?cluster=nobody": http.StatusOK, "doctor?clusters=x": http.StatusBadRequest} {
+	for path, code := range map[string]int{"connection": http.StatusBadRequest, "connection?cluster=nobody": http.StatusOK,
+		"doctor?clusters=x": http.StatusBadRequest} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://retrial/api/v1/"+path, nil)
 		if err != nil {
 			t.Fatal(err)

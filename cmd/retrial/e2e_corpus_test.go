@@ -55,7 +55,8 @@ func portion(t *testing.T) [][]byte {
 // needs no state, for there was nothing before.
 func unborn(log [][]byte) [][]byte {
 	return slices.DeleteFunc(slices.Clone(log), func(line []byte) bool {
-		return bytes.Contains(line, []byte(`"requestURI":"/api/v1/namespaces","verb":"create"`)) && bytes.Contains(line, []byte(`"name":"kube-system"`))
+		return bytes.Contains(line, []byte(`"requestURI":"/api/v1/namespaces","verb":"create"`)) &&
+			bytes.Contains(line, []byte(`"name":"kube-system"`))
 	})
 }
 

@@ -53,7 +53,8 @@ func diskFull(t *testing.T, hold string) {
 	if refused.code == 0 {
 		t.Fatalf("all %d bodies fit", len(bodies))
 	}
-	if refused.code != http.StatusServiceUnavailable && refused.code != http.StatusTooManyRequests || refused.header.Get("Retry-After") != "5" {
+	if refused.code != http.StatusServiceUnavailable && refused.code != http.StatusTooManyRequests ||
+		refused.header.Get("Retry-After") != "5" {
 		t.Errorf("answer %d, Retry-After %q: %s", refused.code, refused.header.Get("Retry-After"), refused.text)
 	}
 	says(t, s.log.String(), "no space left on device")

@@ -148,12 +148,16 @@ func TestFindingsQuestions(t *testing.T) {
 		args []string
 		keep func(detect.Finding) bool
 	}{
-		"rule":     {[]string{"--rule", "pod-exec"}, func(f detect.Finding) bool { return f.Rule == "pod-exec" }},
-		"severity": {[]string{"--min-severity", "high"}, func(f detect.Finding) bool { return f.Severity == "high" || f.Severity == "critical" }},
-		"subject":  {[]string{"--subject", "bob"}, func(f detect.Finding) bool { return f.Subject == "bob" }},
-		"at":       {[]string{"--at", "2026-11-20T11:38:00Z"}, func(f detect.Finding) bool { return !f.First.After(time.Date(2026, 11, 20, 11, 38, 0, 0, time.UTC)) }},
-		"from":     {[]string{"--from", "2026-11-20T11:40:00Z"}, func(f detect.Finding) bool { return !f.Last.Before(time.Date(2026, 11, 20, 11, 40, 0, 0, time.UTC)) }},
-		"to":       {[]string{"--to", "2026-11-20T11:38:00Z"}, func(f detect.Finding) bool { return f.First.Before(time.Date(2026, 11, 20, 11, 38, 0, 0, time.UTC)) }},
+		"rule": {[]string{"--rule", "pod-exec"}, func(f detect.Finding) bool { return f.Rule == "pod-exec" }},
+		"severity": {[]string{"--min-severity", "high"},
+			func(f detect.Finding) bool { return f.Severity == "high" || f.Severity == "critical" }},
+		"subject": {[]string{"--subject", "bob"}, func(f detect.Finding) bool { return f.Subject == "bob" }},
+		"at": {[]string{"--at", "2026-11-20T11:38:00Z"},
+			func(f detect.Finding) bool { return !f.First.After(time.Date(2026, 11, 20, 11, 38, 0, 0, time.UTC)) }},
+		"from": {[]string{"--from", "2026-11-20T11:40:00Z"},
+			func(f detect.Finding) bool { return !f.Last.Before(time.Date(2026, 11, 20, 11, 40, 0, 0, time.UTC)) }},
+		"to": {[]string{"--to", "2026-11-20T11:38:00Z"},
+			func(f detect.Finding) bool { return f.First.Before(time.Date(2026, 11, 20, 11, 38, 0, 0, time.UTC)) }},
 	} {
 		want := map[string]detect.Finding{}
 		for id, f := range all {
@@ -168,7 +172,7 @@ func TestFindingsQuestions(t *testing.T) {
 		}
 	}
 	says(t, in.run(t, "findings").ok(t).out, "SEVERITY", "credential-forged")
-	in.run(t, "findings", "--cluster", "nobody").refused(t, cli.ExitNoMatch, "there is no cluster nobody; there is: a")
+	in.run(t, "findings", "--cluster", "nobody").refused(t, cli.ExitNoMatch, "there is no cluster nobody; known: a")
 	in.run(t, "findings", "--rule", "nothing").refused(t, cli.ExitNoMatch, "there is no rule nothing")
 	in.run(t, "findings", "--at", "now").refused(t, cli.ExitUsage, "want RFC 3339")
 	if r := in.run(t, "findings", "--fail-on", "critical"); r.code != cli.ExitFinding {

@@ -36,7 +36,8 @@ type fleet struct {
 // newFleet starts Kafka and the store and registers the cluster "prod".
 func newFleet(t *testing.T, setting kafkatest.Setting, partitions int) *fleet {
 	t.Helper()
-	s := &fleet{install: newInstall(t), t: t, kafka: kafkatest.Run(t, kafkatest.Config{Version: setting.Version}), closed: make(chan struct{})}
+	s := &fleet{install: newInstall(t), t: t, kafka: kafkatest.Run(t, kafkatest.Config{Version: setting.Version}),
+		closed: make(chan struct{})}
 	if err := os.WriteFile(filepath.Join(s.dir, "hmac.key"), []byte(strings.Repeat("5a", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,8 @@ func (s *fleet) member(command string, args ...string) *running {
 		s.t.Fatal(err)
 	}
 	for from, to := range map[string]string{"data/pki": "data/pki", "hmac.key": "hmac.key"} {
-		if out, err := exec.CommandContext(s.t.Context(), "cp", "-a", filepath.Join(s.dir, from), filepath.Join(in.dir, to)).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(s.t.Context(), "cp", "-a", filepath.Join(s.dir, from),
+			filepath.Join(in.dir, to)).CombinedOutput(); err != nil {
 			s.t.Fatalf("%v: %s", err, out)
 		}
 	}

@@ -57,7 +57,8 @@ func TestFollowClosesTheGap(t *testing.T) {
 	acknowledged(t, in, int64(len(bytes.Join(log[2*third:], []byte("\n")))+1))
 	r := again.end(t, syscall.SIGTERM).ok(t)
 	var done []importer.Followed
-	if err := json.Unmarshal([]byte(r.out), &done); err != nil || len(done) != 1 || done[0].Behind != 0 || done[0].Malformed != 0 || done[0].Events < int64(2*third-100) {
+	if err := json.Unmarshal([]byte(r.out), &done); err != nil || len(done) != 1 || done[0].Behind != 0 || done[0].Malformed != 0 ||
+		done[0].Events < int64(2*third-100) {
 		t.Errorf("%v: %s", err, r.out)
 	}
 	s.drained(t)
@@ -73,7 +74,8 @@ func TestFollowClosesTheGap(t *testing.T) {
 		t.Errorf("%d keys in the log; stored %+v", want, totals)
 	}
 	if int64(came-twice) != want || int64(twice) < int64(third)*2-100 {
-		t.Errorf("%v records came, %v of them duplicates, want %d rows and the two thirds that came both ways as duplicates", came, twice, want)
+		t.Errorf("%v records came, %v of them duplicates, want %d rows and the two thirds that came both ways as duplicates", came, twice,
+			want)
 	}
 }
 
@@ -238,8 +240,10 @@ current-context: c
 		"no cluster":         {[]string{log}, cli.ExitUsage, []string{"--cluster is missing"}},
 		"with a state":       {[]string{"--cluster", "a", "--state", log, log}, cli.ExitUsage, []string{"--state"}},
 		"foreign kubeconfig": {[]string{"--webhook-config", other, log}, cli.ExitUsage, []string{"/v1/clusters/NAME/audit"}},
-		"both ways":          {[]string{"--cluster", "a", "--webhook-config", other, "--server", "https://x", log}, cli.ExitUsage, []string{"leave --server out"}},
-		"no such certificate": {[]string{"--cluster", "a", "--server", "https://127.0.0.1:1", "--client-certificate", "/none", "--client-key", "/none", log},
+		"both ways": {[]string{"--cluster", "a", "--webhook-config", other, "--server", "https://x", log}, cli.ExitUsage,
+			[]string{"leave --server out"}},
+		"no such certificate": {[]string{"--cluster", "a", "--server", "https://127.0.0.1:1", "--client-certificate", "/none",
+			"--client-key", "/none", log},
 			cli.ExitUsage, []string{"/none"}},
 		"two, one position": {[]string{"--cluster", "a", "--position", "p", log, log}, cli.ExitUsage, []string{"--position"}},
 	} {

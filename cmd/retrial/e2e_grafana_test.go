@@ -75,13 +75,15 @@ func driver(t *testing.T, address, password string, security *tls.Config) *sql.D
 func TestGrafana(t *testing.T) {
 	in := newInstall(t)
 	s, address := in.serveSQL(t)
-	logFile, stateFile := in.file(t, "audit.jsonl.zst", string(sample.AuditLogZstd())), in.file(t, "state.json.zst", string(sample.StateZstd()))
+	logFile, stateFile := in.file(t, "audit.jsonl.zst", string(sample.AuditLogZstd())),
+		in.file(t, "state.json.zst", string(sample.StateZstd()))
 	in.run(t, "import", "--cluster", "sample", "--state", stateFile, logFile).ok(t)
 	s.drained(t)
 	db := driver(t, address, sqlPassword, nil)
 
 	var first, last int64
-	if err := db.QueryRow("SELECT toInt64(toUnixTimestamp(min(minute))), toInt64(toUnixTimestamp(max(minute))) FROM volume").Scan(&first, &last); err != nil {
+	if err := db.QueryRow("SELECT toInt64(toUnixTimestamp(min(minute))), toInt64(toUnixTimestamp(max(minute))) FROM volume").Scan(&first,
+		&last); err != nil {
 		t.Fatal(err)
 	}
 	all := grafana.Dashboards(t)
@@ -100,7 +102,8 @@ func TestGrafana(t *testing.T) {
 				}
 				t.Run(name+"/"+p.Title, func(t *testing.T) {
 					query, err := grafana.Expand(q.RawSQL, grafana.Values{
-						From: time.Unix(first, 0).UTC(), To: time.Unix(last+60, 0).UTC(), Interval: time.Minute, Vars: map[string]string{"cluster": "sample"},
+						From: time.Unix(first, 0).UTC(), To: time.Unix(last+60, 0).UTC(), Interval: time.Minute,
+						Vars: map[string]string{"cluster": "sample"},
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -125,7 +128,8 @@ func TestGrafana(t *testing.T) {
 		}
 	}
 	t.Run("refused", func(t *testing.T) {
-		for _, query := range []string{"SELECT file('/etc/passwd')", "SELECT * FROM file('/etc/passwd', LineAsString)", "INSERT INTO volume (cluster) VALUES ('x')", "SELECT * FROM url('http://127.0.0.1:1/', CSV, 'a String')"} {
+		for _, query := range []string{"SELECT file('/etc/passwd')", "SELECT * FROM file('/etc/passwd', LineAsString)",
+			"INSERT INTO volume (cluster) VALUES ('x')", "SELECT * FROM url('http://127.0.0.1:1/', CSV, 'a String')"} {
 			if _, err := db.QueryContext(t.Context(), query); err == nil {
 				t.Errorf("%s went through", query)
 			}
@@ -164,10 +168,14 @@ func TestSQLListenerRefused(t *testing.T) {
 		says []string
 	}{
 		{"no password", []string{"--clickhouse-listen", "127.0.0.1:0"}, []string{"clickhouse-listen-password-file"}},
-		{"a short password", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", in.file(t, "short", "secret")}, []string{"at least 16"}},
-		{"in the open", []string{"--clickhouse-listen", "0.0.0.0:0", "--clickhouse-listen-password-file", good}, []string{"not loopback", "tls-cert"}},
-		{"a store of its own", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", good, "--clickhouse-dsn", "http://127.0.0.1:1"}, []string{"point Grafana at that server", "docs/grafana.md"}},
-		{"a file that is not there", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", good + "-not"}, []string{"clickhouse-listen-password-file"}},
+		{"a short password", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file",
+			in.file(t, "short", "secret")}, []string{"at least 16"}},
+		{"in the open", []string{"--clickhouse-listen", "0.0.0.0:0", "--clickhouse-listen-password-file", good},
+			[]string{"not loopback", "tls-cert"}},
+		{"a store of its own", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", good, "--clickhouse-dsn",
+			"http://127.0.0.1:1"}, []string{"point Grafana at that server", "docs/grafana.md"}},
+		{"a file that is not there", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", good + "-not"},
+			[]string{"clickhouse-listen-password-file"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := in.start(t, c.args...)
@@ -212,7 +220,8 @@ func TestSQLListenerTLS(t *testing.T) {
 	if err := driver(t, address, sqlPassword, &tls.Config{RootCAs: roots}).PingContext(t.Context()); err != nil {
 		t.Error(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(address, "https", "http", 1)+"/?query=SELECT+1", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(address, "https", "http", 1)+"/?query=SELECT+1",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,8 +103,10 @@ func inspectDirectory(ctx context.Context) (err error) {
 func insertOthers(ctx context.Context, store *storage.Store, n int) error {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for i := range n {
-		line := fmt.Sprintf(`{"level":"Metadata","auditID":"other-%d","stage":"ResponseComplete","requestURI":"/api/v1/nodes","verb":"list","user":{"username":"u","groups":["g%d"]},`+
-			`"requestReceivedTimestamp":"2026-11-20T12:00:00.000000Z","stageTimestamp":"2026-11-20T12:00:00.000100Z","annotations":{"authorization.k8s.io/decision":"allow"}}`, i, i)
+		line := fmt.Sprintf(`{"level":"Metadata","auditID":"other-%d","stage":"ResponseComplete","requestURI":"/api/v1/nodes",`+
+			`"verb":"list","user":{"username":"u","groups":["g%d"]},`+
+			`"requestReceivedTimestamp":"2026-11-20T12:00:00.000000Z","stageTimestamp":"2026-11-20T12:00:00.000100Z",`+
+			`"annotations":{"authorization.k8s.io/decision":"allow"}}`, i, i)
 		row, err := storagetest.Row("other", []byte(line), event.Position{Epoch: 1, Partition: 99, Offset: int64(i)}, at)
 		if err != nil {
 			return err
@@ -194,7 +196,8 @@ func dumpPartition(ctx context.Context, broker *embedded.Broker, topic string, p
 		return err
 	}
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: []string{broker.Addr()}, Topic: topic, Partition: int(partition), MaxBytes: 64 << 20, MaxWait: 50 * time.Millisecond, Dialer: dialer,
+		Brokers: []string{broker.Addr()}, Topic: topic, Partition: int(partition), MaxBytes: 64 << 20, MaxWait: 50 * time.Millisecond,
+		Dialer: dialer,
 	})
 	defer r.Close()
 	for {
@@ -236,7 +239,8 @@ func inspect(t *testing.T, in inspection) queries.Totals {
 
 // tables are all tables of the store that hold what came in, and what follows from it at once:
 // findings follow when time has passed.
-var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "activity", "policy_objects", "dead_letters"}
+var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "activity", "policy_objects",
+	"dead_letters"}
 
 // contentOf is a query that tells whether anything in any table changed: the number of rows
 // and a sum over all their columns, with finished merges or without.
@@ -250,7 +254,9 @@ func contentOf() string {
 		case "policy_objects": // the place an observation was read from last may move
 			columns = "* EXCEPT (epoch, kpart, koffset, idx)"
 		}
-		parts = append(parts, fmt.Sprintf("SELECT '%s' AS name, count() AS rows, sum(cityHash64(tuple(%s))) AS content FROM retrial.%s FINAL%s", table, columns, table, where))
+		parts = append(parts,
+			fmt.Sprintf("SELECT '%s' AS name, count() AS rows, sum(cityHash64(tuple(%s))) AS content FROM retrial.%s FINAL%s", table,
+				columns, table, where))
 	}
 	return "SELECT * FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY name FORMAT TSV"
 }
@@ -268,7 +274,8 @@ UNION ALL SELECT 'activity', toString(tuple(slot, subject, user_agent, recorded,
 
 // placeColumns say where a row came from and when it was judged, not what happened on the
 // cluster. request_key, and some hit_keys, hold the cluster's name.
-const placeColumns = "hit_keys, cluster, source, apiserver, ingested, ingest_day, epoch, kpart, koffset, request_key, sign, version, row_revision, policy_revision"
+const placeColumns = "hit_keys, cluster, source, apiserver, ingested, ingest_day, epoch, kpart, koffset, request_key, sign, version, " +
+	"row_revision, policy_revision"
 
 // eventColumns are the event's. All others are what the replay adds: they stand in the row of the
 // stage of a request that was stored first, so with deliveries in another order in another stage's row.

@@ -108,7 +108,8 @@ func likeOneProcess(t *testing.T, in install, state, log string) {
 	ask := func(in install) (verdicts map[string]string, usage []string) {
 		t.Helper()
 		at := func(name string) string { return filepath.Join(in.dir, name) }
-		inspect(t, inspection{Data: in.data(), Queries: map[string]string{at("verdicts"): verdictsOf("prod"), at("usage"): usageOf("prod")}})
+		inspect(t,
+			inspection{Data: in.data(), Queries: map[string]string{at("verdicts"): verdictsOf("prod"), at("usage"): usageOf("prod")}})
 		return requests(t, lines(t, at("verdicts"))), lines(t, at("usage"))
 	}
 	got, usage := ask(in)

@@ -95,11 +95,13 @@ func checkImported(t *testing.T, in install, cluster, state, file string, log []
 	t.Helper()
 	at := func(name string) string { return filepath.Join(in.dir, name) }
 	totals := inspect(t, inspection{Data: in.data(),
-		Queries: map[string]string{at("outcomes"): "SELECT outcome, class, sum(sign) AS n FROM retrial.events WHERE outcome != '' AND cluster = '" + cluster + "' GROUP BY outcome, class HAVING n != 0 FORMAT JSONEachRow"},
-		Events:  map[string]string{at("list"): cluster},
+		Queries: map[string]string{at("outcomes"): "SELECT outcome, class, sum(sign) AS n FROM retrial.events WHERE outcome != '' " +
+			"AND cluster = '" + cluster + "' GROUP BY outcome, class HAVING n != 0 FORMAT JSONEachRow"},
+		Events: map[string]string{at("list"): cluster},
 	})
 	sameEvents(t, in, cluster, log, lines(t, at("list")))
-	if totals.Rows != totals.Events || totals.Volume != totals.Events || totals.Usage != totals.Judged || totals.Grants != totals.GrantRows {
+	if totals.Rows != totals.Events || totals.Volume != totals.Events || totals.Usage != totals.Judged ||
+		totals.Grants != totals.GrantRows {
 		t.Errorf("totals do not add up: %+v", totals)
 	}
 	if totals.DeadLetters != 0 {
@@ -126,7 +128,8 @@ func checkImported(t *testing.T, in install, cluster, state, file string, log []
 		}
 	}
 	v := want.Verdicts
-	offline := map[string]int64{"match": v.Match, "drift": v.Drift, "ambiguous": v.Ambiguous, "indeterminate": v.Indeterminate, "not_judged": v.NotJudged}
+	offline := map[string]int64{"match": v.Match, "drift": v.Drift, "ambiguous": v.Ambiguous, "indeterminate": v.Indeterminate,
+		"not_judged": v.NotJudged}
 	maps.DeleteFunc(offline, func(_ string, n int64) bool { return n == 0 })
 	if !maps.Equal(verdicts, offline) {
 		t.Errorf("verdicts %v, offline %v", verdicts, offline)

@@ -38,7 +38,8 @@ func lateLog(t *testing.T) (without [][]byte, late []byte, with [][]byte) {
 			}
 		}
 		without = append(without, line)
-		if late != nil && bytes.Contains(line, []byte(`"username":"system:serviceaccount:shipping-dev:`)) && bytes.Contains(line, []byte(`"verb":"get"`)) {
+		if late != nil && bytes.Contains(line, []byte(`"username":"system:serviceaccount:shipping-dev:`)) &&
+			bytes.Contains(line, []byte(`"verb":"get"`)) {
 			e := decoded(t, line)
 			e.AuditID = "again-" + e.AuditID
 			e.RequestReceivedTimestamp = e.RequestReceivedTimestamp.Add(5 * time.Minute)
@@ -80,8 +81,10 @@ func TestLateRoleBinding(t *testing.T) {
 	s.stop(t)
 	ask := func(in install) (judged map[string]string, usage []string) {
 		t.Helper()
-		totals := inspect(t, inspection{Data: in.data(), Queries: map[string]string{at(in, "verdicts"): verdictsOf("prod"), at(in, "usage"): usageOf("prod")}})
-		if totals.Rows != totals.Events || totals.Volume != totals.Events || totals.Usage != totals.Judged || totals.Grants != totals.GrantRows {
+		totals := inspect(t, inspection{Data: in.data(),
+			Queries: map[string]string{at(in, "verdicts"): verdictsOf("prod"), at(in, "usage"): usageOf("prod")}})
+		if totals.Rows != totals.Events || totals.Volume != totals.Events || totals.Usage != totals.Judged ||
+			totals.Grants != totals.GrantRows {
 			t.Errorf("totals do not add up: %+v", totals)
 		}
 		return requests(t, lines(t, at(in, "verdicts"))), lines(t, at(in, "usage"))

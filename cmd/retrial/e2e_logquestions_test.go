@@ -48,7 +48,8 @@ func TestLogAnswersAsServer(t *testing.T) {
 		want := in.run(t, args...)
 		got := in.run(t, append(args, "--state", state, "--events", log)...)
 		if got.code != want.code || got.out != want.out || len(want.out) < 50 {
-			t.Errorf("retrial %v\nof the log %d, %.2000s%s\nof the server %d, %.2000s%s", question, got.code, got.out, got.err, want.code, want.out, want.err)
+			t.Errorf("retrial %v\nof the log %d, %.2000s%s\nof the server %d, %.2000s%s", question, got.code, got.out, got.err, want.code,
+				want.out, want.err)
 		}
 	}
 }

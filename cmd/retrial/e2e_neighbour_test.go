@@ -26,9 +26,11 @@ import (
 func liveEvent(t *testing.T, id, user, verb, uri string, code int, reason string, object any) []byte {
 	t.Helper()
 	at := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-	e := map[string]any{"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": id, "stage": "ResponseComplete", "requestURI": uri, "verb": verb,
-		"user": map[string]any{"username": user, "groups": []string{"system:authenticated"}}, "sourceIPs": []string{"10.0.0.1"}, "userAgent": "kubectl",
-		"responseStatus": map[string]any{"metadata": map[string]any{}, "code": code}, "requestReceivedTimestamp": at, "stageTimestamp": at,
+	e := map[string]any{"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": id,
+		"stage": "ResponseComplete", "requestURI": uri, "verb": verb,
+		"user": map[string]any{"username": user, "groups": []string{"system:authenticated"}}, "sourceIPs": []string{"10.0.0.1"},
+		"userAgent": "kubectl", "responseStatus": map[string]any{"metadata": map[string]any{}, "code": code},
+		"requestReceivedTimestamp": at, "stageTimestamp": at,
 		"annotations": map[string]string{"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": reason}}
 	if object != nil {
 		e["requestObject"], e["responseObject"] = object, object
@@ -43,7 +45,8 @@ func liveEvent(t *testing.T, id, user, verb, uri string, code int, reason string
 // listFile writes objects as kubectl lists them, and returns the file and its size.
 func listFile(t *testing.T, path string, objects []any) int {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]string{"resourceVersion": "5000"}, "items": objects})
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]string{"resourceVersion": "5000"},
+		"items": objects})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,8 @@ func (s *running) answered(t *testing.T, cluster, id string) string {
 				} `json:"verdict"`
 			} `json:"requests"`
 		}
-		if err == nil && res.StatusCode == http.StatusOK && json.Unmarshal(body, &why) == nil && len(why.Requests) > 0 && why.Requests[0].Verdict != nil {
+		if err == nil && res.StatusCode == http.StatusOK && json.Unmarshal(body, &why) == nil && len(why.Requests) > 0 &&
+			why.Requests[0].Verdict != nil {
 			v := why.Requests[0].Verdict
 			return strings.TrimSpace(v.Verdict + " " + v.Class + " " + v.Cause)
 		}
@@ -104,11 +108,14 @@ func TestNeighbour(t *testing.T) {
 		}
 	}
 	in := newInstall(t)
-	role := &rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: "reader", UID: "r", ResourceVersion: "1"},
-		Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
+	role := &rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: "reader", UID: "r", ResourceVersion: "1"},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
 	bound := func(name, role, user string, version int) *rbacv1.ClusterRoleBinding {
-		return &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version)},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}}
+		return &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}}
 	}
 	small, large := filepath.Join(in.dir, "small.json"), filepath.Join(in.dir, "large.json")
 	listFile(t, small, []any{role, bound("readers", "reader", "alice", 2)})
@@ -124,7 +131,9 @@ func TestNeighbour(t *testing.T) {
 			before()
 			n++
 			id := fmt.Sprint("quiet-", n)
-			quiet.deliver(t, eventList([][]byte{liveEvent(t, id, "alice", "get", fmt.Sprint("/api/v1/namespaces/shop/pods/web-", n), 200, `RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "reader" to User "alice"`, nil)}))
+			quiet.deliver(t,
+				eventList([][]byte{liveEvent(t, id, "alice", "get", fmt.Sprint("/api/v1/namespaces/shop/pods/web-", n), 200,
+					`RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "reader" to User "alice"`, nil)}))
 			began := time.Now()
 			if got := s.answered(t, "quiet", id); got != "match" {
 				t.Errorf("%s is %s", id, got)
@@ -142,18 +151,23 @@ func TestNeighbour(t *testing.T) {
 	beside := phase(func() {
 		for range 20 {
 			posts++
-			list := [][]byte{liveEvent(t, fmt.Sprint("loud-", posts), "user-1", "create", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", 201, "", bound(fmt.Sprint("new-", posts), fmt.Sprint("role-", posts%60), "user-2", 6000+posts))}
+			list := [][]byte{liveEvent(t, fmt.Sprint("loud-", posts), "user-1", "create",
+				"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", 201, "",
+				bound(fmt.Sprint("new-", posts), fmt.Sprint("role-", posts%60), "user-2", 6000+posts))}
 			for i := range 50 {
 				at := (posts + i) % len(hostile.Groups)
-				list = append(list, liveEvent(t, fmt.Sprintf("loud-%d-%d", posts, i), fmt.Sprint("user-", i), hostile.Verbs[at], "/apis/"+hostile.Groups[at]+"/v1/namespaces/x/"+hostile.Resources[at]+"/"+hostile.Names[at], 200, "", nil))
+				list = append(list, liveEvent(t, fmt.Sprintf("loud-%d-%d", posts, i), fmt.Sprint("user-", i), hostile.Verbs[at],
+					"/apis/"+hostile.Groups[at]+"/v1/namespaces/x/"+hostile.Resources[at]+"/"+hostile.Names[at], 200, "", nil))
 			}
 			loud.deliver(t, eventList(list))
 		}
 	})
 	peak := s.peakRSS(t)
 	p99 := func(took []time.Duration) time.Duration { return took[(len(took)*99-1)/100].Round(time.Millisecond) }
-	t.Logf("%d requests: alone p50 %s, p99 %s; beside %d posts of 51 events p50 %s, p99 %s; peak RSS %d MiB, then %d, policy %d MiB", rounds,
-		alone[rounds/2].Round(time.Millisecond), p99(alone), posts, beside[rounds/2].Round(time.Millisecond), p99(beside), idle>>20, peak>>20, size>>20)
+	t.Logf("%d requests: alone p50 %s, p99 %s; beside %d posts of 51 events p50 %s, p99 %s; peak RSS %d MiB, then %d, policy %d MiB",
+		rounds,
+		alone[rounds/2].Round(time.Millisecond), p99(alone), posts, beside[rounds/2].Round(time.Millisecond), p99(beside), idle>>20,
+		peak>>20, size>>20)
 	// Ordinary requests at this rate take about 120 MiB more than the process had when it was idle; beside other
 	// tests the collector comes later.
 	room := int64(256 << 20)

@@ -81,7 +81,8 @@ func TestOutage(t *testing.T) {
 	}
 	s.stop(t)
 	load.arrived(t, kafka)
-	t.Logf("%d events of %.0f bytes without Kafka in %.0f s: %.0f MB spooled, %.0f bytes each; drained %.1f s after Kafka was started; peak RSS of the receiver %d MiB until it was killed, %d MiB after, %d MiB with draining",
+	t.Logf("%d events of %.0f bytes without Kafka in %.0f s: %.0f MB spooled, %.0f bytes each; drained %.1f s after Kafka was started; "+
+		"peak RSS of the receiver %d MiB until it was killed, %d MiB after, %d MiB with draining",
 		events, load.size(), away.Seconds(), held/1e6, held/float64(events), drained.Seconds(), peak>>20, before>>20, after>>20)
 	for _, rss := range []int64{peak, after} {
 		if rss > maxReceiverRSS {

@@ -55,7 +55,8 @@ func (p *planter) found(text []byte) []string {
 // secret is a Secret full of secrets, with the copy that kubectl apply leaves.
 func (p *planter) secret(name string) string {
 	object := func(more string) string {
-		return `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `","namespace":"vault"` + more + `},"data":{"password":"` + p.base64() +
+		return `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `","namespace":"vault"` + more +
+			`},"data":{"password":"` + p.base64() +
 			`"},"stringData":{"token":"` + p.plain() + `"},"type":"Opaque"}`
 	}
 	return object(`,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":` + quoted(object("")) + `}`)
@@ -65,9 +66,12 @@ func quoted(s string) string { b, _ := json.Marshal(s); return string(b) } // a 
 
 // event is an audit event; more holds further members.
 func plantedEvent(id, verb, uri, more string) []byte {
-	return []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"planted-` + id + `","stage":"ResponseComplete","requestURI":` + quoted(uri) +
-		`,"verb":"` + verb + `","user":{"username":"kubernetes-admin","groups":["system:masters","system:authenticated"]},"sourceIPs":["10.0.0.1"],"userAgent":"kubectl"` +
-		`,"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-11-20T11:40:00.000001Z","stageTimestamp":"2026-11-20T11:40:00.000900Z"` +
+	return []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"planted-` + id +
+		`","stage":"ResponseComplete","requestURI":` + quoted(uri) +
+		`,"verb":"` + verb + `","user":{"username":"kubernetes-admin","groups":["system:masters","system:authenticated"]},` +
+		`"sourceIPs":["10.0.0.1"],"userAgent":"kubectl"` +
+		`,"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-11-20T11:40:00.000001Z",` +
+		`"stageTimestamp":"2026-11-20T11:40:00.000900Z"` +
 		`,"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":""}` + more + `}`)
 }
 
@@ -79,31 +83,48 @@ func (p *planter) events(prefix string) [][]byte {
 		ev("create", "create", secrets, `,"requestObject":`+p.secret("a")+`,"responseObject":`+p.secret("a")),
 		ev("list", "list", secrets+"?limit=500", `,"responseObject":{"kind":"SecretList","apiVersion":"v1","items":[`+p.secret("b")+`]}`),
 		ev("patch", "patch", secrets+"/a", `,"requestObject":[{"op":"replace","path":"/data/password","value":"`+p.base64()+`"}]`),
-		ev("apply", "patch", "/api/v1/namespaces/vault/configmaps/c?fieldManager=kubectl", `,"requestObject":{"kind":"ConfigMap","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":`+quoted(p.secret("c"))+`}}}`),
-		ev("review", "create", "/apis/authentication.k8s.io/v1/tokenreviews", `,"requestObject":{"kind":"TokenReview","spec":{"token":"`+p.plain()+`"}},"responseObject":{"kind":"TokenReview","spec":{"token":"`+p.jwt()+`"},"status":{"authenticated":true}}`),
-		ev("request", "create", "/api/v1/namespaces/vault/serviceaccounts/s/token", `,"responseObject":{"kind":"TokenRequest","status":{"token":"`+p.jwt()+`","expirationTimestamp":"2026-11-20T12:40:00Z"}}`),
+		ev("apply", "patch", "/api/v1/namespaces/vault/configmaps/c?fieldManager=kubectl", `,"requestObject":{"kind":"ConfigMap",`+
+			`"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":`+quoted(p.secret("c"))+`}}}`),
+		ev("review", "create", "/apis/authentication.k8s.io/v1/tokenreviews", `,"requestObject":{"kind":"TokenReview","spec":{"token":"`+
+			p.plain()+`"}},"responseObject":{"kind":"TokenReview","spec":{"token":"`+p.jwt()+`"},"status":{"authenticated":true}}`),
+		ev("request", "create", "/api/v1/namespaces/vault/serviceaccounts/s/token",
+			`,"responseObject":{"kind":"TokenRequest","status":{"token":"`+p.jwt()+`","expirationTimestamp":"2026-11-20T12:40:00Z"}}`),
 		ev("query", "get", "/api/v1/pods?access_token="+p.plain()+"&limit=1", ""),
 		ev("query-token", "get", "/apis/x.example/v1/y?token="+p.jwt(), ""),
 		ev("exec", "create", "/api/v1/namespaces/vault/pods/db/exec?command=mysql&command=-p"+p.plain()+"&container=db&stdin=true", ""),
-		ev("extra", "get", "/api", `,"impersonatedUser":{"username":"x","groups":["g"],"extra":{"access-token":["`+p.plain()+`"],"example.com/id":["`+p.jwt()+`"]}}`),
-		bytes.Replace(ev("user-extra", "get", "/api", ""), []byte(`"groups":["system:masters"`), []byte(`"extra":{"oidc.example/refresh-token":["`+p.plain()+`"],"k":["`+p.jwt()+`"]},"groups":["system:masters"`), 1),
-		bytes.Replace(ev("agent", "get", "/api", ""), []byte(`"userAgent":"kubectl"`), []byte(`"userAgent":"curl/8 Authorization: Bearer `+p.jwt()+`"`), 1),
-		bytes.Replace(ev("message", "update", secrets+"/a", `,"requestObject":`+p.secret("d")), []byte(`"metadata":{},"code":200`), []byte(`"metadata":{},"status":"Failure","message":"Secret \"d\" is invalid: data[x]: Invalid value: \"`+p.plain()+`\": no","code":422`), 1),
+		ev("extra", "get", "/api", `,"impersonatedUser":{"username":"x","groups":["g"],"extra":{"access-token":["`+p.plain()+
+			`"],"example.com/id":["`+p.jwt()+`"]}}`),
+		bytes.Replace(ev("user-extra", "get", "/api", ""), []byte(`"groups":["system:masters"`),
+			[]byte(`"extra":{"oidc.example/refresh-token":["`+p.plain()+`"],"k":["`+p.jwt()+`"]},"groups":["system:masters"`), 1),
+		bytes.Replace(ev("agent", "get", "/api", ""), []byte(`"userAgent":"kubectl"`),
+			[]byte(`"userAgent":"curl/8 Authorization: Bearer `+p.jwt()+`"`), 1),
+		bytes.Replace(ev("message", "update", secrets+"/a", `,"requestObject":`+p.secret("d")), []byte(`"metadata":{},"code":200`),
+			[]byte(`"metadata":{},"status":"Failure","message":"Secret \"d\" is invalid: data[x]: Invalid value: \"`+p.plain()+
+				`\": no","code":422`), 1),
 		ev("member", "get", "/api", `,"future":{"deep":["`+p.jwt()+`"]},"sessionToken":"`+p.plain()+`"`),
 		// Policy writes are copied to a topic and a table of their own.
-		ev("binding", "create", "/apis/rbac.authorization.k8s.io/v1/namespaces/vault/rolebindings", `,"responseObject":{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b`+prefix+`","namespace":"vault","uid":"u-`+prefix+`","resourceVersion":"999000","annotations":{"kubectl.kubernetes.io/last-applied-configuration":`+
-			quoted(`{"kind":"List","items":[`+p.secret("e")+`]}`)+`}},"subjects":[{"kind":"User","name":"u"}],"roleRef":{"kind":"Role","name":"r"}}`),
-		ev("account", "patch", "/api/v1/namespaces/vault/serviceaccounts/s", `,"responseObject":{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"s","namespace":"vault","uid":"s-`+prefix+`","resourceVersion":"999001","annotations":{"deploy/token":"`+p.jwt()+`"}}}`),
+		ev("binding", "create", "/apis/rbac.authorization.k8s.io/v1/namespaces/vault/rolebindings",
+			`,"responseObject":{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b`+prefix+
+				`","namespace":"vault","uid":"u-`+prefix+
+				`","resourceVersion":"999000","annotations":{"kubectl.kubernetes.io/last-applied-configuration":`+
+				quoted(`{"kind":"List","items":[`+p.secret("e")+`]}`)+
+				`}},"subjects":[{"kind":"User","name":"u"}],"roleRef":{"kind":"Role","name":"r"}}`),
+		ev("account", "patch", "/api/v1/namespaces/vault/serviceaccounts/s",
+			`,"responseObject":{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"s","namespace":"vault","uid":"s-`+prefix+
+				`","resourceVersion":"999001","annotations":{"deploy/token":"`+p.jwt()+`"}}}`),
 		// Over the size of an event.
-		ev("oversize", "create", secrets, `,"requestObject":{"kind":"Secret","data":{"a":"`+p.base64()+`","pad":"`+strings.Repeat("A", 300<<10)+`"}}`),
+		ev("oversize", "create", secrets,
+			`,"requestObject":{"kind":"Secret","data":{"a":"`+p.base64()+`","pad":"`+strings.Repeat("A", 300<<10)+`"}}`),
 	}
 }
 
-// lines plants secrets in what is no event.
+// lines plants secrets in what is not an event.
 func (p *planter) malformed(prefix string) [][]byte {
 	return [][]byte{
-		bytes.Replace(plantedEvent(prefix+"no-level", "create", "/api/v1/namespaces/vault/secrets", `,"requestObject":`+p.secret("m")), []byte(`"level":"RequestResponse"`), []byte(`"level":7`), 1),
-		[]byte(`{"requestURI":["/api/v1/secrets"],"requestObject":{"kind":"Secret","stringData":{"x":"` + p.plain() + `"}},"responseObject":{"status":{"token":"` + p.jwt() + `"}}}`),
+		bytes.Replace(plantedEvent(prefix+"no-level", "create", "/api/v1/namespaces/vault/secrets", `,"requestObject":`+p.secret("m")),
+			[]byte(`"level":"RequestResponse"`), []byte(`"level":7`), 1),
+		[]byte(`{"requestURI":["/api/v1/secrets"],"requestObject":{"kind":"Secret","stringData":{"x":"` + p.plain() +
+			`"}},"responseObject":{"status":{"token":"` + p.jwt() + `"}}}`),
 		[]byte(`["Authorization: Bearer ` + p.jwt() + `","password=` + p.plain() + `"]`),
 	}
 }
@@ -142,19 +163,23 @@ func TestSecretsDoNotSurvive(t *testing.T) {
 	post("a text", []byte("password: "+p.plain()+"\ntoken: "+p.jwt()+"\n"))
 	post("an oversize body", append(eventList(p.events("large-")), bytes.Repeat([]byte(" "), 2<<20)...))
 
-	file := writeLog(t, at("audit.jsonl"), append(append(p.events("i-"), p.malformed("i-")...), []byte(`{"kind":"Event","requestObject":{"kind":"Secret","data":{"a":"`+p.base64())))
+	file := writeLog(t, at("audit.jsonl"), append(append(p.events("i-"), p.malformed("i-")...),
+		[]byte(`{"kind":"Event","requestObject":{"kind":"Secret","data":{"a":"`+p.base64())))
 	state := at("state.json")
 	objects := []string{
 		p.secret("s"),
-		`{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"x","namespace":"vault","uid":"1","resourceVersion":"5","annotations":{"kubectl.kubernetes.io/last-applied-configuration":` + quoted(p.secret("t")) + `}}}`,
-		`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"y","namespace":"vault","uid":"2","resourceVersion":"6","annotations":{"note":"Bearer ` + p.jwt() + `"}},"roleRef":{"kind":"Role","name":"r"},"subjects":[]}`,
+		`{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"x","namespace":"vault","uid":"1","resourceVersion":"5",` +
+			`"annotations":{"kubectl.kubernetes.io/last-applied-configuration":` + quoted(p.secret("t")) + `}}}`,
+		`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"y","namespace":"vault","uid":"2",` +
+			`"resourceVersion":"6","annotations":{"note":"Bearer ` + p.jwt() + `"}},"roleRef":{"kind":"Role","name":"r"},"subjects":[]}`,
 	}
 	if err := os.WriteFile(state, []byte(`{"kind":"List","apiVersion":"v1","items":[`+strings.Join(objects, ",")+`]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	note := func(name string, r result) { printed[name] = r.out + r.err }
 	note("import", in.run(t, "import", "--cluster", "files", "--wait=false", "--state", state, file))
-	note("import -", in.runWith(t, bytes.NewReader(bytes.Join(p.events("s-"), []byte("\n"))), "import", "--cluster", "stdin", "--wait=false", "-"))
+	note("import -",
+		in.runWith(t, bytes.NewReader(bytes.Join(p.events("s-"), []byte("\n"))), "import", "--cluster", "stdin", "--wait=false", "-"))
 	token := in.run(t, "cluster", "add", "tokens", "--token", "--server", s.webhook, "--output", at("token.kubeconfig")).ok(t)
 	note("cluster add --token", token)
 	holder := s.sender(t, at("token.kubeconfig"))

@@ -42,7 +42,8 @@ func TestRejudgeWithAConfigurationSuppliedLate(t *testing.T) {
 			queries[filepath.Join(in.dir, c)] = verdictsOf(c)
 		}
 		totals := inspect(t, inspection{Data: in.data(), Queries: queries})
-		if totals.Rows != totals.Events || totals.Volume != totals.Events || totals.Usage != totals.Judged || totals.Grants != totals.GrantRows {
+		if totals.Rows != totals.Events || totals.Volume != totals.Events || totals.Usage != totals.Judged ||
+			totals.Grants != totals.GrantRows {
 			t.Errorf("totals do not add up: %+v", totals)
 		}
 		out := map[string]map[string]int{}
@@ -62,7 +63,8 @@ func TestRejudgeWithAConfigurationSuppliedLate(t *testing.T) {
 	// Nothing is known of the configurations.
 	s := in.serve(t, "--replay-hold", "0s")
 	for _, c := range clusters {
-		in.run(t, "import", "--cluster", c, "--state", filepath.Join(folder(c), "state.json.zst"), filepath.Join(folder(c), "audit.jsonl.zst")).ok(t)
+		in.run(t, "import", "--cluster", c, "--state", filepath.Join(folder(c), "state.json.zst"),
+			filepath.Join(folder(c), "audit.jsonl.zst")).ok(t)
 	}
 	s.drained(t)
 	s.stop(t)
@@ -105,7 +107,8 @@ func TestRejudgeWithAConfigurationSuppliedLate(t *testing.T) {
 			t.Errorf("%s: the dry run says %+v; before it is %v, with the configuration %v", c, dry.Report, before[c], want[c])
 		}
 		done := judge(c, append(more, "--since", since)...)
-		if done.Report.Changed != dry.Report.Changed || done.Report.Visited != dry.Report.Visited || done.Report.Failed != 0 || done.Interrupted != 0 ||
+		if done.Report.Changed != dry.Report.Changed || done.Report.Visited != dry.Report.Visited || done.Report.Failed != 0 ||
+			done.Interrupted != 0 ||
 			!maps.Equal(moved(before[c], &done.Report), want[c]) {
 			t.Errorf("%s: judged again: %+v, the dry run said %+v", c, done.Report, dry.Report)
 		}

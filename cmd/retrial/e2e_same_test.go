@@ -40,7 +40,8 @@ func TestWebhookAndImportAreTheSame(t *testing.T) {
 		sameLines(t, what+" of the posted cluster against the imported one", lines(t, at("posted."+what)), lines(t, at("imported."+what)))
 	}
 	sameEvents(t, in, "posted", log, lines(t, at("posted.list")))
-	if before.Events != 2*int64(len(fingerprints(t, in, "posted", log))) || before.Volume != before.Events || before.Usage != before.Judged || before.Grants != before.GrantRows {
+	if before.Events != 2*int64(len(fingerprints(t, in, "posted", log))) || before.Volume != before.Events ||
+		before.Usage != before.Judged || before.Grants != before.GrantRows {
 		t.Errorf("totals do not add up: %+v", before)
 	}
 	if before.DeadLetters != 0 {
@@ -73,7 +74,8 @@ func TestWebhookAndImportAreTheSame(t *testing.T) {
 	content = lines(t, at("content"))
 	again("posted again after many inserts", func(s *running, to sender) { postAll(t, to, batches(log, 3)) })
 	again("imported again as another file after many inserts", func(s *running, _ sender) {
-		in.run(t, "import", "--cluster", "imported", writeLog(t, at("rotated.jsonl"), append([][]byte{log[len(log)-1]}, log[:len(log)-1]...))).ok(t)
+		in.run(t, "import", "--cluster", "imported",
+			writeLog(t, at("rotated.jsonl"), append([][]byte{log[len(log)-1]}, log[:len(log)-1]...))).ok(t)
 	})
 }
 

@@ -55,7 +55,8 @@ func TestStarvedProcess(t *testing.T) {
 	log := unborn(portion(t))
 	half := len(log) / 2
 	state := writeState(t, in.dir)
-	first, second := writeLog(t, filepath.Join(in.dir, "first.jsonl"), log[:half]), writeLog(t, filepath.Join(in.dir, "second.jsonl"), log[half:])
+	first, second := writeLog(t, filepath.Join(in.dir, "first.jsonl"), log[:half]),
+		writeLog(t, filepath.Join(in.dir, "second.jsonl"), log[half:])
 	offline := func(logs ...string) string {
 		args := []string{"findings", "--cluster", "prod", "--state", state, "-o", "json"}
 		for _, l := range logs {
@@ -91,11 +92,13 @@ func TestStarvedProcess(t *testing.T) {
 	began := time.Now()
 	s.settled(t, "prod", findingsByID(t, offline(first, second)))
 	late := time.Since(began)
-	t.Logf("stopped for %s and starved for %s: %.0f s late were told meanwhile, up to date %s later", stopped, starved, told, late.Round(time.Second))
+	t.Logf("stopped for %s and starved for %s: %.0f s late were told meanwhile, up to date %s later", stopped, starved, told,
+		late.Round(time.Second))
 	if long() && (late > 2*time.Minute || told < stopped.Seconds()) {
 		t.Errorf("up to date after %s, want 2m0s; %.0f s were told, want %.0f", late, told, stopped.Seconds())
 	}
-	if text := s.log.String(); strings.Contains(text, "lease released") || strings.Count(text, "lease taken") != 1 || strings.Contains(text, `"generation":2`) {
+	if text := s.log.String(); strings.Contains(text, "lease released") || strings.Count(text, "lease taken") != 1 ||
+		strings.Contains(text, `"generation":2`) {
 		t.Errorf("groups did not outlive it:\n%s", text)
 	}
 	s.stop(t)

@@ -26,7 +26,8 @@ func TestSuggestFromTheStore(t *testing.T) {
 	for name, args := range map[string][]string{
 		"YAML": append(all, "-o", "yaml", "--force"),
 		// Of a few subjects alone the store reads what concerns them.
-		"two of Kubernetes and one never seen": {"suggest", "--subject", "system:kube-scheduler", "--subject", "system:kube-controller-manager", "--subject", "zed", "--include-system"},
+		"two of Kubernetes and one never seen": {"suggest", "--subject", "system:kube-scheduler", "--subject",
+			"system:kube-controller-manager", "--subject", "zed", "--include-system"},
 	} {
 		stored, read := in.run(t, args...).ok(t), in.run(t, slices.Concat(args, files)...).ok(t)
 		if stored.out != read.out || len(stored.out) < 500 {
@@ -100,5 +101,6 @@ func TestSuggestWithoutState(t *testing.T) {
 	in := newInstall(t)
 	log := writeLog(t, filepath.Join(in.dir, "audit.jsonl"), recorded(t)[20_000:20_050])
 	in.run(t, "import", "--cluster", "sample", log).ok(t)
-	in.run(t, "suggest").refused(t, cli.ExitNoMatch, "nothing is known of the roles and bindings", "retrial import --cluster sample --state")
+	in.run(t, "suggest").refused(t, cli.ExitNoMatch, "nothing is known of the roles and bindings",
+		"retrial import --cluster sample --state")
 }

@@ -52,11 +52,16 @@ users: [{name: u, user: {token: %s}}]
 	ask := func(id string, after time.Duration, decision, reason string, code int, verdict string) {
 		t.Helper()
 		at := time.Now().Add(after).UTC().Format("2006-01-02T15:04:05.000000Z")
-		to.deliver(t, []byte(fmt.Sprintf(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[{"level":"Metadata","auditID":%q,"stage":"ResponseComplete",`+
-			`"requestURI":"/api/v1/namespaces/default/pods/a","verb":"get","user":{"username":"jane","groups":["system:authenticated"]},`+
-			`"objectRef":{"resource":"pods","namespace":"default","name":"a","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":%d},`+
-			`"requestReceivedTimestamp":%q,"stageTimestamp":%q,"annotations":{"authorization.k8s.io/decision":%q,"authorization.k8s.io/reason":"%s"}}]}`,
-			id, code, at, at, decision, reason)))
+		to.deliver(t,
+			[]byte(fmt.Sprintf(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[{"level":"Metadata",`+
+				`"auditID":%q,"stage":"ResponseComplete",`+
+				`"requestURI":"/api/v1/namespaces/default/pods/a","verb":"get","user":{"username":"jane",`+
+				`"groups":["system:authenticated"]},`+
+				`"objectRef":{"resource":"pods","namespace":"default","name":"a","apiVersion":"v1"},"responseStatus":{"metadata":{},`+
+				`"code":%d},`+
+				`"requestReceivedTimestamp":%q,"stageTimestamp":%q,"annotations":{"authorization.k8s.io/decision":%q,`+
+				`"authorization.k8s.io/reason":"%s"}}]}`,
+				id, code, at, at, decision, reason)))
 		s.drained(t)
 		says(t, in.run(t, "why", id).ok(t).out, verdict)
 	}
@@ -79,5 +84,6 @@ users: [{name: u, user: {token: %s}}]
 
 const (
 	podReader = `"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]`
-	toJane    = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"jane"}]`
+	toJane    = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"User",` +
+		`"apiGroup":"rbac.authorization.k8s.io","name":"jane"}]`
 )

@@ -29,7 +29,7 @@ accounts, their tokens and Secrets, exec, workloads, nodes/proxy, certificates, 
 admission policies. docs/escalations.md says what each takes.
 
 Without SUBJECT: everybody who can, by the shortest path each, those with the fewest steps
-first. What everybody in a group can stands under the group. Subjects of Kubernetes itself
+first. What every member of a group can do is listed under the group. Subjects of Kubernetes itself
 (system:…, service accounts of kube-system) are left out unless --include-system is given.
 
 With SUBJECT, written as for ` + "`retrial can`" + `: its shortest paths to both, and to everybody else it
@@ -70,7 +70,7 @@ that allows it; a step that takes more than rights says what it presumes.`,
 		}
 		printDoubts(s.Err, &answer.Policy, answer.Hints)
 		if !answer.AccountsKnown {
-			fmt.Fprintln(s.Err, "hint: not all service accounts of that time are known; those that bindings name are taken to be there")
+			fmt.Fprintln(s.Err, "hint: not all service accounts of that time are known; those that bindings name are assumed to exist")
 		}
 		return err
 	}
@@ -79,7 +79,8 @@ that allows it; a step that takes more than rights says what it presumes.`,
 
 // printEscalations prints everybody who reaches a goal.
 func printEscalations(out io.Writer, a *query.EscalationsAnswer) error {
-	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can become cluster administrator, in cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(a.Count, "subject"))))
+	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can become cluster administrator, in cluster %s%s: %s", a.Cluster, asOf(a.At),
+		phrase.Number(a.Count, "subject"))))
 	w := cli.Table(out, "")
 	if len(a.Paths) > 0 {
 		fmt.Fprintln(w, "SUBJECT\tSTEPS\tPRESUMES\tPATH")
@@ -103,7 +104,8 @@ func printEscalations(out io.Writer, a *query.EscalationsAnswer) error {
 	if a.TooLargeCount == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "\nToo large to check: %s, which may reach it too, or by fewer steps (ask for each by name)\n", phrase.Number(a.TooLargeCount, "subject"))
+	fmt.Fprintf(out, "\nToo large to check: %s, which may reach it too, or by fewer steps (ask for each by name)\n",
+		phrase.Number(a.TooLargeCount, "subject"))
 	for _, n := range a.TooLarge {
 		fmt.Fprintf(out, "  %s\n", safe.Text(n.Text()))
 	}
@@ -119,7 +121,8 @@ func printReached(out io.Writer, a *query.EscalationsAnswer) error {
 	if a.Subject != "" {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
 	}
-	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone", "unknown": "by its name; those of its requests are not known: name them with --group"}[a.GroupsFrom]
+	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone",
+		"unknown": "by its name; those of its requests are not known: name them with --group"}[a.GroupsFrom]
 	if a.GroupsSeen != nil {
 		from += ", last " + a.GroupsSeen.UTC().Format(time.RFC3339)
 	}
@@ -157,7 +160,8 @@ func printReached(out io.Writer, a *query.EscalationsAnswer) error {
 }
 
 func printPath(out io.Writer, p *query.Path) error {
-	fmt.Fprintf(out, "\n%s\n", safe.Text(fmt.Sprintf("To %s in %s%s", p.To.Text(), phrase.Number(len(p.Steps), "step"), query.PerhapsText(p.Doubted))))
+	fmt.Fprintf(out, "\n%s\n",
+		safe.Text(fmt.Sprintf("To %s in %s%s", p.To.Text(), phrase.Number(len(p.Steps), "step"), query.PerhapsText(p.Doubted))))
 	w := cli.Table(out, "")
 	for i, s := range p.Steps {
 		what := s.Edge
@@ -182,7 +186,8 @@ func printPath(out io.Writer, p *query.Path) error {
 
 func printNeeded(w io.Writer, requests []query.Needed) {
 	for _, r := range requests {
-		asked := query.AccessRequest{Verb: r.Verb, Resource: r.Resource, Group: r.Group, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name}
+		asked := query.AccessRequest{Verb: r.Verb, Resource: r.Resource, Group: r.Group, Subresource: r.Subresource, Namespace: r.Namespace,
+			Name: r.Name}
 		by := r.Role
 		if len(r.Grants) > 0 {
 			by = r.Grants[0].Binding + " → " + r.Grants[0].Role + " rule " + strconv.Itoa(r.Grants[0].Rule)

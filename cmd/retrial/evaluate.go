@@ -45,7 +45,7 @@ The state is that of the time the log begins:
 				return cli.ExitWith(cli.ExitUsage, errors.New("--events is missing: name an audit log, or - for standard input"))
 			}
 			if !slices.Contains([]string{"", "drift", "any"}, failOn) {
-				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--fail-on %q is neither drift nor any", failOn))
+				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --fail-on %q: want drift or any", failOn))
 			}
 			if lag < 0 {
 				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--lag %s: must not be negative", lag))
@@ -72,14 +72,17 @@ The state is that of the time the log begins:
 			return failing(failOn, sum)
 		},
 	}
-	c.Flags().StringSliceVar(&log.States, "state", nil, "state file, or folder of state files that form one listing; may be repeated for listings of different times")
-	c.Flags().StringSliceVar(&log.Events, "events", nil, "audit log, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
+	c.Flags().StringSliceVar(&log.States, "state", nil,
+		"state file, or folder of state files that form one listing; may be repeated for listings of different times")
+	c.Flags().StringSliceVar(&log.Events, "events", nil,
+		"audit log, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
 	c.Flags().StringVar(&log.Cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
-	c.Flags().StringSliceVar(&log.Apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
+	c.Flags().StringSliceVar(&log.Apiservers, "apiserver-config", nil,
+		"folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
 	c.Flags().DurationVar(&lag, "lag", server.DefaultLag, "how far the apiserver's caches may run behind")
 	c.Flags().BoolVar(&log.FromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
 	cli.AddOutput(c, &output, "table", "json", "yaml", "jsonl")
-	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any request that is no match and could be judged")
+	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any judged request that does not match")
 	return c
 }
 

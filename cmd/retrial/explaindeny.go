@@ -21,16 +21,16 @@ type explainCommand struct {
 	query.ExplainDenyRequest
 }
 
-// AUDIT-ID ─▶ api/v1/explain-deny of the server, the store or a log (see asker) ─▶ who refused, and what was lacking, as table | json | yaml
+// AUDIT-ID ─▶ api/v1/explain-deny of the server, the store or a log (see asker) ─▶ who refused, what was lacking: table | json | yaml
 func newExplainDeny(s cli.Streams) *cobra.Command {
 	x := &explainCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "explain-deny AUDIT-ID",
 		Short: "Say who refused a request, and what would have allowed it",
-		Long: `Say of the requests that carry an audit ID what refused each of them: authentication, the
-right to act as another user, the authorizers, a check behind them, or an admission plugin. Of
-each authorizer of the chain it is told what it lacked; of RBAC the nearest misses: rules the
-subject has that lack one thing, roles and bindings that would do, and the narrowest rule. With
+		Long: `Say what refused each request of an audit ID: authentication, the right to act as another user,
+the authorizers, a check behind them, or an admission plugin. For each authorizer of the chain it
+says what was lacking; for RBAC, the nearest misses: rules the subject has that lack one thing,
+roles and bindings that would do, and the narrowest rule. With
 --at the policy and the configuration of that time are asked instead of the request's own.
 
 The running server is asked; with none running the command reads the store itself. With
@@ -67,7 +67,7 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 // printDenials prints refusals for people, one after the other.
 func printDenials(out io.Writer, answer *query.ExplainDenyAnswer) error {
 	if n := len(answer.Requests); n > 1 {
-		fmt.Fprintf(out, "%d requests carry this audit ID (clients choose it and may use one again).\n\n", n)
+		fmt.Fprintf(out, "%d requests carry this audit ID (clients choose it and may reuse one).\n\n", n)
 	}
 	for i := range answer.Requests {
 		if i > 0 {

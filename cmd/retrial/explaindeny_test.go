@@ -34,7 +34,8 @@ func TestExplainDenyRoute(t *testing.T) {
 			v.Recorded, v.Replayed, v.Outcome = verdict.DecisionForbid, verdict.DecisionAllow, verdict.OutcomeDrift
 		}, query.ByAuthorizers, "this is drift", 3, 0},
 		{"a webhook", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
-			v.Recorded, v.Replayed, v.Outcome, v.RecordedReason = verdict.DecisionForbid, verdict.DecisionAllow, verdict.OutcomeMatch, "not on Fridays"
+			v.Recorded, v.Replayed, v.Outcome, v.RecordedReason = verdict.DecisionForbid, verdict.DecisionAllow, verdict.OutcomeMatch,
+				"not on Fridays"
 		}, query.ByAuthorizers, "not on Fridays. All others allow it: a webhook refused it", 3, 0},
 		{"a check", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded, v.Replayed = verdict.DecisionAllow, verdict.DecisionAllow
@@ -44,13 +45,16 @@ func TestExplainDenyRoute(t *testing.T) {
 					Attributes: verdict.Attributes{ResourceRequest: true, Verb: "create", Resource: "secrets", Namespace: "n", Name: "s"}}}
 		}, query.ByCheck, "a check behind them refused it", 3, 1},
 		{"impersonation", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
-			v.Impersonation = &verdict.ImpersonationCheck{Recorded: verdict.DecisionForbid, Replayed: verdict.DecisionForbid, Cause: "refused at impersonate users bob"}
-			v.Implied = []verdict.Implied{{Check: verdict.CheckImpersonation, Replayed: verdict.DecisionForbid, Recorded: verdict.DecisionForbid,
+			v.Impersonation = &verdict.ImpersonationCheck{Recorded: verdict.DecisionForbid, Replayed: verdict.DecisionForbid,
+				Cause: "refused at impersonate users bob"}
+			v.Implied = []verdict.Implied{{Check: verdict.CheckImpersonation, Replayed: verdict.DecisionForbid,
+				Recorded:   verdict.DecisionForbid,
 				Attributes: verdict.Attributes{ResourceRequest: true, Verb: "impersonate", Resource: "users", Name: "bob"}}}
 		}, query.ByImpersonation, "ann may not act as the user it named: refused at impersonate users bob", 0, 1},
 		{"an admission plugin", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded, v.Admission = verdict.DecisionAllow, verdict.Admission{Recorded: verdict.AdmissionRejected,
-				Answers: []verdict.AdmissionAnswer{{Plugin: "NamespaceLifecycle", Outcome: verdict.PluginPass}, {Plugin: "ResourceQuota", Name: "q", Outcome: verdict.PluginRejected, Code: 403}}}
+				Answers: []verdict.AdmissionAnswer{{Plugin: "NamespaceLifecycle", Outcome: verdict.PluginPass},
+					{Plugin: "ResourceQuota", Name: "q", Outcome: verdict.PluginRejected, Code: 403}}}
 		}, query.ByAdmission, "the admission plugin ResourceQuota q refused it", 3, 0},
 		{"something behind the authorizers", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded = verdict.DecisionAllow
@@ -70,13 +74,15 @@ func TestExplainDenyRoute(t *testing.T) {
 			r.Verdict.Grants, r.Verdict.Implied, r.Verdict.Admission = nil, nil, verdict.Admission{}
 			tc.change(r.Event, r.Verdict)
 			f := &fakeStore{rows: []verdict.Row{r}, known: policyOf(t, readerRole, annReads)}
-			answer := decodeAnswer[query.ExplainDenyAnswer](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at=2026-11-20T12:00:00Z"))
+			answer := decodeAnswer[query.ExplainDenyAnswer](t,
+				askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at=2026-11-20T12:00:00Z"))
 			if len(answer.Requests) != 1 {
 				t.Fatalf("%d requests", len(answer.Requests))
 			}
 			d := answer.Requests[0]
 			if d.By != tc.by || !strings.Contains(d.Text, tc.says) || len(d.Chain) != tc.chain || len(d.Checks) != tc.check {
-				t.Errorf("got %s: %s (%d authorizers, %d checks); want %s: %s (%d, %d)", d.By, d.Text, len(d.Chain), len(d.Checks), tc.by, tc.says, tc.chain, tc.check)
+				t.Errorf("got %s: %s (%d authorizers, %d checks); want %s: %s (%d, %d)", d.By, d.Text, len(d.Chain), len(d.Checks), tc.by,
+					tc.says, tc.chain, tc.check)
 			}
 			for _, c := range d.Checks {
 				if c.Nearest == nil || c.User != "ann" || c.Asked == "" {
@@ -89,7 +95,8 @@ func TestExplainDenyRoute(t *testing.T) {
 			}
 		})
 	}
-	if w := askFake(t, &fakeStore{}, http.MethodGet, "explain-deny"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "auditID is missing") {
+	if w := askFake(t, &fakeStore{}, http.MethodGet, "explain-deny"); w.Code != http.StatusBadRequest ||
+		!strings.Contains(w.Body.String(), "auditID is missing") {
 		t.Errorf("without an audit ID: %d %s", w.Code, w.Body)
 	}
 }
@@ -148,11 +155,13 @@ func TestExplainDenyOffline(t *testing.T) {
 		t.Fatal("no refused approval is in the recording")
 	}
 	var out, errs bytes.Buffer
-	args := []string{"explain-deny", id, "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"), "--apiserver-config", filepath.Join(dir, "config")}
+	args := []string{"explain-deny", id, "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"),
+		"--apiserver-config", filepath.Join(dir, "config")}
 	if code := execute(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
-	for _, want := range []string{"REFUSED BY", "check: the authorizers allowed it", "signer-approve: may petra approve signers.certificates.k8s.io", "NARROWEST RULE"} {
+	for _, want := range []string{"REFUSED BY", "check: the authorizers allowed it",
+		"signer-approve: may petra approve signers.certificates.k8s.io", "NARROWEST RULE"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, &out)
 		}
@@ -163,7 +172,8 @@ func TestExplainDenyOffline(t *testing.T) {
 func verdictLines(t *testing.T, dir string) (lines []verdict.Line) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	args := []string{"evaluate", "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"), "--apiserver-config", filepath.Join(dir, "config"), "-o", "jsonl"}
+	args := []string{"evaluate", "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"),
+		"--apiserver-config", filepath.Join(dir, "config"), "-o", "jsonl"}
 	if code := execute(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
@@ -185,17 +195,19 @@ func TestExplainDenyUsage(t *testing.T) {
 		code int
 		says string
 	}{
-		"no ID":             {nil, cli.ExitUsage, "AUDIT-ID is missing"},
-		"a state alone":     {[]string{"x", "--state", log}, cli.ExitUsage, "add --events"},
-		"no such log":       {[]string{"x", "--events", "nowhere.log"}, cli.ExitUsage, "nowhere.log"},
-		"no time":           {[]string{"x", "--events", log, "--at", "yesterday"}, cli.ExitUsage, "want RFC 3339"},
-		"an ID nobody used": {[]string{"no-such\x1b[2J", "--events", log}, cli.ExitNoMatch, `no judged request of the log carries the audit ID no-such\x1b[2J`},
-		"no configuration":  {[]string{"x", "--events", log, "--apiserver-config", "nowhere"}, cli.ExitUsage, "nowhere"},
-		"a form":            {[]string{"x", "-o", "xml"}, cli.ExitUsage, "want one of table, json, yaml"},
+		"no ID":         {nil, cli.ExitUsage, "AUDIT-ID is missing"},
+		"a state alone": {[]string{"x", "--state", log}, cli.ExitUsage, "add --events"},
+		"no such log":   {[]string{"x", "--events", "nowhere.log"}, cli.ExitUsage, "nowhere.log"},
+		"no time":       {[]string{"x", "--events", log, "--at", "yesterday"}, cli.ExitUsage, "want RFC 3339"},
+		"an ID nobody used": {[]string{"no-such\x1b[2J", "--events", log}, cli.ExitNoMatch,
+			`no judged request of the log carries the audit ID no-such\x1b[2J`},
+		"no configuration": {[]string{"x", "--events", log, "--apiserver-config", "nowhere"}, cli.ExitUsage, "nowhere"},
+		"a form":           {[]string{"x", "-o", "xml"}, cli.ExitUsage, "want one of table, json, yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			code := execute(t.Context(), append([]string{"explain-deny"}, tc.args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+			code := execute(t.Context(), append([]string{"explain-deny"}, tc.args...),
+				cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 			if code != tc.code || !strings.Contains(errs.String(), tc.says) {
 				t.Errorf("exit code %d, want %d: %s", code, tc.code, &errs)
 			}
@@ -207,12 +219,14 @@ func TestExplainDenyUsage(t *testing.T) {
 func TestPrintDenialsIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nREFUSED BY  forged"
 	near := &query.NearestMiss{Roles: []query.Offer{{Role: hostile}}, Bindings: []query.Offer{{Binding: hostile, Role: hostile}},
-		Almost: []query.Almost{{Grant: query.Grant{GrantNames: verdict.GrantNames{Subject: hostile, Binding: hostile, Role: hostile}}, Lacks: hostile}}}
+		Almost: []query.Almost{{Grant: query.Grant{GrantNames: verdict.GrantNames{Subject: hostile, Binding: hostile, Role: hostile}},
+			Lacks: hostile}}}
 	near.Rule.Verbs, near.Rule.NonResourceURLs, near.Rule.Resources = []string{hostile}, []string{hostile}, []string{hostile}
 	var out bytes.Buffer
 	err := printDenials(&out, &query.ExplainDenyAnswer{Truncated: true, Requests: []query.Denial{{
-		Cluster: hostile, APIServer: hostile, AuditID: hostile, Verb: hostile, RequestURI: hostile, User: hostile, Groups: []string{hostile}, ActingAs: hostile,
-		Message: hostile, By: query.ByAuthorizers, Text: hostile, Plugin: hostile, PluginName: hostile, Identity: []string{hostile}, Missing: []string{hostile},
+		Cluster: hostile, APIServer: hostile, AuditID: hostile, Verb: hostile, RequestURI: hostile, User: hostile,
+		Groups: []string{hostile}, ActingAs: hostile, Message: hostile, By: query.ByAuthorizers, Text: hostile, Plugin: hostile,
+		PluginName: hostile, Identity: []string{hostile}, Missing: []string{hostile},
 		Chain:  []query.Shortfall{{Authorizer: hostile, Answer: hostile, Text: hostile, Almost: []string{hostile}, Nearest: near}},
 		Checks: []query.DeniedCheck{{Check: hostile, Asked: hostile, User: hostile, Missing: []string{hostile}, Nearest: near}},
 	}}})

@@ -34,17 +34,21 @@ type followFlags struct {
 func (f *followFlags) bind(c *cobra.Command) {
 	s := c.Flags()
 	s.BoolVar(&f.on, "follow", false, "go on with what is written to the logs, through every rotation, until interrupted")
-	s.StringVar(&f.webhookConfig, "webhook-config", "", "with --follow: post as the apiserver does, by its --audit-webhook-config-file, which names cluster and receiver")
-	s.StringVar(&f.delay, "delay", "", "with --follow: how long a line waits, so that the apiserver's webhook comes first (default: 45s with --webhook-config, else 0s)")
+	s.StringVar(&f.webhookConfig, "webhook-config", "",
+		"with --follow: post as the apiserver does, by its --audit-webhook-config-file, which names cluster and receiver")
+	s.StringVar(&f.delay, "delay", "",
+		"with --follow: how long a line waits, so that the apiserver's webhook comes first (default: 45s with --webhook-config, else 0s)")
 	s.StringVar(&f.server, "server", "", "with --follow: URL of the webhook's listener (default: the local socket)")
 	s.StringVar(&f.certificate, "client-certificate", "", "with --server: file of the cluster's client certificate")
 	s.StringVar(&f.key, "client-key", "", "with --server: file of its key")
 	s.StringVar(&f.caBundle, "certificate-authority", "", "with --server: file of the authority of the listener's certificate")
-	s.StringVar(&f.position, "position", "", "with --follow: file that says what is acknowledged (default: in the data directory, by cluster and path)")
+	s.StringVar(&f.position, "position", "",
+		"with --follow: file that says what is acknowledged (default: in the data directory, by cluster and path)")
 }
 
-// run follows the logs until the command is interrupted, which is how it ends well.
-func (f *followFlags) run(ctx context.Context, s cli.Streams, output string, cfg config.Config, cluster, apiserver string, paths []string) error {
+// run follows the logs until the command is interrupted, which is not an error.
+func (f *followFlags) run(ctx context.Context, s cli.Streams, output string, cfg config.Config, cluster, apiserver string,
+	paths []string) error {
 	if len(paths) == 0 {
 		return cli.ExitWith(cli.ExitUsage, errors.New("name the log to follow: what kube-apiserver's --audit-log-path names"))
 	}
@@ -76,19 +80,15 @@ func followedText(d server.Followed) string {
 	for _, more := range []struct {
 		n    int64
 		what string
-	}{{d.Malformed, "line that is no event"}, {d.Rotations, "rotation"}, {d.Truncations, "truncation"}} {
-		switch {
-		case more.n == 0:
-		case more.what == "line that is no event" && more.n > 1:
-			text += fmt.Sprintf(", %d lines that are no events", more.n)
-		default:
+	}{{d.Malformed, "malformed line"}, {d.Rotations, "rotation"}, {d.Truncations, "truncation"}} {
+		if more.n != 0 {
 			text += ", " + phrase.Count(more.n, more.what)
 		}
 	}
 	return text
 }
 
-// followStatus tells now and then how far the followed logs are.
+// followStatus prints periodically how far the followed logs are.
 type followStatus struct {
 	mu   sync.Mutex
 	out  io.Writer
@@ -96,7 +96,7 @@ type followStatus struct {
 	told map[string]int64
 }
 
-// followEvery is how often progress is told, when there is any.
+// followEvery is how often progress is printed, if there is any.
 const followEvery = 30 * time.Second
 
 func newFollowStatus(out io.Writer) *followStatus {

@@ -27,7 +27,7 @@ that do not exist, bindings and rules that others cover, bindings that name nobo
 nobody binds, and what is given to everybody beyond what Kubernetes itself gives.
 
 What is marked idle does nothing: all of it can be removed together, and no decision changes.
-Whether users and groups exist no cluster knows.`,
+No cluster knows which users and groups exist.`,
 		Example: `  retrial hygiene
   retrial hygiene --at 2026-11-20T11:36:00Z -o json
   retrial hygiene --include-system`,
@@ -48,7 +48,8 @@ Whether users and groups exist no cluster knows.`,
 }
 
 func printHygiene(out, hints io.Writer, a *query.HygieneAnswer) error {
-	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("The policy of cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(len(a.Flaws), "flaw"))))
+	fmt.Fprintf(out, "%s\n\n",
+		safe.Text(fmt.Sprintf("The policy of cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(len(a.Flaws), "flaw"))))
 	w := cli.Table(out, "")
 	if len(a.Flaws) > 0 {
 		fmt.Fprintln(w, "FLAW\tOBJECT\tIDLE\tWHAT")
@@ -77,7 +78,8 @@ func printHygiene(out, hints io.Writer, a *query.HygieneAnswer) error {
 		return err
 	}
 	if a.System > 0 {
-		fmt.Fprintf(out, "\nLeft out: %s of what Kubernetes itself brings; --include-system lists them\n", phrase.Number(a.System, "flaw"))
+		fmt.Fprintf(out, "\nLeft out: %s of what Kubernetes itself installs; --include-system lists them\n",
+			phrase.Number(a.System, "flaw"))
 	}
 	printDoubts(hints, &a.Policy, nil)
 	if !a.AccountsKnown {

@@ -67,7 +67,8 @@ apiserver's own webhook file. See docs/completeness.md.`,
 			return follow.run(c.Context(), s, output, cfg, cluster, apiserver, args)
 		}
 		if follow != (followFlags{}) {
-			return cli.ExitWith(cli.ExitUsage, errors.New("--webhook-config, --server, its credentials, --position and --delay are for --follow"))
+			return cli.ExitWith(cli.ExitUsage,
+				errors.New("--webhook-config, --server, its credentials, --position and --delay are for --follow"))
 		}
 		if len(args) == 0 && stateFile == "" {
 			return cli.ExitWith(cli.ExitUsage, errors.New("name an audit log, - for standard input, or a --state file"))
@@ -81,10 +82,10 @@ apiserver's own webhook file. See docs/completeness.md.`,
 			return err // nothing has begun
 		}
 		if sum.Elsewhere {
-			fmt.Fprintln(s.Err, "accepted; the processes that replay are others, which nobody waited for")
+			fmt.Fprintln(s.Err, "accepted; other processes replay it, and this command does not wait for them")
 		}
 		if errors.Is(err, context.Canceled) && c.Context().Err() != nil {
-			err = errors.New("interrupted: what was accepted stays, and the same command continues behind it")
+			err = errors.New("interrupted: what was accepted stays, and the same command continues after it")
 		}
 		err = errors.Join(printImport(s, output, &sum), err)
 		if sum.Own && err == nil && output == "table" {

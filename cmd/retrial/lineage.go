@@ -30,8 +30,8 @@ func newLineage(s cli.Streams) *cobra.Command {
 		Use:   "lineage CREDENTIAL|SUBJECT",
 		Short: "Follow a credential from the request that issued it to every use",
 		Long: `Print the life of a credential: the request that issued it, by whom and for what, and every
-place it was used from, by client, address, pod and node. Of a subject print all its
-credentials, those of a service account also when they were issued and never used.
+place it was used from, by client, address, pod and node. For a subject, print all its
+credentials, including unused ones that were issued to a service account.
 
 CREDENTIAL is JTI=ID for a token, X509SHA256=FINGERPRINT for a certificate (both as audit
 events have them) or Secret=NAMESPACE/NAME for a token that lies in a Secret; anything else is
@@ -123,7 +123,8 @@ func printUses(out io.Writer, c *query.Credential) error {
 	}
 	w := cli.Table(out, "    REQUESTS\tFROM\tPOD\tNODE\tFIRST\tLAST\tUSER AGENT")
 	for _, u := range c.Uses {
-		fmt.Fprintf(w, "    %d\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Requests, safe.Text(dash(u.From)), safe.Text(dash(u.Pod)), safe.Text(dash(u.Node)),
+		fmt.Fprintf(w, "    %d\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Requests, safe.Text(dash(u.From)), safe.Text(dash(u.Pod)),
+			safe.Text(dash(u.Node)),
 			u.First.UTC().Format(time.RFC3339), u.Last.UTC().Format(time.RFC3339), safe.Text(phrase.Shorten(u.UserAgent)))
 	}
 	switch {

@@ -16,19 +16,22 @@ import (
 
 func TestLineageRoute(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
-	use := queries.CredentialUse{User: "system:serviceaccount:ns:sa", UserAgent: "curl", Source: "192.0.2.1", Pod: "p", Requests: 3, Forbidden: 1, First: at.Add(time.Minute), Last: at.Add(time.Hour)}
+	use := queries.CredentialUse{User: "system:serviceaccount:ns:sa", UserAgent: "curl", Source: "192.0.2.1", Pod: "p", Requests: 3,
+		Forbidden: 1, First: at.Add(time.Minute), Last: at.Add(time.Hour)}
 	st := state.New("c")
 	st.Apply(issued(t, at, "JTI=1"), issued(t, at.Add(time.Second), "JTI=never-used"))
 	f := &fakeStore{
 		known: st, uses: []queries.CredentialUse{use},
-		credentials: []queries.SubjectCredential{{Credential: "JTI=1", Explained: []string{"serviceaccount"}, Requests: 3, First: use.First, Last: use.Last}},
+		credentials: []queries.SubjectCredential{{Credential: "JTI=1", Explained: []string{"serviceaccount"}, Requests: 3, First: use.First,
+			Last: use.Last}},
 	}
 	for _, tc := range []struct {
 		name, query string
 		want        []string // credential, issued by, requests
 	}{
 		{"a credential", "credential=JTI%3D1", []string{"JTI=1 admin 3"}},
-		{"a service account, with what it never used", "subject=system:serviceaccount:ns:sa", []string{"JTI=1 admin 3", "JTI=never-used admin 0"}},
+		{"a service account, with what it never used", "subject=system:serviceaccount:ns:sa",
+			[]string{"JTI=1 admin 3", "JTI=never-used admin 0"}},
 		{"somebody else", "subject=bob", []string{"JTI=1 admin 3"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -55,7 +58,8 @@ func TestLineageRoute(t *testing.T) {
 		"subject=a":                        "cluster is missing",
 		"cluster=c&subject=a&limit=0":      "limit",
 	} {
-		if w := askFake(t, f, http.MethodGet, "lineage?"+query); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
+		if w := askFake(t, f, http.MethodGet, "lineage?"+query); w.Code != http.StatusBadRequest ||
+			!strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
 	}
@@ -86,7 +90,8 @@ func TestPrintLineageIsSafe(t *testing.T) {
 	var out bytes.Buffer
 	err := printLineage(&out, &query.LineageAnswer{Truncated: true, Credentials: []query.Credential{{
 		Credential: hostile, Users: []string{hostile}, Explained: []string{hostile}, Requests: 1, First: &now, Last: &now, More: -1,
-		Issue:          &query.Issue{By: hostile, From: hostile, AuditID: hostile, Expires: &now, ServiceAccount: hostile, Pod: hostile, Organizations: []string{hostile}},
+		Issue: &query.Issue{By: hostile, From: hostile, AuditID: hostile, Expires: &now, ServiceAccount: hostile, Pod: hostile,
+			Organizations: []string{hostile}},
 		Uses:           []query.CredentialUse{{User: hostile, UserAgent: hostile, From: hostile, Pod: hostile, Node: hostile}},
 		Contradictions: []query.CredentialContradiction{{Name: hostile, Evidence: hostile}},
 	}}})

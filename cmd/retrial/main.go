@@ -1,7 +1,6 @@
-// Command retrial gives every Kubernetes API request a second trial: it takes audit events,
-// re-evaluates each through a replica of the apiserver's authentication, authorization and
-// admission as they stood at that moment, and keeps events, verdicts and grants for
-// analysis. One file a command; the drawing of what serve wires stands in package server.
+// Command retrial gives every Kubernetes API request a second trial: it takes audit events, re-evaluates each through a replica of the
+// apiserver's authentication, authorization and admission as they stood at that moment, and keeps events, verdicts and grants for analysis.
+// One file a command; the drawing of what serve wires stands in package server.
 package main
 
 import (
@@ -30,7 +29,7 @@ func execute(ctx context.Context, args []string, s cli.Streams) int {
 func newRoot(s cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "retrial",
-		Short: "Know what was done on Kubernetes clusters, what made it possible, and what is too much",
+		Short: "Know what was done on Kubernetes clusters, what made it possible, and which rights nobody needs",
 		Long: `Retrial re-evaluates every recorded Kubernetes API request as of its own moment and keeps
 the event, the verdict and every grant that made it possible.
 
@@ -58,7 +57,9 @@ the event, the verdict and every grant that made it possible.
 		Version: version.Version,
 	}
 	root.AddCommand(
-		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s), newAsk(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
-	)
+		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s),
+		newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s),
+		newAsk(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s),
+		newVersion(s))
 	return root
 }

@@ -44,9 +44,9 @@ func newAsk(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ask QUESTION",
 		Short: "Ask the store a question that has a name",
-		Long: `Ask one of the questions of docs/questions.md, or of those of docs/api.md one that no other command
-asks, which is answered in YAML or JSON. Without a QUESTION they are listed, each with the
-parameters it takes; one without a default has to be given.
+		Long: `Ask a question of docs/questions.md, or one of docs/api.md that no other command asks; the latter
+are answered in YAML or JSON. Without a QUESTION, list them with their parameters; a parameter
+without a default is required.
 
 The running server is asked; with none running the command reads the store itself. With
 --events it replays an audit log as evaluate does instead, into a temporary store that is
@@ -109,13 +109,13 @@ func (a *askCommand) list() error {
 	return w.Flush()
 }
 
-// values reads --param.
+// values parses --param.
 func (a *askCommand) values() (map[string]string, error) {
 	values := map[string]string{}
 	for _, p := range a.params {
 		k, v, ok := strings.Cut(p, "=")
 		if !ok {
-			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s: write it as NAME=VALUE", phrase.Shorten(p)))
+			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --param %s: want NAME=VALUE", phrase.Shorten(p)))
 		}
 		if _, twice := values[k]; twice {
 			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s is given twice", phrase.Shorten(k)))
@@ -139,7 +139,7 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 		if other, _, err := c.Root().Find([]string{name}); err == nil && other != c.Root() && other != c {
 			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s is a command: retrial %[1]s", phrase.Shorten(name)))
 		}
-		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; there is: %s", phrase.Shorten(name), query.QuestionNames()))
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; known: %s", phrase.Shorten(name), query.QuestionNames()))
 	}
 	if _, _, err := named[i].Bind("", "", a.Values); err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
@@ -161,7 +161,7 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 	return printAnswer(a.Out, &answer)
 }
 
-// texts returns a row as it is printed.
+// texts returns a row's values as text.
 func texts(row []any) []string {
 	out := make([]string, len(row))
 	for i, v := range row {
@@ -220,7 +220,7 @@ func plainQuestions() []query.Question {
 	return slices.DeleteFunc((&query.Service{}).Questions(), func(q query.Question) bool { return !slices.Contains(plainNames, q.Name) })
 }
 
-// plain asks a question of the API and prints its JSON, as YAML for people.
+// plain asks a question of the API and prints its JSON, or YAML for people.
 func (a *askCommand) plain(ctx context.Context, q *query.Question) (err error) {
 	if a.output == "csv" {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --output \"csv\": %s is answered in YAML or JSON", q.Name))
@@ -254,12 +254,12 @@ func (a *askCommand) plain(ctx context.Context, q *query.Question) (err error) {
 	return cli.PrintAs(a.Out, form, answer)
 }
 
-// instead runs the command that answers a question now, with the flags that were given.
+// instead runs the command that now answers a question, with the given flags.
 func (a *askCommand) instead(c *cobra.Command, q *query.NamedQuestion) error {
 	if a.output == "csv" {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --output \"csv\": retrial %s answers this, as table, json or yaml", q.Now))
 	}
-	fmt.Fprintf(a.Err, "hint: `retrial ask %s` is `retrial %s` now; the old name goes with the next release\n", q.Name, q.Now)
+	fmt.Fprintf(a.Err, "hint: `retrial ask %s` is `retrial %s` now; the old name will be removed in the next release\n", q.Name, q.Now)
 	var args []string
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "param" {

@@ -57,7 +57,7 @@ whole days (UTC) count. Answers are exact at any moment, corrections and merges 
 		}
 		about := q.About
 		if q.Now != "" {
-			about += "; goes with the next release: `retrial " + q.Now + "` answers it"
+			about += "; will be removed in the next release: `retrial " + q.Now + "` answers it"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", q.Name, about, strings.Join(takes, "; "), strings.Join(q.Columns, ", "))
 	}
@@ -92,7 +92,7 @@ func TestAskMistakes(t *testing.T) {
 		args string
 		says string
 	}{
-		"unknown question":  {"nonsense", "there is no question nonsense; there is: denials"},
+		"unknown question":  {"nonsense", "there is no question nonsense; known: denials"},
 		"missing parameter": {"object --param resource=secrets", "wants name"},
 		"no value":          {"denials --param from", "NAME=VALUE"},
 		"twice":             {"denials --param limit=1 --param limit=2", "given twice"},

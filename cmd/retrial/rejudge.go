@@ -29,8 +29,7 @@ type rejudgeFlags struct {
 
 // --since [--until] [--where] ─▶ api/v1/rejudge ─▶ a job a cluster ─▶ followed ─▶ before and after
 //
-// With no server running the runner itself is opened for as long as the job takes, so that
-// rows are only ever rewritten by the owner of their partition.
+// With no server running, the runner itself is opened for as long as the job takes: only the owner of a partition rewrites its rows.
 func newRejudge(s cli.Streams) *cobra.Command {
 	var o rejudgeFlags
 	c := &cobra.Command{
@@ -62,13 +61,13 @@ Values of one key are alternatives, different keys restrict each other.`,
 	o.flags = config.Bind(c.Flags())
 	showFlags(c.Flags(), "data-dir", "clickhouse-dsn", "kafka-brokers")
 	cli.BindRequest(c, &o.RejudgeRequest, "cluster", "from", "to", "where", "dryRun")
-	c.Flags().BoolVar(&o.list, "list", false, "list the jobs there were instead")
+	c.Flags().BoolVar(&o.list, "list", false, "list the jobs so far instead")
 	cli.AddOutput(c, &o.output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) }
 	return c
 }
 
-// rejudgePause is how often a job that is under way is looked at.
+// rejudgePause is how often a running job is checked.
 const rejudgePause = 500 * time.Millisecond
 
 func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
@@ -93,7 +92,7 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 	return printRejudges(s.Out, jobs)
 }
 
-// follow begins the jobs and waits for them.
+// follow starts the jobs and waits for them.
 func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiclient.Client) ([]query.RejudgeJob, error) {
 	clusters, err := o.clusters(ctx, client)
 	if err != nil {
@@ -141,7 +140,7 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apicli
 	}
 }
 
-// clusters returns those to judge again.
+// clusters returns the clusters to judge again.
 func (o *rejudgeFlags) clusters(ctx context.Context, client *apiclient.Client) ([]string, error) {
 	if o.Cluster != "" {
 		name, err := client.OneCluster(ctx, o.Cluster)
@@ -169,7 +168,7 @@ func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiclient.Clie
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	return server.ConnectToJudge(ctx, cfg, func() {
-		fmt.Fprintln(s.Err, "no server is running: judging here, with what else waits to be judged")
+		fmt.Fprintln(s.Err, "no server is running: judging here, along with whatever else waits to be judged")
 	})
 }
 
@@ -184,7 +183,8 @@ func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {
 		if j.DryRun {
 			what, verb = "DRY RUN", "would change"
 		}
-		fmt.Fprintf(w, "%s\tcluster %s, %s to %s\n", what, safe.Text(j.Cluster), j.From.UTC().Format(time.RFC3339), j.To.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "%s\tcluster %s, %s to %s\n", what, safe.Text(j.Cluster), j.From.UTC().Format(time.RFC3339),
+			j.To.UTC().Format(time.RFC3339))
 		if len(j.Where) > 0 {
 			fmt.Fprintf(w, "WHERE\t%s\n", safe.Text(strings.Join(j.Where, ", ")))
 		}
@@ -208,7 +208,8 @@ func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {
 				e := t.Examples[0]
 				example = fmt.Sprintf("%s %s by %s (%s)", e.Verb, e.URI, e.Subject, e.AuditID)
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Outcome, t.From.Class), judgement(t.To.Outcome, t.To.Class), safe.Text(example))
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Outcome, t.From.Class), judgement(t.To.Outcome, t.To.Class),
+				safe.Text(example))
 		}
 	}
 	return w.Flush()

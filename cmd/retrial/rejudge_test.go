@@ -54,22 +54,32 @@ func TestRejudgeAPI(t *testing.T) {
 		text              string // part of the answer
 		want              *verdict.Rejudge
 	}{
-		{name: "everything of a cluster", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z", code: 200, text: `"done":false`, want: &verdict.Rejudge{Cluster: "c", From: since}},
+		{name: "everything of a cluster", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z", code: 200, text: `"done":false`,
+			want: &verdict.Rejudge{Cluster: "c", From: since}},
 		{name: "a selection", door: "direct", query: "cluster=c&from=2026-05-06T00:00:00Z&to=2026-05-07T00:00:00Z&dryRun=true&where=" +
-			where("outcome=match", "outcome=drift", "subject=a=b,c", "outcome=drift"), code: 200, text: `"where":["outcome=drift","outcome=match","subject=a=b,c"]`,
-			want: &verdict.Rejudge{Cluster: "c", From: since, To: since.AddDate(0, 0, 1), DryRun: true, Users: []string{"a=b,c"}, Only: verdict.Selection{Outcomes: []string{"drift", "match"}}}},
-		{name: "a selection by the names of before", door: "direct", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("verdict=match", "user=ann"), code: 200,
+			where("outcome=match", "outcome=drift", "subject=a=b,c", "outcome=drift"), code: 200,
+			text: `"where":["outcome=drift","outcome=match","subject=a=b,c"]`,
+			want: &verdict.Rejudge{Cluster: "c", From: since, To: since.AddDate(0, 0, 1), DryRun: true, Users: []string{"a=b,c"},
+				Only: verdict.Selection{Outcomes: []string{"drift", "match"}}}},
+		{name: "a selection by the names of before", door: "direct",
+			query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("verdict=match", "user=ann"), code: 200,
 			text: `"where":["outcome=match","subject=ann"]`,
-			want: &verdict.Rejudge{Cluster: "c", From: since, Users: []string{"ann"}, Only: verdict.Selection{Outcomes: []string{"match"}}}},
+			want: &verdict.Rejudge{Cluster: "c", From: since, Users: []string{"ann"},
+				Only: verdict.Selection{Outcomes: []string{"match"}}}},
 		{name: "from the page", door: "page", query: "cluster=c&from=2026-05-06T00:00:00Z", code: 403, text: "on the server's machine"},
 		{name: "no begin", door: "socket", query: "cluster=c", code: 400, text: "from is missing"},
 		{name: "no cluster", door: "socket", query: "from=2026-05-06T00:00:00Z", code: 400, text: "cluster is missing"},
-		{name: "an unknown key", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("name=x"), code: 400, text: "write subject=, verb="},
-		{name: "an unknown outcome", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("outcome=x"), code: 400, text: "outcomes are not_judged"},
-		{name: "an unknown class", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("class=x"), code: 400, text: "no such class"},
+		{name: "an unknown key", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("name=x"), code: 400,
+			text: "write subject=, verb="},
+		{name: "an unknown outcome", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("outcome=x"), code: 400,
+			text: "outcomes are not_judged"},
+		{name: "an unknown class", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("class=x"), code: 400,
+			text: "no such class"},
 		{name: "an unknown parameter", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&x=1", code: 400, text: "x"},
-		{name: "an empty range", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&to=2026-05-06T00:00:00Z", code: 400, text: "is not before"},
-		{name: "another job is under way", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z", busy: true, code: 400, text: "judged again already"},
+		{name: "an empty range", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&to=2026-05-06T00:00:00Z", code: 400,
+			text: "is not before"},
+		{name: "another job is under way", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z", busy: true, code: 400,
+			text: "judged again already"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fakeRejudging{busy: tc.busy}
@@ -95,9 +105,11 @@ func TestRejudgeReport(t *testing.T) {
 	at := time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC)
 	f := &fakeRejudging{jobs: []verdict.RejudgeJob{{
 		Rejudge: verdict.Rejudge{ID: "1", Cluster: "c", From: at, To: at.Add(time.Hour), Asked: at, Partitions: []int32{0, 1}},
-		Progress: []verdict.RejudgeProgress{{Partition: 0, Version: 1, Done: true, Interrupted: 1, Report: verdict.RejudgeReport{Visited: 7, Changed: 2, Transitions: []verdict.Transition{{
-			From: verdict.Judgement{Outcome: "indeterminate", Verdict: "indeterminate", Class: verdict.ClassNoState}, To: verdict.Judgement{Outcome: "match", Verdict: "match"}, Count: 2,
-			Examples: []verdict.RejudgeExample{{AuditID: "id\x1b[31m", At: at, Subject: "u", User: "u", Verb: "get", URI: "/api"}}}}}}},
+		Progress: []verdict.RejudgeProgress{{Partition: 0, Version: 1, Done: true, Interrupted: 1,
+			Report: verdict.RejudgeReport{Visited: 7, Changed: 2, Transitions: []verdict.Transition{{
+				From: verdict.Judgement{Outcome: "indeterminate", Verdict: "indeterminate", Class: verdict.ClassNoState},
+				To:   verdict.Judgement{Outcome: "match", Verdict: "match"}, Count: 2,
+				Examples: []verdict.RejudgeExample{{AuditID: "id\x1b[31m", At: at, Subject: "u", User: "u", Verb: "get", URI: "/api"}}}}}}},
 	}}}
 	h := apiHandler(nil, nil, nil, zap.NewNop(), time.Minute, withRejudging(f))
 	w := httptest.NewRecorder()
@@ -110,7 +122,8 @@ func TestRejudgeReport(t *testing.T) {
 	if err := printRejudges(&out, answer.Jobs); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"DONE", "50 %", "7 judged again, 2 changed", "interrupted 1 times", "indeterminate/no-state", "get /api by u"} {
+	for _, want := range []string{"DONE", "50 %", "7 judged again, 2 changed", "interrupted 1 times", "indeterminate/no-state",
+		"get /api by u"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
 		}

@@ -58,14 +58,18 @@ func TestClusterScrape(t *testing.T) {
 		code int
 		says string
 	}{
-		"no token":          {[]string{"prod", "--url", url, "--certificate-authority", caFile}, cli.ExitUsage, "--token-file and --certificate-authority are all needed"},
-		"no TLS":            {[]string{"prod", "--url", "http://10.0.0.1:6443", "--token-file", token, "--certificate-authority", caFile}, cli.ExitUsage, "use https"},
-		"a name":            {[]string{"../x", "--remove"}, cli.ExitUsage, "lower-case letters"},
-		"an apiserver":      {[]string{"prod", "--apiserver", "../x", "--remove"}, cli.ExitUsage, "--apiserver"},
-		"remove, and whom":  {[]string{"prod", "--url", url, "--remove"}, cli.ExitUsage, "--remove takes no --url"},
-		"not asked":         {[]string{"prod", "--remove"}, cli.ExitNoMatch, "are not read"},
-		"who may not":       {[]string{"prod", "--url", url, "--token-file", wrong, "--certificate-authority", caFile}, cli.ExitError, "nothing is changed"},
-		"another authority": {[]string{"prod", "--url", url, "--token-file", token, "--certificate-authority", token}, cli.ExitError, "nothing is changed"},
+		"no token": {[]string{"prod", "--url", url, "--certificate-authority", caFile}, cli.ExitUsage,
+			"--token-file and --certificate-authority are all needed"},
+		"no TLS": {[]string{"prod", "--url", "http://10.0.0.1:6443", "--token-file", token, "--certificate-authority", caFile},
+			cli.ExitUsage, "use https"},
+		"a name":           {[]string{"../x", "--remove"}, cli.ExitUsage, "lower-case letters"},
+		"an apiserver":     {[]string{"prod", "--apiserver", "../x", "--remove"}, cli.ExitUsage, "--apiserver"},
+		"remove, and whom": {[]string{"prod", "--url", url, "--remove"}, cli.ExitUsage, "--remove takes no --url"},
+		"not asked":        {[]string{"prod", "--remove"}, cli.ExitNoMatch, "are not read"},
+		"who may not": {[]string{"prod", "--url", url, "--token-file", wrong, "--certificate-authority", caFile}, cli.ExitError,
+			"nothing is changed"},
+		"another authority": {[]string{"prod", "--url", url, "--token-file", token, "--certificate-authority", token}, cli.ExitError,
+			"nothing is changed"},
 	} {
 		if code, errs := scrape(tc.args...); code != tc.code || !strings.Contains(errs, tc.says) {
 			t.Errorf("%s: code %d: %s\nwant %d with %q", name, code, errs, tc.code, tc.says)

@@ -16,7 +16,8 @@ func TestCheckMachine(t *testing.T) {
 	}
 	tools := func(t *testing.T, more ...string) string {
 		dir := t.TempDir()
-		for _, name := range append([]string{"awk", "bash", "df", "dirname", "grep", "head", "ldd", "sed", "sort", "tr", "uname", "cat"}, more...) {
+		for _, name := range append([]string{"awk", "bash", "df", "dirname", "grep", "head", "ldd", "sed", "sort", "tr", "uname", "cat"},
+			more...) {
 			path, err := exec.LookPath(name)
 			if err != nil {
 				path = "/bin/true" // that it is there is all that matters
@@ -54,7 +55,8 @@ func TestCheckMachine(t *testing.T) {
 						t.Errorf("something is missing: %s", out)
 					}
 				}
-			case tc.want != "" && (err == nil || !strings.Contains(string(out), tc.want) || !strings.Contains(string(out), "nothing was downloaded")):
+			case tc.want != "" &&
+				(err == nil || !strings.Contains(string(out), tc.want) || !strings.Contains(string(out), "nothing was downloaded")):
 				t.Errorf("want %q, got: %s", tc.want, out)
 			}
 		})

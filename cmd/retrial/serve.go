@@ -45,7 +45,8 @@ func newServer(s cli.Streams, runs server.Halves, withSample *bool, c *cobra.Com
 	flags := config.Bind(c.Flags())
 	c.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the run to this file")
 	// The only error is that there is no such flag.
-	_ = c.Flags().MarkDeprecated("cpu-profile", "it goes with the next release: --debug-listen 127.0.0.1:6060 serves profiles at /debug/pprof/")
+	_ = c.Flags().MarkDeprecated("cpu-profile",
+		"it will be removed in the next release: --debug-listen 127.0.0.1:6060 serves profiles at /debug/pprof/")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
@@ -109,8 +110,8 @@ func newReplay(s cli.Streams) *cobra.Command {
 		Long: `Run the judging half of ` + "`retrial serve`" + `: it reads audit.events and audit.policy from Kafka,
 replays every event, stores rows in ClickHouse, and answers the page and the commands. Run as many
 as the events need, up to the number of partitions: Kafka shares the partitions out among
-them, and one that goes is taken over by the others from its last commit on. Detections and
-watched clusters are looked after by one of them at a time.
+them, and the others take over from the last commit of one that stops. One of them at a time runs
+detections and watches clusters.
 
 Several of them need a ClickHouse server (--clickhouse-dsn); one alone may use the embedded store.
 It takes the configuration of serve; what concerns the webhook is not used.`,

@@ -64,7 +64,7 @@ is refused without --force: what happens once a month is not in it.`,
 	return c
 }
 
-// check refuses what cannot be meant, before anything is read.
+// check returns an error for flags that make no sense together, before anything is read.
 func (o *suggestOptions) check() error {
 	usage := func(format string, args ...any) error {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf(format, args...))
@@ -112,7 +112,8 @@ func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 	for _, one := range answer.Suggestions {
 		before, after = before+one.Excess.Before, after+one.Excess.After
 	}
-	fmt.Fprintf(s.Err, "subjects: %d, in %.1f s; excess %d, after the changes %d; %s\n", len(answer.Suggestions), time.Since(began).Seconds(), before, after, verdictOn(answer))
+	fmt.Fprintf(s.Err, "subjects: %d, in %.1f s; excess %d, after the changes %d; %s\n", len(answer.Suggestions),
+		time.Since(began).Seconds(), before, after, verdictOn(answer))
 	return nil
 }
 
@@ -140,10 +141,11 @@ func verdictOn(answer *query.SuggestAnswer) string {
 	return "every proof holds, also with all suggestions in force together"
 }
 
-// allowed says whether YAML may be made, and warns of what would forbid it.
+// allowed returns an error if YAML must not be made; with --force it warns instead.
 func (o *suggestOptions) allowed(s cli.Streams, answer *query.SuggestAnswer) error {
 	if seen := answer.Window.To.Sub(answer.Window.From); seen < o.window {
-		short := fmt.Sprintf("the recording covers %s, less than --min-window %s: what happens more rarely is not in it", seen.Round(time.Second), o.minWindow)
+		short := fmt.Sprintf("the recording covers %s, less than --min-window %s: what happens more rarely is not in it",
+			seen.Round(time.Second), o.minWindow)
 		if o.output == "yaml" && !o.force {
 			return fmt.Errorf("%s; record for longer, or --force", short)
 		}
@@ -175,8 +177,7 @@ func comment(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, strings.TrimRight("# "+safe.Text(fmt.Sprintf(format, args...)), " "))
 }
 
-// suggestTable ranks the subjects; of a single one it also says what is unused and what
-// its groups keep.
+// suggestTable ranks the subjects; of a single one it also says what is unused and what its groups keep.
 func suggestTable(out io.Writer, answer *query.SuggestAnswer) error {
 	fmt.Fprintf(out, "WINDOW  %s\n", windowText(&answer.Window))
 	for i, g := range answer.Window.Gaps {
@@ -219,7 +220,8 @@ func suggestTable(out io.Writer, answer *query.SuggestAnswer) error {
 		if u.TooLarge && len(u.Unused) == 0 {
 			more = "too large to weigh"
 		}
-		unused = append(unused, fmt.Sprintf("%d  %s, rule %d of %s: %s%s", u.Excess, u.Binding, u.Rule, u.Role, strings.Join(u.Unused, ", "), more))
+		unused = append(unused,
+			fmt.Sprintf("%d  %s, rule %d of %s: %s%s", u.Excess, u.Binding, u.Rule, u.Role, strings.Join(u.Unused, ", "), more))
 	}
 	for _, k := range s.Keeps {
 		keeps = append(keeps, keepText(&k))
@@ -255,7 +257,7 @@ func proofText(s *query.Suggestion) string {
 	return "holds" + pointless(s)
 }
 
-// pointless names the first group that goes on giving some of what a change takes away.
+// pointless names the first group that still gives some of what a change takes away.
 func pointless(s *query.Suggestion) string {
 	for _, k := range s.Keeps {
 		if len(k.Undoes) > 0 {
@@ -265,7 +267,7 @@ func pointless(s *query.Suggestion) string {
 	return ""
 }
 
-// header says, as comments, what the whole is made of.
+// header writes, as comments, what the suggestions are based on.
 func header(w io.Writer, answer *query.SuggestAnswer) {
 	comment(w, "window: %s", windowText(&answer.Window))
 	for _, g := range answer.Window.Gaps {
@@ -281,7 +283,7 @@ func finalYAML(w io.Writer, answer *query.SuggestAnswer) error {
 	return yamlObjects(w, answer.Plan.Final)
 }
 
-// suggestYAML writes what to apply, and around it, as comments, why and what to remove.
+// suggestYAML writes what to apply and, as comments, why and what to remove.
 func suggestYAML(w io.Writer, answer *query.SuggestAnswer) error {
 	header(w, answer)
 	plan := answer.Plan
@@ -321,8 +323,8 @@ func suggestYAML(w io.Writer, answer *query.SuggestAnswer) error {
 	return nil
 }
 
-// removeCommand is what to type. Names are anybody's: they are quoted for a shell, and what
-// does not print is escaped by comment, which makes such a command one to read first.
+// removeCommand returns the command that removes a binding. Anybody may choose names: they are quoted for a shell, and comment escapes what
+// does not print, so such a command has to be read first.
 func removeCommand(r *query.RemovedBinding) (string, error) {
 	where := ""
 	if r.Namespace != "" {
@@ -345,8 +347,8 @@ func removeCommand(r *query.RemovedBinding) (string, error) {
 	return "kubectl patch " + object + where + " --type=merge -p " + phrase.ShellWord(`{"subjects":`+string(left.Subjects)+`}`), nil
 }
 
-// yamlObjects writes each object as a document of its own. One with characters that a
-// terminal obeys is written as JSON, which is YAML too and can escape them.
+// yamlObjects writes each object as a document of its own. One with control characters is written as JSON, which is YAML too and can escape
+// them.
 func yamlObjects(w io.Writer, objects []query.RBACObject) error {
 	for i, o := range objects {
 		if i > 0 {

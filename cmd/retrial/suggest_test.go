@@ -31,7 +31,8 @@ func suggestOn(t *testing.T, want int, args ...string) (stdout []byte, stderr st
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), append([]string{"suggest", "--state", state, "--events", log}, args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code != want {
+	if code := execute(t.Context(), append([]string{"suggest", "--state", state, "--events", log}, args...),
+		cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code != want {
 		t.Fatalf("exit code %d, want %d: %s", code, want, errs.String())
 	}
 	t.Log(errs.String())
@@ -78,7 +79,7 @@ func strictObjects(t *testing.T, text []byte) map[string]any {
 		into, ok := map[string]any{"Role": &rbacv1.Role{}, "ClusterRole": &rbacv1.ClusterRole{}, "RoleBinding": &rbacv1.RoleBinding{},
 			"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{}}[kind.Kind]
 		if !ok || kind.APIVersion != "rbac.authorization.k8s.io/v1" {
-			t.Fatalf("%+v is no RBAC object in\n%s", kind, doc)
+			t.Fatalf("%+v is not an RBAC object in\n%s", kind, doc)
 		}
 		if err := yaml.UnmarshalStrict([]byte(doc), into); err != nil {
 			t.Errorf("%v in\n%s", err, doc)
@@ -123,7 +124,8 @@ func TestSuggestForms(t *testing.T) {
 	if n != len(applied) || n < 100 {
 		t.Errorf("%d objects in JSON, %d in YAML", n, len(applied))
 	}
-	if !bytes.Contains(text, []byte("\n#   kubectl delete clusterrolebinding/")) || !bytes.Contains(text, []byte(`--type=merge -p '{"subjects":[`)) {
+	if !bytes.Contains(text, []byte("\n#   kubectl delete clusterrolebinding/")) ||
+		!bytes.Contains(text, []byte(`--type=merge -p '{"subjects":[`)) {
 		t.Error("the YAML names no binding to delete, or none to patch")
 	}
 }
@@ -157,7 +159,8 @@ func TestSuggestHostileNames(t *testing.T) {
 		}
 	}
 	objects := strictObjects(t, out.Bytes())
-	if got, ok := objects["ClusterRoleBinding//"+evil].(*rbacv1.ClusterRoleBinding); len(objects) != 1 || !ok || got.Subjects[0].Name != evil {
+	if got, ok := objects["ClusterRoleBinding//"+evil].(*rbacv1.ClusterRoleBinding); len(objects) != 1 || !ok ||
+		got.Subjects[0].Name != evil {
 		t.Errorf("%d objects are read back, want the one with its odd name", len(objects))
 	}
 	delete, err := removeCommand(&plan.Remove[0])
@@ -178,7 +181,8 @@ func TestDocsSuggest(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("| subject | excess before | after | by groups | requests | to apply | to remove | refused | newly allowed | allowed before | by groups now | implied |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| subject | excess before | after | by groups | requests | to apply | to remove | refused | newly allowed | allowed " +
+		"before | by groups now | implied |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	var sum leastpriv.Suggestion
 	still := 0
 	for _, s := range all {
@@ -188,10 +192,13 @@ func TestDocsSuggest(t *testing.T) {
 			still++
 			continue
 		}
-		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, s.Proof.Requests,
-			len(s.Apply), len(s.Remove), s.Proof.Refused, s.Proof.NewlyAllowed, s.Proof.AllowedBefore, s.Proof.AllowedByKept, s.Proof.Implied)
+		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", s.Subject, s.Excess.Before, s.Excess.After,
+			s.Excess.Kept, s.Proof.Requests,
+			len(s.Apply), len(s.Remove), s.Proof.Refused, s.Proof.NewlyAllowed, s.Proof.AllowedBefore, s.Proof.AllowedByKept,
+			s.Proof.Implied)
 	}
-	fmt.Fprintf(&b, "| **all %d subjects** | **%d** | **%d** | | **%d** | | | | | | | |\n\n%d subjects hold nothing by name that they did not use.\n",
+	fmt.Fprintf(&b,
+		"| **all %d subjects** | **%d** | **%d** | | **%d** | | | | | | | |\n\n%d subjects hold nothing by name that they did not use.\n",
 		len(all), sum.Excess.Before, sum.Excess.After, sum.Proof.Requests, still)
 	const begin, end = "<!-- sample: rewritten by make golden -->\n", "<!-- end of sample -->\n"
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "suggest.md"))

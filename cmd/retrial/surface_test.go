@@ -94,7 +94,8 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 	state, log := filepath.Join(folder, sample.StateName), filepath.Join(folder, sample.AuditLogName)
 	in.run(t, "import", "--cluster", "sample", "--state", state, log).ok(t)
 	s.drained(t)
-	s.settled(t, "sample", findingsByID(t, in.runAlone(t, "findings", "--cluster", "sample", "--state", state, "--events", log, "-o", "json").ok(t).out))
+	s.settled(t, "sample",
+		findingsByID(t, in.runAlone(t, "findings", "--cluster", "sample", "--state", state, "--events", log, "-o", "json").ok(t).out))
 	examples := s.examples(t)
 	fill, plain := examples(url.QueryEscape), examples(func(s string) string { return s })
 	var b strings.Builder
@@ -127,29 +128,42 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 var surfaceQuestions = []string{
 	"clusters", "classes", "rules",
 	"overview?cluster=sample&from={from}&to={to}",
-	"events?cluster=sample&limit=3", "events?cluster=sample&limit=3&decision=forbid", "events?cluster=sample&outcome=not_judged&limit=2", "events?cluster=sample&subject={user}&verb=get&resource=pods&limit=2&from={from}&to={to}",
+	"events?cluster=sample&limit=3", "events?cluster=sample&limit=3&decision=forbid", "events?cluster=sample&outcome=not_judged&limit=2",
+	"events?cluster=sample&subject={user}&verb=get&resource=pods&limit=2&from={from}&to={to}",
 	"why?auditID={allowed}", "why?auditID={forbidden}&cluster=sample", "why?auditID={allowed}&at={to}",
 	"explain-deny?auditID={forbidden}", "explain-deny?auditID={forbidden}&at={to}",
-	"who-can?cluster=sample&verb=list&resource=secrets", "who-can?cluster=sample&verb=create&resource=pods/exec&namespace=kube-system", "who-can?cluster=sample&verb=get&path=/metrics", "who-can?cluster=sample&verb=get&resource=pods&allNamespaces=true&at={to}",
-	"can?cluster=sample&subject={user}", "can?cluster=sample&group=system:authenticated", "can?cluster=sample&subject={user}&verb=bind&resource=clusterroles&name=cluster-admin",
-	"changes?cluster=sample&from={from}", "escalations?cluster=sample&limit=5", "escalations?cluster=sample&subject={user}&includeSystem=true", "hygiene?cluster=sample", "hygiene?cluster=sample&includeSystem=true",
+	"who-can?cluster=sample&verb=list&resource=secrets", "who-can?cluster=sample&verb=create&resource=pods/exec&namespace=kube-system",
+	"who-can?cluster=sample&verb=get&path=/metrics", "who-can?cluster=sample&verb=get&resource=pods&allNamespaces=true&at={to}",
+	"can?cluster=sample&subject={user}", "can?cluster=sample&group=system:authenticated",
+	"can?cluster=sample&subject={user}&verb=bind&resource=clusterroles&name=cluster-admin",
+	"changes?cluster=sample&from={from}", "escalations?cluster=sample&limit=5",
+	"escalations?cluster=sample&subject={user}&includeSystem=true", "hygiene?cluster=sample", "hygiene?cluster=sample&includeSystem=true",
 	"drift?cluster=sample", "lineage?cluster=sample&subject={user}&limit=3", "findings?cluster=sample&limit=5&at={to}",
-	"subject?cluster=sample&subject={user}&from={from}&to={to}", "suggest?cluster=sample&subject={user}", "suggest?cluster=sample&all=true&includeSystem=true&includeUnseen=true",
-	"completeness?cluster=sample&from={from}&to={to}&settle=1s", "ask?cluster=sample&question=top-users", "ask?cluster=sample&question=denials&values={}", "rejudge?cluster=sample",
+	"subject?cluster=sample&subject={user}&from={from}&to={to}", "suggest?cluster=sample&subject={user}",
+	"suggest?cluster=sample&all=true&includeSystem=true&includeUnseen=true",
+	"completeness?cluster=sample&from={from}&to={to}&settle=1s", "ask?cluster=sample&question=top-users",
+	"ask?cluster=sample&question=denials&values={}", "rejudge?cluster=sample",
 }
 
 // surfaceRefused are questions with something wrong.
 var surfaceRefused = []string{
-	"GET /api/v1/nothing", "DELETE /api/v1/events", "GET /api/v1/events", "GET /api/v1/events?cluster=sample&limit=0", "GET /api/v1/events?cluster=sample&outcome=odd", "GET /api/v1/events?cluster=sample&cluster=sample",
-	"GET /api/v1/events?cluster=sample&from=yesterday", "GET /api/v1/events?cluster=sample&colour=red", "GET /api/v1/overview?cluster=sample", "GET /api/v1/why", "GET /api/v1/why?auditID=absent", "GET /api/v1/who-can?cluster=sample&verb=list",
-	"GET /api/v1/who-can?cluster=sample&verb=list&resource=nothings", "GET /api/v1/can?cluster=sample", "GET /api/v1/can?cluster=absent&subject=a", "GET /api/v1/ask?cluster=sample&question=absent", "GET /api/v1/suggest?cluster=sample", "POST /api/v1/rejudge?cluster=absent",
+	"GET /api/v1/nothing", "DELETE /api/v1/events", "GET /api/v1/events", "GET /api/v1/events?cluster=sample&limit=0",
+	"GET /api/v1/events?cluster=sample&outcome=odd", "GET /api/v1/events?cluster=sample&cluster=sample",
+	"GET /api/v1/events?cluster=sample&from=yesterday", "GET /api/v1/events?cluster=sample&colour=red",
+	"GET /api/v1/overview?cluster=sample", "GET /api/v1/why", "GET /api/v1/why?auditID=absent",
+	"GET /api/v1/who-can?cluster=sample&verb=list", "GET /api/v1/who-can?cluster=sample&verb=list&resource=nothings",
+	"GET /api/v1/can?cluster=sample", "GET /api/v1/can?cluster=absent&subject=a", "GET /api/v1/ask?cluster=sample&question=absent",
+	"GET /api/v1/suggest?cluster=sample", "POST /api/v1/rejudge?cluster=absent",
 }
 
 // surfaceCommands are run against the server.
 var surfaceCommands = []string{
-	"why {allowed}", "why {forbidden} -o json", "explain-deny {forbidden}", "explain-deny {forbidden} -o yaml", "who-can list secrets", "who-can list secrets -o json", "can {user}", "can {user} get pods/web -n default -o yaml",
-	"changes --from {from} --to {to}", "changes --from {from} -o json", "escalations", "escalations --include-system -o json", "hygiene", "hygiene -o yaml", "findings", "findings -o json", "drift", "drift -o json",
-	"lineage {user}", "lineage {user} -o json", "completeness --from {from} --to {to}", "ask", "ask top-users", "ask top-users -o json", "ask top-users -o csv", "suggest --cluster sample --subject {user}", "suggest --all -o json", "cluster list", "rejudge --list",
+	"why {allowed}", "why {forbidden} -o json", "explain-deny {forbidden}", "explain-deny {forbidden} -o yaml", "who-can list secrets",
+	"who-can list secrets -o json", "can {user}", "can {user} get pods/web -n default -o yaml",
+	"changes --from {from} --to {to}", "changes --from {from} -o json", "escalations", "escalations --include-system -o json", "hygiene",
+	"hygiene -o yaml", "findings", "findings -o json", "drift", "drift -o json",
+	"lineage {user}", "lineage {user} -o json", "completeness --from {from} --to {to}", "ask", "ask top-users", "ask top-users -o json",
+	"ask top-users -o csv", "suggest --cluster sample --subject {user}", "suggest --all -o json", "cluster list", "rejudge --list",
 	"evaluate", "who-can", "why", "connect", "drift --fail --output odd",
 }
 
@@ -177,7 +191,8 @@ func (s *running) examples(t *testing.T) func(quote func(string) string) *string
 	}
 	allowed, forbidden := one("decision=allow&subject="+url.QueryEscape(user)), one("decision=forbid")
 	return func(quote func(string) string) *strings.Replacer {
-		return strings.NewReplacer("{from}", from.Format(time.RFC3339), "{to}", to.Format(time.RFC3339), "{user}", quote(user), "{allowed}", allowed, "{forbidden}", forbidden)
+		return strings.NewReplacer("{from}", from.Format(time.RFC3339), "{to}", to.Format(time.RFC3339), "{user}", quote(user), "{allowed}",
+			allowed, "{forbidden}", forbidden)
 	}
 }
 

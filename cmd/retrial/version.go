@@ -21,7 +21,8 @@ func newVersion(s cli.Streams) *cobra.Command {
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, d := range info.Deps {
 					switch d.Path {
-					case "github.com/segmentio/kafka-go", "github.com/ClickHouse/clickhouse-go/v2", "k8s.io/apiserver", "github.com/twmb/franz-go/pkg/kfake":
+					case "github.com/segmentio/kafka-go", "github.com/ClickHouse/clickhouse-go/v2", "k8s.io/apiserver",
+						"github.com/twmb/franz-go/pkg/kfake":
 						fmt.Fprintf(s.Out, "  %s %s\n", d.Path, d.Version)
 					}
 				}

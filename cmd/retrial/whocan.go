@@ -28,11 +28,11 @@ with every binding and rule that does.
 RESOURCE is the plural name, with its group and subresource where there is one: pods,
 deployments.apps, pods/exec, deployments.apps/scale. A dot at the end is the core group. Short
 names, singulars and kinds of Kubernetes' own resources, and of those that rules name, are read
-as kubectl reads them. The cluster is not asked what there is: any other name needs its group.
+as kubectl reads them. The cluster is not asked what exists: any other name needs its group.
 NAME may be written behind a slash: pods/web-0.
 
-Without --namespace the answer is who can without any namespace: cluster-wide. With it, what
-RoleBindings there give is added. Without NAME it is who can whatever the name is.
+Without --namespace the answer is who can cluster-wide; with it, RoleBindings there are added.
+Without NAME it is who can for every name.
 
 Members of system:masters always can. What the Node authorizer and webhooks allow is not in it.`,
 		Example: `  retrial who-can list secrets
@@ -72,19 +72,19 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 	return c
 }
 
-// subresources are those of Kubernetes' own resources; what else stands behind a slash on the
-// command line is a name.
-var subresources = []string{"approval", "attach", "binding", "bindings", "driver", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward", "proxy", "resize", "scale", "status", "token"}
+// subresources are those of Kubernetes' own resources; anything else behind a slash on the command line is a name.
+var subresources = []string{"approval", "attach", "binding", "bindings", "driver", "ephemeralcontainers", "eviction", "exec", "finalize",
+	"log", "portforward", "proxy", "resize", "scale", "status", "token"}
 
 // asked is what a request is about: a path, or a resource and a name.
 type asked struct{ resource, name, path string }
 
-// whatIsAsked reads the arguments behind VERB.
+// whatIsAsked parses the arguments behind VERB.
 func whatIsAsked(c *cobra.Command, args []string, namespace, sub string, all bool) (out asked, err error) {
 	what := args[0]
 	if strings.HasPrefix(what, "/") {
 		if len(args) > 1 || namespace != "" || sub != "" || all {
-			return out, cli.UsageError(c, "%q is a path: it has no name, no namespace and no subresource", what)
+			return out, cli.UsageError(c, "%q is a path: it has neither name, namespace nor subresource", what)
 		}
 		return asked{path: what}, nil
 	}
@@ -101,7 +101,7 @@ func whatIsAsked(c *cobra.Command, args []string, namespace, sub string, all boo
 		case strings.Contains(tail, "/"): // the answer will say what is wrong with it
 		case slices.Contains(subresources, first) && sub == "":
 		case name != "":
-			return out, cli.UsageError(c, "two names: %q and %q; --subresource says that the first is none", tail, name)
+			return out, cli.UsageError(c, "two names: %q and %q; if the first is a subresource, use --subresource", tail, name)
 		default:
 			what, name = head, tail
 		}
@@ -138,13 +138,13 @@ func printWhoCan(out, hints io.Writer, a *query.WhoCanAnswer) error {
 		return err
 	}
 	if a.InNamespaces > 0 {
-		fmt.Fprintf(hints, "hint: RoleBindings allow it to %d more, each in one namespace: --all-namespaces lists them, --namespace NAME those of one\n", a.InNamespaces)
+		fmt.Fprintf(hints, "hint: RoleBindings allow it to %d more, each in one namespace: add --all-namespaces\n", a.InNamespaces)
 	}
 	printDoubts(hints, &a.Policy, a.Hints)
 	return nil
 }
 
-// asOf words the moment an answer is about.
+// asOf returns the moment an answer is about, in words.
 func asOf(at *time.Time) string {
 	if at == nil {
 		return ""
@@ -152,7 +152,7 @@ func asOf(at *time.Time) string {
 	return " as of " + at.UTC().Format(time.RFC3339Nano)
 }
 
-// printDoubts says what may be wrong with a question, and what is not known.
+// printDoubts prints what may be wrong with a question, and what is not known.
 func printDoubts(w io.Writer, p *query.Policy, hints []string) {
 	for _, h := range hints {
 		fmt.Fprintln(w, "hint:", safe.Text(h))

@@ -56,8 +56,9 @@ func TestAskedOf(t *testing.T) {
 func TestNearest(t *testing.T) {
 	words := []string{"secrets", "services", "serviceaccounts", "pods", "podtemplates", "nodes", "GET", ""}
 	for word, want := range map[string]string{
-		"secret": "secrets", "pod": "pods podtemplates", "podz": "pods", "service": "serviceaccounts services", "node": "nodes", "get": "GET", "GET": "", "": "", "x": "",
-		"nothing-like-it": "", "sercets": "secrets", "pdos": "pods", "onde": "", strings.Repeat("s", 200): "",
+		"secret": "secrets", "pod": "pods podtemplates", "podz": "pods", "service": "serviceaccounts services", "node": "nodes",
+		"get": "GET", "GET": "", "": "", "x": "", "nothing-like-it": "", "sercets": "secrets", "pdos": "pods", "onde": "",
+		strings.Repeat("s", 200): "",
 	} {
 		if got := strings.Join(query.Nearest(word, words, 2), " "); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
@@ -67,10 +68,12 @@ func TestNearest(t *testing.T) {
 
 // TestNearSubjects: a name is like another by its own letters, not by what Kubernetes puts before it.
 func TestNearSubjects(t *testing.T) {
-	known := []string{"alice", "carol", "system:kube-scheduler", "system:node:node-1", "system:serviceaccount:ci:deployer", "system:serviceaccount:ci:runner", "system:serviceaccount:b:x"}
+	known := []string{"alice", "carol", "system:kube-scheduler", "system:node:node-1", "system:serviceaccount:ci:deployer",
+		"system:serviceaccount:ci:runner", "system:serviceaccount:b:x"}
 	for name, want := range map[string]string{
-		"carlo": "carol", "Carol": "carol", "carolus": "carol", "caro": "carol", "cartoon": "", "al": "alice", "kube-scheduler": "system:kube-scheduler",
-		"system:serviceaccount:ci:deploier": "system:serviceaccount:ci:deployer", "system:serviceaccount:zz:y": "", "deployer": "system:serviceaccount:ci:deployer",
+		"carlo": "carol", "Carol": "carol", "carolus": "carol", "caro": "carol", "cartoon": "", "al": "alice",
+		"kube-scheduler": "system:kube-scheduler", "system:serviceaccount:ci:deploier": "system:serviceaccount:ci:deployer",
+		"system:serviceaccount:zz:y": "", "deployer": "system:serviceaccount:ci:deployer",
 		"system:node:node-7": "system:node:node-1", "": "",
 	} {
 		if got := strings.Join(query.NearSubjects(name, known, 3), " "); got != want {
@@ -96,24 +99,32 @@ func TestAccessIsSafeToPrint(t *testing.T) {
 	const bad = "x\x1b[2J\u202e\ny\tz"
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	policy := query.Policy{At: &at, Missing: []string{bad}}
-	by := []query.Grant{{GrantNames: verdict.GrantNames{Binding: bad, Role: bad, Subject: "Group/" + bad}, Verbs: []string{bad}}, {GrantNames: verdict.GrantNames{Binding: bad}}}
+	by := []query.Grant{{GrantNames: verdict.GrantNames{Binding: bad, Role: bad, Subject: "Group/" + bad}, Verbs: []string{bad}},
+		{GrantNames: verdict.GrantNames{Binding: bad}}}
 	var out, hints strings.Builder
-	if err := printWhoCan(&out, &hints, &query.WhoCanAnswer{Cluster: bad, Policy: policy, AccessRequest: query.AccessRequest{Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad},
-		Subjects: []query.Holder{{Kind: "User", Name: bad, Namespace: bad, Scope: "namespace:" + bad, Grants: by}}, Hints: []string{bad}}); err != nil {
+	if err := printWhoCan(&out, &hints, &query.WhoCanAnswer{Cluster: bad, Policy: policy,
+		AccessRequest: query.AccessRequest{Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad},
+		Subjects:      []query.Holder{{Kind: "User", Name: bad, Namespace: bad, Scope: "namespace:" + bad, Grants: by}},
+		Hints:         []string{bad}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := printWhoCan(&out, &hints, &query.WhoCanAnswer{Cluster: "c", AccessRequest: query.AccessRequest{Verb: "get", Path: "/" + bad}}); err != nil {
+	if err := printWhoCan(&out, &hints,
+		&query.WhoCanAnswer{Cluster: "c", AccessRequest: query.AccessRequest{Verb: "get", Path: "/" + bad}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := printCan(&out, &hints, &query.CanAnswer{Cluster: bad, Policy: policy, Subject: bad, Groups: []string{bad}, GroupsFrom: "asked", Hints: []string{bad}, Scopes: []query.Scope{{
-		Namespace: bad, MissingRoles: []string{bad}, Rules: []query.HeldRule{
-			{Rule: query.Rule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}}, By: by}, {Rule: query.Rule{Verbs: []string{bad}, NonResourceURLs: []string{bad}}, By: by}}}}}); err != nil {
+	if err := printCan(&out, &hints, &query.CanAnswer{Cluster: bad, Policy: policy, Subject: bad, Groups: []string{bad},
+		GroupsFrom: "asked", Hints: []string{bad}, Scopes: []query.Scope{{
+			Namespace: bad, MissingRoles: []string{bad}, Rules: []query.HeldRule{
+				{Rule: query.Rule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}},
+					By: by}, {Rule: query.Rule{Verbs: []string{bad}, NonResourceURLs: []string{bad}}, By: by}}}}}); err != nil {
 		t.Fatal(err)
 	}
 	rule := rbacv1.PolicyRule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}}
 	for _, d := range []query.Decision{
 		{AccessRequest: query.AccessRequest{Verb: bad, Resource: bad, Namespace: bad, Name: bad}, Allowed: "yes", Grants: by},
-		{AccessRequest: query.AccessRequest{Verb: bad, Path: bad}, Allowed: "no", Nearest: &query.NearestMiss{Rule: rule, Roles: []query.Offer{{Role: bad}}, Bindings: []query.Offer{{Binding: bad, Role: bad}}, Almost: []query.Almost{{Grant: by[0], Lacks: bad}}}},
+		{AccessRequest: query.AccessRequest{Verb: bad, Path: bad}, Allowed: "no",
+			Nearest: &query.NearestMiss{Rule: rule, Roles: []query.Offer{{Role: bad}}, Bindings: []query.Offer{{Binding: bad, Role: bad}},
+				Almost: []query.Almost{{Grant: by[0], Lacks: bad}}}},
 		{Allowed: "no", Nearest: &query.NearestMiss{Rule: rbacv1.PolicyRule{NonResourceURLs: []string{bad}}}},
 	} {
 		if err := printCan(&out, &hints, &query.CanAnswer{Subject: bad, Request: &d}); err != nil {

@@ -51,7 +51,8 @@ evaluate does instead, and stores nothing.`,
 			if q.Cluster != "" {
 				where = " in cluster " + q.Cluster
 			}
-			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", from.noRequest(), phrase.Shorten(args[0]), where))
+			return cli.ExitWith(cli.ExitNoMatch,
+				fmt.Errorf("%s carries the audit ID %s%s", from.noRequest(), phrase.Shorten(args[0]), where))
 		}
 		return cli.Show(s.Out, output, answer, func() error { return printWhy(s.Out, answer) })
 	}
@@ -60,7 +61,7 @@ evaluate does instead, and stores nothing.`,
 
 func printWhy(w io.Writer, answer query.WhyAnswer) error {
 	if n := len(answer.Requests); n > 1 {
-		why := "clients choose it and may use one again"
+		why := "clients choose it and may reuse one"
 		if names := clusters(answer); len(names) > 1 {
 			why = "clusters " + safe.Text(strings.Join(names, ", ")) + "; --cluster NAME shows one"
 		}
@@ -88,9 +89,8 @@ func clusters(answer query.WhyAnswer) []string {
 	return names
 }
 
-// printRequest prints one request: what was asked, who it was, whether they might act as
-// somebody else, what the authorizers said, what was checked behind them, what became of it,
-// and the verdict.
+// printRequest prints one request: what was asked, who it was, whether they might act as somebody else, what the authorizers said, what was
+// checked behind them, what became of it, and the verdict.
 func printRequest(out io.Writer, r query.JudgedRequest) error {
 	e, err := r.Decode()
 	if err != nil {
@@ -163,8 +163,8 @@ func (p fields) grants(name string, grants []query.GrantLine) {
 	}
 }
 
-// identity prints who it was, what produces that identity, the credential with its issue, and
-// what contradicts it; then whether they might act as somebody else.
+// identity prints who it was, what produces that identity, the credential and its issue, and what contradicts it; then whether they might
+// act as somebody else.
 func (p fields) identity(e *query.AuditEvent, v *query.VerdictLine, r *query.JudgedRequest) {
 	p.add("USER", "%s", e.User.Username)
 	p.add("GROUPS", "%s", strings.Join(e.User.Groups, ", "))

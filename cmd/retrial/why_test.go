@@ -21,7 +21,8 @@ func TestAPIWhyAt(t *testing.T) {
 	for at, want := range map[string]string{"2026-11-20T12:00:00Z": "allow", "2026-11-20T09:00:00Z": "none"} {
 		w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x&at="+at))
 		got := w.Requests[0]
-		if got.At == nil || got.At.Replayed != want || got.Verdict.Replayed != "forbid" || (len(got.At.Grants) == 1) != (want == "allow") || (len(got.At.Missing) > 0) != (want == "none") {
+		if got.At == nil || got.At.Replayed != want || got.Verdict.Replayed != "forbid" || (len(got.At.Grants) == 1) != (want == "allow") ||
+			(len(got.At.Missing) > 0) != (want == "none") {
 			t.Errorf("at %s: %+v beside %s; want %s", at, got.At, got.Verdict.Replayed, want)
 		}
 		var page bytes.Buffer
@@ -33,7 +34,8 @@ func TestAPIWhyAt(t *testing.T) {
 		t.Error("another time is answered without being asked for")
 	}
 	f.known = nil
-	if w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x&at=2026-11-20T12:00:00Z")); w.Requests[0].At.Replayed != "none" || len(w.Requests[0].At.Missing) == 0 {
+	if w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet,
+		"why?auditID=x&at=2026-11-20T12:00:00Z")); w.Requests[0].At.Replayed != "none" || len(w.Requests[0].At.Missing) == 0 {
 		t.Errorf("without a state: %+v", w.Requests[0].At)
 	}
 }
@@ -41,19 +43,28 @@ func TestAPIWhyAt(t *testing.T) {
 // TestPrintWhyIsSafe: what clients chose does not reach a terminal as it is.
 func TestPrintWhyIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nVERDICT  forged"
-	e := &event.Event{Verb: hostile, RequestURI: hostile, UserAgent: hostile, SourceIPs: []string{hostile}, User: event.User{Username: hostile, Groups: []string{hostile}},
-		ImpersonatedUser: &event.User{Username: hostile, Groups: []string{hostile}}, ResponseStatus: &event.Status{Code: 403, Message: hostile}}
-	many, grants := []string{hostile}, []verdict.GrantLine{{GrantNames: verdict.GrantNames{Binding: hostile, Role: hostile, Subject: hostile}}}
-	v := &verdict.Line{Verdict: hostile, Class: hostile, Cause: hostile, Recorded: hostile, RecordedReason: hostile, Replayed: hostile, Authorizer: hostile, Grants: grants,
+	e := &event.Event{Verb: hostile, RequestURI: hostile, UserAgent: hostile, SourceIPs: []string{hostile},
+		User:             event.User{Username: hostile, Groups: []string{hostile}},
+		ImpersonatedUser: &event.User{Username: hostile, Groups: []string{hostile}},
+		ResponseStatus:   &event.Status{Code: 403, Message: hostile}}
+	many, grants := []string{hostile},
+		[]verdict.GrantLine{{GrantNames: verdict.GrantNames{Binding: hostile, Role: hostile, Subject: hostile}}}
+	v := &verdict.Line{Verdict: hostile, Class: hostile, Cause: hostile, Recorded: hostile, RecordedReason: hostile, Replayed: hostile,
+		Authorizer: hostile, Grants: grants,
 		Errors: many, Missing: many, Identity: many, Evidence: many, Explained: many, Credential: hostile, Engine: hostile, Config: hostile,
 		Impersonation: &verdict.ImpersonationLine{Replayed: hostile, Mode: hostile, Cause: hostile, Missing: many, Grants: grants},
-		Implied:       []verdict.ImpliedLine{{Check: hostile, Asked: hostile, Replayed: hostile, Recorded: hostile, Perhaps: hostile, Missing: many, Grants: grants}},
-		Review:        &verdict.ReviewLine{Kind: hostile, User: hostile, Asked: hostile, Recorded: hostile, Replayed: hostile, Reason: hostile, Verdict: hostile, Cause: hostile},
-		Admission:     &verdict.AdmissionLine{Recorded: hostile, Plugin: hostile, Answers: []verdict.AdmissionAnswer{{Plugin: hostile, Name: hostile, Outcome: hostile, Reason: hostile}}}}
+		Implied: []verdict.ImpliedLine{{Check: hostile, Asked: hostile, Replayed: hostile, Recorded: hostile, Perhaps: hostile,
+			Missing: many, Grants: grants}},
+		Review: &verdict.ReviewLine{Kind: hostile, User: hostile, Asked: hostile, Recorded: hostile, Replayed: hostile, Reason: hostile,
+			Verdict: hostile, Cause: hostile},
+		Admission: &verdict.AdmissionLine{Recorded: hostile, Plugin: hostile,
+			Answers: []verdict.AdmissionAnswer{{Plugin: hostile, Name: hostile, Outcome: hostile, Reason: hostile}}}}
 	var out bytes.Buffer
-	err := printWhy(&out, query.WhyAnswer{Requests: []query.JudgedRequest{{Cluster: hostile, APIServer: hostile, Twin: hostile, Event: event.AppendJSON(nil, e), Verdict: v,
-		Stages: []query.Stage{{Stage: hostile}}, Chain: []verdict.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
-		Issue: &query.Issue{By: hostile, From: hostile, AuditID: hostile, ServiceAccount: hostile, CommonName: hostile}}}})
+	err := printWhy(&out,
+		query.WhyAnswer{Requests: []query.JudgedRequest{{Cluster: hostile, APIServer: hostile, Twin: hostile,
+			Event: event.AppendJSON(nil, e), Verdict: v,
+			Stages: []query.Stage{{Stage: hostile}}, Chain: []verdict.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
+			Issue: &query.Issue{By: hostile, From: hostile, AuditID: hostile, ServiceAccount: hostile, CommonName: hostile}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
