@@ -14,12 +14,11 @@ const carryNothing carry = 0
 const (
 	// carryContent: what is kept is as before; the step's content, if any, is of the metadata.
 	carryContent carry = 1 << iota
-	// carryLife: it is unknown whether the object is there still, if its deletion was asked for.
+	// carryLife: if its deletion was requested, it is unknown whether the object still exists.
 	carryLife
-	// carryDoubt: if its deletion was asked for, it is still being deleted.
+	// carryDoubt: if its deletion was requested, it is still being deleted.
 	carryDoubt
-	// carryLost: the write may have been done; the step's content is what it asked for, nil for the
-	// object's end.
+	// carryLost: the write may have been done; the step's content is what it asked for, nil for the object's end.
 	carryLost
 	// carryMade: and could only make the object.
 	carryMade
@@ -35,9 +34,8 @@ const (
 	carryGone
 )
 
-// carry works out the steps that take something from the one before them. A node that is being
-// deleted is held by finalizers alone, and what takes the last one away may be a write of its
-// status, of which there are too many to be kept.
+// carry derives the steps that take something from the one before them. Only finalizers hold a node that is being deleted, and a write of
+// its status, of which there are too many to keep, may remove the last one.
 func (o *object) carry(steps []step) {
 	var before step // absent
 	for i := range steps {
@@ -98,8 +96,8 @@ func (o *object) carryOver(before step, steps []step) {
 	}
 }
 
-// outlives tells whether what comes after a write shows that the object was there still: another
-// write of it, or its end, began when that one was done.
+// outlives reports whether what follows a write shows that the object still existed: another write of it, or its end, began after that one
+// was done.
 func (o *object) outlives(steps []step) bool {
 	if len(steps) < 2 {
 		return false
@@ -116,5 +114,5 @@ func (o *object) outlives(steps []step) bool {
 	})
 }
 
-// isEnding tells whether the deletion of the object has been asked for, or may have been.
+// isEnding reports whether the deletion of the object has been requested, or may have been.
 func (s *step) isEnding() bool { return s.ending || s.content != nil && s.content.Deleting }

@@ -8,10 +8,9 @@ import (
 	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
-// Changes are what became of a cluster's RBAC between two moments.
+// Changes says how a cluster's RBAC changed between two moments.
 type Changes struct {
-	// From and To are the views at the two moments. What neither knows cannot be told: a
-	// change is certain only as far as both views are (View.Doubts).
+	// From and To are the views at the two moments. A change is certain only as far as both views are (View.Doubts).
 	From, To View
 	// Keys are the objects whose known content differs between the two, sorted.
 	Keys []rbacindex.Key
@@ -19,10 +18,9 @@ type Changes struct {
 	versions map[rbacindex.Key][]Version
 }
 
-// Changes returns what changed from one moment to another, which is not before it: what
-// Keys' objects gave and give is told by rbacindex.Snapshot.Differences of the two views. It
-// costs the changes between the two, not the policy. Of a moment before the horizon nothing is
-// known.
+// Changes returns what changed from one moment to another, which must not be before it; rbacindex.Snapshot.Differences of the two views
+// says what the objects of Keys gave and give. Its cost grows with the changes between the two, not with the policy. Nothing is known of a
+// moment before the horizon.
 func (s *State) Changes(from, to time.Time) Changes {
 	tl := s.timeline.Load()
 	p, end := tl.at(instant.Of(from)), tl.at(instant.Of(to))
@@ -54,14 +52,12 @@ func (s *State) Changes(from, to time.Time) Changes {
 	return c
 }
 
-// Versions returns what became of an object between the two moments, oldest first: writes,
-// deletions, and versions of which it is only known that they were there by then. The result
-// must not be modified.
+// Versions returns the changes of an object between the two moments, oldest first: writes, deletions, and versions known only to have been
+// there by then. The result must not be modified.
 func (c *Changes) Versions(k rbacindex.Key) []Version { return c.versions[k] }
 
-// Causes returns the objects, among those that changed, by which a rule is held or was: its
-// bindings and their roles, sorted. There is always one, since what neither changed in its
-// binding nor in its role is held on both sides.
+// Causes returns the changed objects by which a rule is or was held: its bindings and their roles, sorted. There is always one, since a
+// rule whose binding and role did not change is held on both sides.
 func (c *Changes) Causes(rule *rbacindex.ChangedRule) []rbacindex.Key {
 	var out []rbacindex.Key
 	for _, by := range rule.By {

@@ -11,24 +11,22 @@ import (
 // groupNodes is the group of every node's user.
 const groupNodes = kubenames.Nodes
 
-// nodeUser is the user name of a node.
+// nodeUser returns the user name of a node.
 func nodeUser(node string) string { return kubenames.Node(node) }
 
-// credentialEffect is the effect of what was learnt of a credential.
+// credentialEffect returns the effect of news about a credential.
 func credentialEffect(id string) Effect {
 	return Effect{Resource: kept.Credentials, Name: id, Credential: id}
 }
 
-// wholes are the answers about what no object is known of and that have no time: whether there
-// was ever such a pod, token or other credential.
+// wholes has the answers about unknown objects at any time: whether there ever was such a pod, token or other credential.
 type wholes struct{ pods, tokens, credentials Known }
 
 func (s *State) whole() wholes {
 	return wholes{s.never(kept.ResPod), s.neverToken(), s.never(kept.ResCredential)}
 }
 
-// since returns the effects of such answers having changed: what was done with any credential,
-// whenever it was, may have to be judged again.
+// since returns the effects of changes of these answers: anything ever done with a credential may have to be judged again.
 func (w wholes) since(before wholes) (effects []Effect) {
 	everything := Subjects{All: true, AllNamespaces: true}
 	if w.pods != before.pods {
@@ -40,16 +38,15 @@ func (w wholes) since(before wholes) (effects []Effect) {
 	return effects
 }
 
-// concerned adds the subjects of a change of an object of the reduced kinds: those whose
-// identity or relation it is about.
+// concerned adds the subjects of a change of an object of the reduced kinds: those whose identity or relations it affects.
 func (s *State) concerned(g *gather, k kept.Key, was, is []step) {
 	if k.Resource == kept.ResSigning || k.Resource == kept.ResCredential {
 		return // what is learnt of credentials has effects of its own
 	}
 	g.s.AllNamespaces = true
 	if k.Name == "" {
-		// What pods, nodes and volumes there are matters to nodes; what Secrets there are, to
-		// whoever comes with a token of one, which is rare and always looked up by name.
+		// Pods, nodes and volumes matter to nodes; Secrets matter to whoever uses a token of one, which is rare and always looked up by
+		// name.
 		if k.Resource != kept.ResSecret {
 			g.s.Groups = []string{groupNodes}
 		}
@@ -85,8 +82,8 @@ func (s *State) concerned(g *gather, k kept.Key, was, is []step) {
 	}
 }
 
-// sameDoubt tells whether two lines of a scope answer alike: writes of names that were not
-// recorded follow each other while their kind is unknown anyway.
+// sameDoubt reports whether two lines of a scope give the same answers: writes without a recorded name repeat while their kind is unknown
+// anyway.
 func sameDoubt(a, b []step) bool {
 	for len(a) > 0 && len(b) > 0 {
 		if a[0].phase != b[0].phase || a[0].na != b[0].na {
@@ -123,8 +120,7 @@ func graphKind(r kept.Resource) (graph.Kind, bool) {
 	return 0, false
 }
 
-// appendStep appends a step of an object's life, unless it says what the one before says:
-// labels change, what the graph asks does not.
+// appendStep appends a step of an object's life unless it says the same as the one before: labels change, what the graph asks does not.
 func appendStep(life []graph.Step, st graph.Step) []graph.Step {
 	if n := len(life); n > 0 {
 		if last := &life[n-1]; last.Known == st.Known && last.UID == st.UID &&

@@ -181,7 +181,7 @@ func TestStrippedAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(e.ResponseObject) == 0 || e.Verb == "patch" && strings.Contains(e.RequestURI, "/pods/") {
-					continue // nothing tells whether it succeeded, or created what it patched
+					continue // nothing reports whether it succeeded, or created what it patched
 				}
 				e.ResponseStatus = nil
 				e.Annotations = slices.DeleteFunc(slices.Clone(e.Annotations), func(p event.Pair) bool {

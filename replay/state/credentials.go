@@ -10,8 +10,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
-// credential is everything observed of one credential. Like a pod's record it only becomes
-// fuller: of two values of a field the smaller one counts, and any before none.
+// credential is everything observed of one credential. Like a pod's record it only grows: the smaller of two values of a field counts, and
+// any value counts before none.
 type credential struct {
 	id              string
 	issued, expires int64 // noTime when not recorded
@@ -29,7 +29,7 @@ type signed struct {
 	organizations           []string
 }
 
-// takeCredential merges what is said of a credential; false when it was known.
+// takeCredential merges what is said of a credential; it returns false if that was known.
 func (s *State) takeCredential(id, namespace string, f *kept.Facts) bool {
 	c := s.credentials[id]
 	if c == nil {
@@ -99,7 +99,7 @@ func (s *State) shared(b *kept.Bound) *kept.Bound {
 	return &kept.Bound{Kind: s.in.Str(b.Kind), Name: strings.Clone(b.Name), UID: strings.Clone(b.UID)}
 }
 
-// first merges a text: any goes before none, the smaller before the larger.
+// first merges a text: any counts before none, the smaller before the larger.
 func first(into *string, v string) {
 	if v != "" && (*into == "" || v < *into) {
 		*into = v
@@ -113,7 +113,7 @@ func firstTime(into *int64, v int64) {
 	}
 }
 
-// export returns the credential as it is told.
+// export returns the credential as a Credential.
 func (c *credential) export() Credential {
 	out := Credential{
 		ID: c.id, Issued: instant.Time(c.issued), Expires: instant.Time(c.expires),
@@ -136,7 +136,7 @@ func (c *credential) export() Credential {
 	return out
 }
 
-// full completes what the issue did not say by what is known of its objects.
+// full completes a credential with what is known of its objects.
 func (s *State) full(c *credential) Credential {
 	out := c.export()
 	if out.UID == "" && out.ServiceAccount != "" {
@@ -153,8 +153,7 @@ func (s *State) full(c *credential) Credential {
 	return out
 }
 
-// pruneCredentials forgets credentials that had expired by the horizon; of those whose expiry
-// is not known, those that had been issued.
+// pruneCredentials forgets credentials that had expired by the horizon, or had been issued by it if their expiry is not known.
 func (s *State) pruneCredentials(horizon int64) {
 	for id, c := range s.credentials {
 		until := c.expires
@@ -168,7 +167,7 @@ func (s *State) pruneCredentials(horizon int64) {
 	}
 }
 
-// takeIssue records the observation of an issue; false when it says nothing new.
+// takeIssue records the observation of an issue; it returns false if that says nothing new.
 func (s *State) takeIssue(o *observe.Observation) bool {
 	if o.Name == "" || o.Deleted || len(o.Object) == 0 {
 		return false

@@ -8,17 +8,17 @@ import (
 	"github.com/retrial-io/retrial/replay/state/content"
 )
 
-// PartRecorded is what is said of an object that holds more than is known.
+// PartRecorded is the reason given for an object that holds more than is known.
 const PartRecorded = "not all that it holds was recorded"
 
-// IsPart tells whether an object is doubted because it holds more than is known.
+// IsPart reports whether an object is doubted because it holds more than is known.
 func (v *View) IsPart(k rbacindex.Key) bool {
 	_, found := slices.BinarySearchFunc(v.parts, k, compareKeys)
 	return found
 }
 
-// ofRoleAlone returns the bounds of a binding after a write nobody knows the content of: its role is as
-// before, its subjects are not known. They are empty for a role.
+// ofRoleAlone returns the bounds of a binding after a write of unknown content: its role is as before, its subjects are unknown. They are
+// empty for a role.
 func (s *step) ofRoleAlone() content.Bounds {
 	before := s.between()
 	if _, _, ok := before.Most.Binding(); !ok {
@@ -35,7 +35,7 @@ func (s *step) ofRoleAlone() content.Bounds {
 	return b
 }
 
-// bound gives the steps of objects that are known in part their bounds.
+// bound sets the bounds of the steps of partly known objects.
 func bound(steps []step) {
 	for i := range steps {
 		if s := &steps[i]; s.phase == phasePresent && s.content != nil && s.content.Cut {
@@ -45,14 +45,13 @@ func bound(steps []step) {
 	}
 }
 
-// InDoubt returns the object in doubt that a key of RBAC or of Most is of; ok is false for any other.
+// InDoubt returns the object in doubt to which a key of RBAC or of Most belongs; ok is false for any other key.
 func (v *View) InDoubt(k rbacindex.Key) (object rbacindex.Key, ok bool) {
 	object = content.ObjectOf(k)
 	return object, v.IsDoubted(object)
 }
 
-// RolesOf returns the roles that a binding names, or of which it may name one where it is in doubt; open
-// tells that it may name others.
+// RolesOf returns the role that a binding names, or those it may name if it is in doubt; open says that it may name others too.
 func (v *View) RolesOf(k rbacindex.Key) (roles []rbacindex.Key, open bool) {
 	if object, ok := v.RBAC.Get(k); ok { // for life
 		return []rbacindex.Key{content.RoleOf(k, object)}, false

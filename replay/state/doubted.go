@@ -6,11 +6,11 @@ import (
 
 // A write whose answer was lost, and a deletion nobody saw the end of, leave an object of the RBAC
 // kinds in doubt between two contents that are known: what it was before, and what was asked for.
-// RBAC only ever adds up, so that what holds in both and what holds in either bound every answer.
+// RBAC rules only add up, so what holds in both and what holds in either bound every answer.
 
-// lost works out the bounds of a step whose write may have been done: made says that it could only
-// make the object, and wanted, nil for its end, is what it would have become, or a patch of what it was.
-// before is the step it follows; changed is false where the write changed nothing.
+// lost returns the bounds of a step whose write may have been done. made says that the write could only make the object; wanted is what it
+// would have become, nil for its end, or a patch of what it was; before is the step it follows. changed is false if the write changed
+// nothing.
 func lost(before *step, made bool, wanted *content.Content) (b content.Bounds, changed bool) {
 	p := wanted.Patch()
 	switch {
@@ -48,7 +48,7 @@ func lost(before *step, made bool, wanted *content.Content) (b content.Bounds, c
 	return after, true
 }
 
-// lost works out a step whose write may have been done, and may end an object that is being deleted.
+// lost derives a step whose write may have been done, and may end an object that is being deleted.
 func (s *step) lost(before *step, ending bool) {
 	s.mayEnd = before.phase == phaseUnknown && before.mayEnd || s.as&carryLate != 0 && (ending || s.content == nil)
 	b, changed := lost(before, s.as&carryMade != 0, s.content)
@@ -71,7 +71,7 @@ func (s *step) between() content.Bounds {
 	return s.Bounds
 }
 
-// patched works out a step whose content is a patch of what was before.
+// patched derives a step whose content is a patch of what was before.
 func (s *step) patched(before *step) {
 	p := s.content.Patch()
 	b := before.between()
@@ -91,7 +91,7 @@ func (s *step) patched(before *step) {
 	s.Bounds = after
 }
 
-// kept works out a step that left what was in doubt as it was, and found it there.
+// kept derives a step that found what was in doubt there and left it unchanged.
 func (s *step) kept(before *step) {
 	s.phase, s.content, s.Bounds = phaseUnknown, nil, before.Bounds
 	if s.mayEnd = before.mayEnd && s.nb < before.na+settleAfter; s.mayEnd {

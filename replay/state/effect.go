@@ -12,9 +12,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// Effect is a change of what a State answers about one object, or about the unnamed
-// objects of a scope: requests judged with an earlier answer in [From, To] may have to be
-// judged again, those of the affected subjects only.
+// Effect is a change of what a State answers about one object, or about the unnamed objects of a scope: requests judged with an earlier
+// answer in [From, To] may have to be judged again, those of the affected subjects only.
 type Effect struct {
 	Resource        string
 	Namespace, Name string // an empty Name stands for a scope: the namespace, or everything
@@ -37,19 +36,16 @@ type Subjects struct {
 	All    bool     // everybody; Users and Groups are then empty
 	Users  []string // user names, service accounts by their user name; sorted
 	Groups []string // sorted
-	// AllNamespaces: requests in every namespace and outside; else only those in
-	// Namespaces, sorted.
+	// AllNamespaces: requests in every namespace and outside; else only those in Namespaces, sorted.
 	AllNamespaces bool
 	Namespaces    []string
 }
 
-// Subjects returns whose requests the effect concerns: for a binding the subjects it had
-// and has in the stretch, for a role those of the bindings that name it, for unknown
-// content everybody it could concern.
+// Subjects returns whose requests the effect concerns: for a binding the subjects it had and has in the stretch, for a role those of the
+// bindings that name it, for unknown content everybody it could concern.
 func (e Effect) Subjects() Subjects { return e.subjects }
 
-// effect describes the difference between an object's old line and its present one: all
-// but the first head and the last tail steps.
+// effect describes the difference between an object's old line and its present one: all but the first head and the last tail steps.
 func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 	k, line := obj.key, obj.line
 	e := Effect{Resource: k.Resource.String(), Namespace: k.Namespace, Name: k.Name}
@@ -97,7 +93,7 @@ func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 	return e
 }
 
-// objectAt returns the object a line shows right after a moment's change.
+// objectAt returns the object that a line shows right after the change at a moment.
 func objectAt(line []step, at int64) any {
 	i := sort.Search(len(line), func(i int) bool { return line[i].nb > at })
 	if i == 0 || line[i-1].content == nil {
@@ -165,7 +161,7 @@ func (g *gather) content(k kept.Key, c *content.Content) {
 	}
 }
 
-// done sorts and removes what is said twice.
+// done sorts the subjects and removes duplicates.
 func (g *gather) done() Subjects {
 	s := g.s
 	for _, list := range []*[]string{&s.Users, &s.Groups, &s.Namespaces} {

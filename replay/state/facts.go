@@ -18,27 +18,23 @@ type Pod struct {
 	UID             string
 	// ServiceAccount is the name of its service account, "" when that was not recorded.
 	ServiceAccount string
-	// Node is the node it is bound to. With a Bound time it may be empty: bound, to a node
-	// that was not recorded.
+	// Node is the node it is bound to. With a Bound time it may be empty: bound, to a node that was not recorded.
 	Node    string
 	Created time.Time
 	Bound   time.Time
 	// DeletionAt is metadata.deletionTimestamp: when the grace it was given ends.
 	DeletionAt time.Time
-	// DeletionOpen says that DeletionAt may be earlier, or set where it is not: by a write nobody
-	// recorded the outcome of.
+	// DeletionOpen says that DeletionAt may be earlier, or set though it is zero: by a write whose outcome was not recorded.
 	DeletionOpen bool
-	// Gone is when it was there no more.
+	// Gone is when it no longer existed.
 	Gone time.Time
 }
 
-// Credential is the issue of a token or of a client certificate. Fields that were not recorded
-// are empty.
+// Credential is the issue of a token or of a client certificate. Fields that were not recorded are empty.
 type Credential struct {
 	ID     string    // "JTI=…" or "X509SHA256=…", as in the extra of the users it makes
 	Issued time.Time // not before it; the beginning of the request that issued it
-	// Expires is what the answer, or the certificate, says. A token may be accepted for
-	// longer: apiservers extend those that pods mount.
+	// Expires is what the answer, or the certificate, says. A token may be accepted for longer: apiservers extend those that pods mount.
 	Expires time.Time
 
 	// Of a token: whose it is and what it is bound to.
@@ -57,9 +53,8 @@ type Credential struct {
 	AuditID string // of the request that issued it
 }
 
-// Pod returns the pod that had a name at a moment. Node, Bound, DeletionAt and Gone are as of
-// that moment, Gone always zero. With Unknown the Pod says what may be left of the last one
-// known. A pod of which only the name was recorded has no UID.
+// Pod returns the pod that had a name at a moment. Node, Bound and DeletionAt are as of that moment; Gone is always zero. With Unknown, the
+// Pod says what is known of the last one. A pod of which only the name was recorded has no UID.
 func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -85,7 +80,7 @@ func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 	return out, Absent
 }
 
-// export tells what a step says of its pod.
+// export writes what a step says of its pod.
 func (s *podStep) export(out *Pod) {
 	if s.pod != nil {
 		out.UID = s.pod.uid
@@ -101,8 +96,8 @@ func (s *podStep) export(out *Pod) {
 	out.DeletionOpen = s.open
 }
 
-// PodByUID returns everything known of a pod, whenever it lived. Absent means that there was
-// none in all the time the State remembers and knows completely.
+// PodByUID returns everything known of a pod, whenever it lived. Absent means that no such pod ever existed, as far back as the State
+// remembers, and that it knows all pods.
 func (s *State) PodByUID(uid string) (Pod, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -128,7 +123,7 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 	return out, Present
 }
 
-// neverToken is what never says of tokens.
+// neverToken is never for tokens.
 func (s *State) neverToken() Known {
 	if !s.issues {
 		return Unknown // the policy may leave them out
@@ -136,8 +131,7 @@ func (s *State) neverToken() Known {
 	return s.never(kept.ResCredential)
 }
 
-// never returns Absent when every object there ever was of a resource is known, as far back as
-// the State remembers; else Unknown.
+// never returns Absent if every object that ever existed of a resource is known, as far back as the State remembers, else Unknown.
 func (s *State) never(res kept.Resource) Known {
 	if res == kept.ResPod && s.pods.nameless || res == kept.ResCredential && s.forgot {
 		return Unknown // it may be one of those
@@ -156,8 +150,7 @@ func (s *State) never(res kept.Resource) Known {
 	return Absent
 }
 
-// Node returns the uid of a node at a moment. It may be empty with Present, when it was not
-// recorded.
+// Node returns the uid of a node at a moment. It may be empty with Present, when it was not recorded.
 func (s *State) Node(name string, at time.Time) (uid string, known Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -165,8 +158,8 @@ func (s *State) Node(name string, at time.Time) (uid string, known Known) {
 	return v.uid, known
 }
 
-// Secret returns what is public of a Secret at a moment. A Present one may be Incomplete: only
-// its being there is known, as of events at level Metadata.
+// Secret returns what is public of a Secret at a moment. A Present one may be Incomplete: with events at level Metadata only its existence
+// is known.
 func (s *State) Secret(namespace, name string, at time.Time) (kept.Secret, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -182,10 +175,9 @@ func (s *State) Secret(namespace, name string, at time.Time) (kept.Secret, Known
 	return out, Present
 }
 
-// Credential returns the issue of a credential. Absent means that none with this id was
-// issued, in a log that is complete since the cluster was made or is said to be, and, of a
-// token, that tells of the issue of tokens: one whose policy leaves those out shows none. After
-// Prune has forgotten credentials nothing is Absent any more.
+// Credential returns the issue of a credential. Absent means that none with this id was issued, in a log that is, or is said to be,
+// complete since the cluster was made, and, for a token, that records the issue of tokens at all. After Prune has forgotten credentials
+// nothing is Absent any more.
 func (s *State) Credential(id string) (Credential, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -198,9 +190,8 @@ func (s *State) Credential(id string) (Credential, Known) {
 	return Credential{}, s.never(kept.ResCredential)
 }
 
-// Credentials visits the credentials of a service account, those of all with an empty name,
-// those of all namespaces and all certificates with both empty; until visit returns false.
-// The order is by id. visit must not call the State.
+// Credentials visits the credentials of a service account by id, until visit returns false: with an empty name those of all accounts of the
+// namespace, with both empty those of all namespaces and all certificates. visit must not call the State.
 func (s *State) Credentials(namespace, name string, visit func(Credential) bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -218,8 +209,7 @@ func (s *State) Credentials(namespace, name string, visit func(Credential) bool)
 	}
 }
 
-// Related tells whether at a moment a path leads from an object to a node, as the node
-// authorizer follows it. Absent is certain.
+// Related reports whether at a moment a path leads from an object to a node, as the node authorizer follows it. Absent is certain.
 func (s *State) Related(at time.Time, node, group, resource, namespace, name string) Known {
 	known := s.graph.Related(at, node, group, resource, namespace, name)
 	if s.before(instant.Of(at)) != nil {
@@ -237,9 +227,8 @@ func (s *State) RelatedWithin(from, to time.Time, node, group, resource, namespa
 	return answers
 }
 
-// Signer returns the signer that a certificate signing request named at a moment. It never
-// changes while the request is there. Known is Unknown too when the request is there and its
-// content is not recorded.
+// Signer returns the signer that a certificate signing request named at a moment. It never changes while the request exists. known is also
+// Unknown if the request exists but its content was not recorded.
 func (s *State) Signer(name string, at time.Time) (signer string, known Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -257,8 +246,7 @@ func (s *State) Signer(name string, at time.Time) (signer string, known Known) {
 type Account struct{ Namespace, Name string }
 
 // ServiceAccounts returns the service accounts that were there at a moment, by namespace and
-// name. complete is false when there may have been others nobody told the State about, or
-// of which it is not known whether they were there.
+// name. complete is false if others may have existed that the State does not know of, or of which it does not know whether they existed.
 func (s *State) ServiceAccounts(at time.Time) (there []Account, complete bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

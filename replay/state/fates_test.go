@@ -147,7 +147,7 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:10.2", "12:00:10.3", "create", pod+"/binding", 201,
 				`{"kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}`, "")
 		}, want: []string{"12:00:12", "present - sa n1"}},
-		"bound in the old way, for which a uid is no condition": {tell: func(s *told) {
+		"bound in the old way, for which a uid is not a condition": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:10.1", "create", podsURI, 201, made, podJSON("p", "u1", "", ""))
 			s.during("12:00:11", "12:00:11.1", "create", "/api/v1/namespaces/a/bindings", 201,
 				`{"kind":"Binding","metadata":{"name":"p","uid":"other"},"target":{"kind":"Node","name":"n1"}}`, "")
@@ -450,7 +450,7 @@ func TestFateOfABindingFoundAfterALostWrite(t *testing.T) {
 	}
 }
 
-// An object that is no pod is written while others write or list it too: it may have been held back, or
+// An object that is not a pod is written while others write or list it too: it may have been held back, or
 // made, after what seems to end it.
 func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 	const (

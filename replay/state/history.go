@@ -8,27 +8,25 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// What RBAC objects held before is kept as long as requests may ask for it, but for contents
-// that are large: whoever may write one object writes it as often as he likes. Of a cluster so
-// many bytes of them are kept (as JSON), and of one object a share where more are written.
+// What RBAC objects held before is kept as long as requests may ask for it, but for contents that are large: whoever may write one object
+// may write it any number of times. So many bytes of them are kept of a cluster (as JSON), and a share of one object if more are written.
 const (
 	historyBytes = 64 << 20
 	historyShare = historyBytes / 16
 	historyStep  = historyBytes / 4 // is made room for at once
 )
 
-// tooMuch is why a State cannot tell what an object held that was written too often.
+// tooMuch is the reason given for the contents of an object that was written too often.
 const tooMuch = "its older versions take more room than there is for one cluster's"
 
 // history counts the large contents of a State.
 type history struct {
-	bytes  int // of all contents, those in force among them; what was told twice may count twice
-	trimAt int // when to look which could go
+	bytes  int // of all contents, including those in force; what was told twice may count twice
+	trimAt int // when to look for contents to forget
 	lost   int // contents that were forgotten
 }
 
-// pastContent is a large content of a version that was replaced, or whose object ended, or of a
-// write without a version.
+// pastContent is a large content of a version that was replaced, or whose object ended, or of a write without a version.
 type pastContent struct {
 	obj   *object
 	blind bool
@@ -36,7 +34,7 @@ type pastContent struct {
 	na    int64
 }
 
-// forget lets the content go: of a write without a version an outline stays.
+// forget drops the content; of a write without a version an outline stays.
 func (p *pastContent) forget() {
 	if p.blind {
 		b := &p.obj.blinds[p.i]
@@ -47,7 +45,7 @@ func (p *pastContent) forget() {
 	v.content, v.forgotten = nil, true
 }
 
-// content is what would be forgotten.
+// content returns what forget would drop.
 func (p *pastContent) content() *content.Content {
 	if p.blind {
 		return p.obj.blinds[p.i].content
@@ -55,9 +53,8 @@ func (p *pastContent) content() *content.Content {
 	return p.obj.versions[p.i].content
 }
 
-// trimHistory forgets the oldest large contents once they take too much: first of the objects
-// that have most, down to a share for each. What is in force stays, and so does what was
-// judged: nothing is told to be judged again.
+// trimHistory forgets the oldest large contents once they take too much: first those of the objects that have most, down to a share for
+// each. What is in force stays, and verdicts stand: forgetting has no effects.
 func (s *State) trimHistory() {
 	if s.history.bytes <= max(s.history.trimAt, historyBytes) {
 		return
@@ -125,8 +122,8 @@ func (s *State) trimHistory() {
 	}
 }
 
-// over is how many of the first versions are not in force any more: all when the object has
-// ended, else those before the last that tells what it holds.
+// over returns how many of the first versions are no longer in force: all if the object has ended, else those before the last that says
+// what it holds.
 func (o *object) over() int {
 	if n := len(o.line); n > 0 && o.line[n-1].phase == phaseAbsent {
 		return len(o.versions)
@@ -139,8 +136,8 @@ func (o *object) over() int {
 	return 0
 }
 
-// past are the large contents of an object that may be forgotten, the oldest first: those of versions that
-// are not in force any more, and those of writes without a version but the last that was done.
+// past returns the large contents of an object that may be forgotten, the oldest first: those of versions no longer in force, and of writes
+// without a version except the last that was done.
 func (o *object) past() (out []pastContent) {
 	for i := range o.over() {
 		if v := &o.versions[i]; v.content.Bytes() > 0 {
@@ -160,7 +157,7 @@ func (o *object) past() (out []pastContent) {
 	return out
 }
 
-// recount counts the large contents anew.
+// recount counts the large contents again.
 func (s *State) recount() {
 	s.history.bytes, s.history.trimAt = 0, 0
 	for _, objects := range s.objects {
@@ -170,7 +167,7 @@ func (s *State) recount() {
 	}
 }
 
-// contentBytes is what the contents of an object's versions count for.
+// contentBytes returns what the contents of an object's versions count for.
 func (o *object) contentBytes() int {
 	n := 0
 	for i := range o.versions {

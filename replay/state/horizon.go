@@ -8,17 +8,16 @@ import (
 	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
-// forgotten is why a State cannot tell what was at a moment before its horizon.
+// forgotten is the reason given for a moment before the horizon.
 const forgotten = "it is older than the kept history"
 
-// past is what a State says of what it has forgotten.
+// past is what a State answers about what it has forgotten.
 type past struct {
 	horizon int64
 	nothing *State // of the same cluster, never told anything
 }
 
-// Horizon returns the moment before which a State answers nothing any more: the latest Prune
-// was called with. Zero when nothing was ever forgotten.
+// Horizon returns the moment before which a State answers nothing: the latest that Prune was called with, zero if it never was.
 func (s *State) Horizon() time.Time {
 	if p := s.past.Load(); p != nil {
 		return instant.Time(p.horizon)
@@ -26,9 +25,8 @@ func (s *State) Horizon() time.Time {
 	return time.Time{}
 }
 
-// AsOf returns the State to ask about a moment and all later ones: s itself, or, when the
-// moment lies before the horizon, one of the same cluster to which everything is unknown. What
-// is asked of a single moment needs no AsOf; it is for answers that take several questions.
+// AsOf returns the State to ask about a moment and all later ones: s itself, or, when the moment lies before the horizon, one of the same
+// cluster to which everything is unknown. A question about a single moment needs no AsOf; it is for answers that take several questions.
 func (s *State) AsOf(at time.Time) (of *State, kept bool) {
 	if n := s.before(instant.Of(at)); n != nil {
 		return n, false
@@ -36,9 +34,8 @@ func (s *State) AsOf(at time.Time) (of *State, kept bool) {
 	return s, true
 }
 
-// before returns a State to which everything is unknown for a moment before the horizon, else
-// nil. Readers without the lock ask it after they have read: Prune moves the horizon before it
-// drops anything.
+// before returns a State to which everything is unknown for a moment before the horizon, else nil. Readers without the lock call it after
+// reading: Prune moves the horizon before it drops anything.
 func (s *State) before(at int64) *State {
 	if p := s.past.Load(); p != nil && at < p.horizon {
 		return p.nothing
@@ -46,7 +43,7 @@ func (s *State) before(at int64) *State {
 	return nil
 }
 
-// forget moves the horizon; false when it is further on already.
+// forget moves the horizon; it returns false if that is further on already.
 func (s *State) forget(horizon int64) bool {
 	p := s.past.Load()
 	switch {
@@ -60,10 +57,9 @@ func (s *State) forget(horizon int64) bool {
 	return true
 }
 
-// late makes of an observation from before the horizon what can still be said. What an object
-// was that is kept, and that something ended, takes its place as ever. But whether the rest was
-// over by the horizon, and is forgotten, or is there still, cannot be told: an object is unknown
-// from then on, until it is seen again or a listing does not show it.
+// late returns what an observation from before the horizon still says. Content of an object that is kept, and ends, take their place as
+// usual. Of other objects it cannot be told whether they had ended by the horizon, and were forgotten, or still exist: they are unknown
+// from then on, until they are seen again or a listing does not show them.
 func (s *State) late(o *observe.Observation, res kept.Resource) observe.Observation {
 	out := *o
 	if o.Deleted || o.AllOf || res == kept.ResCredential {
@@ -74,7 +70,7 @@ func (s *State) late(o *observe.Observation, res kept.Resource) observe.Observat
 		if s.pods.uids[o.UID] != nil {
 			return out
 		}
-		// A listing from before the horizon does not show that it is no more, hence the bound.
+		// A listing from before the horizon does not show that it has ended, hence the bound.
 		out = observe.Observation{Source: o.Source, Resource: o.Resource, Namespace: o.Namespace, Unknown: true, NotBefore: o.NotBefore,
 			NotAfter: instant.Time(s.horizon)}
 		if out.Name = o.Name; s.pods.names[n] == nil {

@@ -216,7 +216,7 @@ func historyObject(f *fields, resource, name string) []byte {
 	return f.object(true)
 }
 
-// anyRole tells whether an index holds any of the names that observations are made of.
+// anyRole reports whether an index holds any of the names that observations are made of.
 func anyRole(s *rbacindex.Snapshot) bool {
 	for _, kind := range []rbacindex.Kind{rbacindex.KindRole, rbacindex.KindRoleBinding} {
 		for _, name := range []string{"x", "y"} {

@@ -27,7 +27,7 @@ func (in *incarnation) first() span {
 	return steps[0].span
 }
 
-// follows tells whether the incarnation came after another had ended: no two have a name at once.
+// follows reports whether the incarnation came after another had ended: two cannot have one name at once.
 func (in *incarnation) follows(end span) bool {
 	first := in.first()
 	if first.na >= end.na || len(in.versions) == 0 {
@@ -37,7 +37,7 @@ func (in *incarnation) follows(end span) bool {
 	return v.made && first.na > end.nb || first.na == instant.None && v.seen.last.nb >= end.na // it was there later
 }
 
-// creation returns the second in which the object was created, as far as it is known.
+// creation returns the second in which the object was created, if it is known.
 func (in *incarnation) creation() (span, bool) {
 	for i := range in.versions {
 		if c := in.versions[i].content; c != nil && c.Created != instant.None {
@@ -47,20 +47,20 @@ func (in *incarnation) creation() (span, bool) {
 	return span{}, false
 }
 
-// rewritten tells whether a write in between may have changed what is kept of the object.
+// rewritten reports whether a write in between may have changed what is kept of the object.
 func (in *incarnation) rewritten(from, to int64) bool {
 	return slices.ContainsFunc(in.blinds, func(b blind) bool {
 		return !b.created && !b.unchanged && !b.ending && !b.absent && b.na > from && b.nb <= to
 	})
 }
 
-// bare tells whether a step is of an incarnation of which only the end was seen.
+// bare reports whether a step is of an incarnation of which only the end was seen.
 func (s *step) bare() bool { return s.phase == phaseUnknown && s.assumed && s.rv == 0 && s.uid != "" }
 
 // steps appends the steps of the incarnation's versions; since is when the one before it ended.
 func (in *incarnation) steps(steps []step, since int64) []step {
 	if len(in.versions) == 0 {
-		// Only its end was seen: it was there before, with content nobody recorded.
+		// Only its end was seen: it existed before, with content that was not recorded.
 		return append(steps, before(span{since, since}, in.uid))
 	}
 	for i := range in.versions {
@@ -93,7 +93,7 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 	return steps
 }
 
-// before returns the step of an object that was there with content nobody recorded, perhaps being deleted.
+// before returns the step of an object that was there with unrecorded content, perhaps being deleted.
 func before(at span, uid string) step {
 	return step{span: at, phase: phaseUnknown, assumed: true, ending: true, uid: uid}
 }
@@ -104,7 +104,7 @@ func (in *incarnation) begin(steps []step, s *step, produced bool, since int64) 
 	created, dated := in.creation()
 	switch {
 	case !produced && dated && in.rewritten(created.nb, v.seen.na):
-		// What it was when it was created is not told by what it had become.
+		// What it had become does not tell what it was when created.
 		steps = append(steps, before(span{created.nb, min(created.na, v.seen.na)}, v.uid))
 		s.span, s.assumed = v.seen.last, true
 	case !produced && dated:
@@ -116,11 +116,11 @@ func (in *incarnation) begin(steps []step, s *step, produced bool, since int64) 
 		// The first write seen is not the creation: before it stood other content.
 		steps = append(steps, before(span{created.nb, min(created.na, s.nb)}, v.uid))
 	case v.content == nil && v.updated && !v.made:
-		// Nor is it here, and when it was made is not told.
+		// Nor is it here, and when it was made is unknown.
 		steps = append(steps, before(span{since, since}, v.uid))
 	}
 	if !produced && s.phase == phasePresent && s.as == carryNothing && v.content.Deletion != instant.None {
-		// Seen while it was being deleted, which it was not before that was asked for.
+		// Seen while being deleted, which it was not before its deletion was requested.
 		was := *s
 		was.content = v.content.With(&content.Content{Created: v.content.Created, Deletion: instant.None})
 		steps = append(steps, was)
@@ -129,8 +129,7 @@ func (in *incarnation) begin(steps []step, s *step, produced bool, since int64) 
 	return steps
 }
 
-// contested tells whether another write of the incarnation was under way at the same time as the
-// one that produced a version.
+// contested reports whether another write of the incarnation was under way at the same time as the one that produced a version.
 func (in *incarnation) contested(i int, at span) bool {
 	for k := range in.versions {
 		if other, produced := in.versions[k].seen.produced(); k != i && produced && other.overlaps(at) {

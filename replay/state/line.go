@@ -6,8 +6,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
-// A line is the steps of one name, in order. What follows holds of the lines of objects and of those of
-// pods alike.
+// A line is the steps of one name, in order. What follows holds of the lines of objects and of those of pods alike.
 
 // bounds returns the span of a step.
 func (s span) bounds() span { return s }
@@ -21,7 +20,7 @@ func stepAt[S interface{ bounds() span }](line []S, at int64) int {
 	return i
 }
 
-// sameSince tells whether two lines give the same answers about a moment and all later ones: what was in
+// sameSince reports whether two lines give the same answers about a moment and all later ones: what was in
 // force then, the zero step where nothing was, is the same, and every later step is equal.
 func sameSince[S interface{ bounds() span }](a, b []S, at int64, same, equal func(s, t *S) bool) bool {
 	i, j := stepAt(a, at), stepAt(b, at)
@@ -35,8 +34,7 @@ func sameSince[S interface{ bounds() span }](a, b []S, at int64, same, equal fun
 	return same(&was, &is) && slices.EqualFunc(a[i:], b[j:], func(s, t S) bool { return equal(&s, &t) })
 }
 
-// difference returns the length of the common beginning and of the common end of two lines; ok is false
-// when the lines are equal.
+// difference returns the length of the common beginning and of the common end of two lines; ok is false when the lines are equal.
 func difference[S any](a, b []S, equal func(s, t *S) bool) (head, tail int, ok bool) {
 	n := min(len(a), len(b))
 	for head < n && equal(&a[head], &b[head]) {

@@ -49,8 +49,8 @@ func (a NamespaceAnswer) String() string {
 	return "unknown"
 }
 
-// inForce returns the steps that may have been in force between two moments, in order, and
-// whether there may have been none yet at the beginning.
+// inForce returns, in order, the steps that may have been in force between two moments; before says that there may have been none yet at
+// the beginning.
 func inForce(line []step, from, to int64) (steps []step, before bool) {
 	i := sort.Search(len(line), func(i int) bool { return line[i].na > from })
 	j := i + sort.Search(len(line)-i, func(k int) bool { return line[i+k].nb > to })
@@ -60,8 +60,7 @@ func inForce(line []step, from, to int64) (steps []step, before bool) {
 	return line[i-1 : j], false
 }
 
-// unseen tells whether, in the window, there may have been an object of that name that
-// nobody told the State about.
+// unseen reports whether an object of that name, of which the State does not know, may have existed in the window.
 func (s *State) unseen(k kept.Key, from, to int64) bool {
 	if from < s.horizon || s.mayStandIn(k, from, to) {
 		return true
@@ -113,8 +112,8 @@ func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 	return answer
 }
 
-// ServiceAccountIn tells whether a service account was there between from and to; changed says that it
-// was for a part. One that is being deleted is there.
+// ServiceAccountIn returns whether a service account existed between from and to; changed says that it did for a part. One that is being
+// deleted exists.
 func (s *State) ServiceAccountIn(namespace, name string, from, to time.Time) (known Known, changed bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -136,8 +135,8 @@ func (s *State) ServiceAccountIn(namespace, name string, from, to time.Time) (kn
 	return Present, false
 }
 
-// during returns the steps of an object that may have been in force between two moments, and whether
-// it was absent for a part; ok is false when it is not known for a part what it was.
+// during returns the steps of an object that may have been in force between two moments, and whether it was absent for a part; ok is false
+// if it was unknown for a part.
 func (s *State) during(k kept.Key, from, to int64) (steps []step, absent, ok bool) {
 	if from < s.horizon {
 		return nil, false, false
@@ -157,9 +156,8 @@ func (s *State) during(k kept.Key, from, to int64) (steps []step, absent, ok boo
 	return steps, absent, !absent || !s.unseen(k, from, to)
 }
 
-// ServiceAccount returns the uid of a service account at a moment. The uid may be empty
-// with Present, when the account was written but its uid not recorded. A service account
-// that is being deleted is present.
+// ServiceAccount returns the uid of a service account at a moment. The uid may be empty with Present, when the account was written but its
+// uid not recorded. A service account that is being deleted is present.
 func (s *State) ServiceAccount(namespace, name string, at time.Time) (uid string, known Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -167,10 +165,9 @@ func (s *State) ServiceAccount(namespace, name string, at time.Time) (uid string
 	return v.uid, known
 }
 
-// Version returns the version of an object that was in force at a moment: the newest that
-// was certainly effective. Of pods, of which no versions are kept, it is the last change of
-// what is: the making, the binding, the deletion. Credentials have none. With Unknown the version says, where it can, what made the
-// object unknown.
+// Version returns the version of an object in force at a moment: the newest that was certainly effective. For pods, whose versions are not
+// kept, it is the last recorded change: the creation, the binding or the deletion. Credentials have none. With Unknown, the version says,
+// if possible, what made the object unknown.
 func (s *State) Version(resource, namespace, name string, at time.Time) (Version, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -228,10 +225,9 @@ func (s *State) History(resource, namespace, name string) []Version {
 	return out
 }
 
-// CheckCluster tells whether observations can be of this State's cluster: an error that
-// wraps ErrOtherCluster when they contradict what is known. The uid of the namespace
-// kube-system decides; without it, objects that have the same name and were created in the
-// same second but have other uids, when they outnumber those that agree.
+// CheckCluster reports whether observations can be of this State's cluster: an error that wraps ErrOtherCluster when they contradict what
+// is known. The uid of the namespace kube-system decides; without it, objects that have the same name and were created in the same second
+// but have other uids, when they outnumber those that agree.
 func (s *State) CheckCluster(obs ...observe.Observation) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -265,9 +261,8 @@ func (s *State) CheckCluster(obs ...observe.Observation) error {
 	return nil
 }
 
-// identity tells whether an observation's uid is one the name has had, and if not, the uid
-// that contradicts it: any other for a name that is never made anew, else one created in
-// the same second.
+// identity returns whether an observation's uid is one the name has had, and if not, the uid that contradicts it: any other for a name that
+// is never reused, else one created in the same second.
 func (o *object) identity(obs *observe.Observation, permanent bool) (same bool, other string) {
 	for i := range o.versions {
 		if o.versions[i].uid == obs.UID {

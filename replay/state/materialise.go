@@ -13,25 +13,24 @@ import (
 )
 
 const (
-	// landmark is how many blocks apart views are that stay once they were worked out: what is
-	// asked for is worked out from the last of them before it. All of them together hold each
-	// change about once, a kilobyte or less.
+	// landmark is how many blocks lie between views that stay once derived: other views are derived from the last of them before. Together
+	// they hold each change about once, a kilobyte or less.
 	landmark = 4
-	// viewLimit bounds the other views a State keeps, by what they do not share with the one
-	// before, which is about a kilobyte for each unit of weight.
+	// viewLimit bounds the other views a State keeps, by what they do not share with the one before: about a kilobyte for each unit of
+	// weight.
 	viewLimit = 32 << 10
 	// viewWeight is what a view weighs beside the changes in it.
 	viewWeight = 3
 )
 
-// materialiser works out views and bounds how many are kept.
+// materialiser derives views and bounds how many are kept.
 type materialiser struct {
 	mu    sync.Mutex
 	root  *cell // before every change
 	views shelf // but for those at landmarks
 }
 
-// shelf is a queue of views that are kept; the oldest give way.
+// shelf is a queue of kept views; the oldest are dropped.
 type shelf struct {
 	queue  []shelved
 	weight int
@@ -54,8 +53,7 @@ func (s *shelf) keep(to *slot, c *cell, changes int) {
 	}
 }
 
-// forget drops the views that are kept, but for those at landmarks: what they hold that a State
-// has forgotten is free then.
+// forget drops the kept views, except those at landmarks, and with them what they hold that the State has forgotten.
 func (m *materialiser) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,8 +78,8 @@ func (m *materialiser) cell(tl *timeline, p position) *cell {
 	return m.work(tl, p)
 }
 
-// work derives the state at p from the nearest earlier one that is there. On a long way it
-// makes the state of the last landmark first, from the net of all changes up to it.
+// work derives the state at p from the nearest earlier one kept. Over a long distance it first makes the state of the last landmark, from
+// the net of all changes up to it.
 func (m *materialiser) work(tl *timeline, p position) *cell {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +108,7 @@ func (m *materialiser) work(tl *timeline, p position) *cell {
 	return c
 }
 
-// nearest returns the last state at or before p that is there.
+// nearest returns the last kept state at or before p.
 func (m *materialiser) nearest(tl *timeline, p position) (position, *cell) {
 	for {
 		if p.block < tl.len() && tl.block(p.block).views.slots.Load() == nil {
@@ -136,8 +134,7 @@ func (m *materialiser) carry(to *slot, c *cell) {
 	m.views.keep(to, c, 0)
 }
 
-// advance returns the state at a later position, what all changes between come to, and how
-// many objects they are of.
+// advance returns the state at a later position, from the net of all changes between, and how many objects they are of.
 func (c *cell) advance(tl *timeline, from, to position) (*cell, int) {
 	v := c.views[0]
 	v.Changed = nil
@@ -255,8 +252,7 @@ func setKind(list []rbacindex.Kind, k rbacindex.Kind, in bool) []rbacindex.Kind 
 	return slices.Delete(slices.Clone(list), i, i+1)
 }
 
-// setKeys returns the sorted list with the keys put in or taken out; the list itself is
-// not changed.
+// setKeys returns the sorted list with the keys put in or taken out; the list itself is not changed.
 func setKeys(list []rbacindex.Key, set map[rbacindex.Key]bool) []rbacindex.Key {
 	if len(set) == 0 {
 		return list

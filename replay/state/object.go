@@ -20,18 +20,17 @@ var noSpan, anytime = span{instant.None, instant.None}, span{instant.None, noSig
 // compareSpans orders spans by their ends.
 func compareSpans(a, b span) int { return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.nb, b.nb)) }
 
-// overlaps tells whether two spans share more than an end point.
+// overlaps reports whether two spans share more than an end point.
 func (s span) overlaps(t span) bool { return s.nb < t.na && t.nb < s.na }
 
 // narrow makes a span that of what both bound.
 func (s *span) narrow(t span) { s.nb, s.na = max(s.nb, t.nb), min(s.na, t.na) }
 
-// tighter tells whether a span ends before another, or with it and begins after it.
+// tighter reports whether a span ends before another, or with it and begins after it.
 func (s span) tighter(t span) bool { return s.na < t.na || s.na == t.na && s.nb > t.nb }
 
-// sightings sums up every time one version (or one end) was observed. Merging is
-// commutative, associative and idempotent, and takes constant memory: a controller that
-// re-applies the same object all day leaves no trace but this.
+// sightings sums up all observations of one version (or one end). Merging is commutative, associative and idempotent, in constant memory: a
+// controller that re-applies the same object all day leaves nothing else.
 type sightings struct {
 	audit, watch int64 // earliest NotBefore of such sightings, noSight when none
 	na           int64 // earliest NotAfter of all
@@ -62,9 +61,8 @@ func (s *sightings) add(src observe.Source, at span) {
 	}
 }
 
-// produced returns the bounds of the write behind the sightings. A write that began after
-// the version had already been seen cannot have produced it: it changed nothing and was
-// answered with the version as it stood. ok is false when no observed write produced it.
+// produced returns the bounds of the write behind the sightings. A write that began after the version had been seen cannot have produced
+// it: it changed nothing and was answered with the existing version. ok is false when no observed write produced it.
 func (s *sightings) produced() (at span, ok bool) {
 	switch {
 	case s.audit <= s.na && s.audit != noSight:
@@ -90,8 +88,8 @@ type version struct {
 	seen      sightings
 }
 
-// tells orders what sightings of one version say of it: what it holds, that it was written, and
-// that a write left it as it was, which is no more than that it was there.
+// tells orders what sightings of one version say: what it holds, that it was written, and that a write left it unchanged, which says only
+// that it existed.
 func (v *version) tells() int {
 	switch {
 	case v.unchanged:
@@ -108,8 +106,8 @@ func (v *version) tells() int {
 type end struct {
 	uid  string
 	seen sightings
-	// perhaps says that it is known from the deletion of a collection alone, which tells how the object
-	// was read: what another write put on meanwhile may hold it back.
+	// perhaps says that it is known only from the deletion of a collection, whose answer shows the object as it was read: a finalizer that
+	// another write added meanwhile may hold it back.
 	perhaps bool
 }
 
@@ -137,11 +135,10 @@ func (b *blind) form() int {
 	return f
 }
 
-// follows tells whether the object was there when the write was made.
+// follows reports whether the object was there when the write was made.
 func (b *blind) follows() bool { return !b.created }
 
-// listing is one complete snapshot of a resource, taken within its span, which is its identity: what
-// was listed within it belongs to it.
+// listing is one complete snapshot of a resource, taken within its span, which is its identity: what was listed within it belongs to it.
 type listing struct {
 	span
 	since int64 // noTime when knowledge begins with the listing itself
@@ -164,7 +161,7 @@ func (o *object) size() int {
 	return len(o.versions) + len(o.ends) + len(o.blinds) + len(o.missing) + len(o.shown)
 }
 
-// addVersion merges a version; false when nothing new was said.
+// addVersion merges a version; it returns false if that says nothing new.
 func (o *object) addVersion(v version, src observe.Source, at span) bool {
 	i, known := slices.BinarySearchFunc(o.versions, v, func(a, b version) int {
 		return cmp.Or(cmp.Compare(a.rv, b.rv), cmp.Compare(a.uid, b.uid))
@@ -179,8 +176,7 @@ func (o *object) addVersion(v version, src observe.Source, at span) bool {
 	before := *w
 	w.seen.add(src, at)
 	w.made, w.updated, w.perhaps = w.made || v.made, w.updated || v.updated, w.perhaps || v.perhaps
-	// One version has one content; should two copies differ, the choice must not depend
-	// on which came first.
+	// One version has one content; should two copies differ, the choice must not depend on which came first.
 	switch a, b := v.tells(), w.tells(); {
 	case w.forgotten:
 	case a > b, a == b && v.content != nil && (w.content == nil || v.content.Digest < w.content.Digest):
@@ -189,7 +185,7 @@ func (o *object) addVersion(v version, src observe.Source, at span) bool {
 	return *w != before
 }
 
-// addEnd merges a deletion by uid; false when nothing new was said.
+// addEnd merges a deletion by uid; it returns false if that says nothing new.
 func (o *object) addEnd(uid string, src observe.Source, at span, perhaps bool) bool {
 	i, known := o.endOf(uid)
 	if !known {
@@ -215,7 +211,7 @@ func (e *end) span() span {
 	return at
 }
 
-// addBlind merges a write without a resourceVersion; false when it is known.
+// addBlind merges a write without a resourceVersion; it returns false if that is known.
 func (o *object) addBlind(b blind) bool {
 	var ok bool
 	o.blinds, ok = insertBlind(o.blinds, b)
@@ -236,7 +232,7 @@ func compareBlinds(a, b blind) int {
 	return cmp.Or(compareSpans(a.span, b.span), cmp.Compare(a.form(), b.form()), cmp.Compare(a.digest, b.digest))
 }
 
-// addPresence merges what a listing showed; false when known.
+// addPresence merges what a listing showed; it returns false if that is known.
 func (o *object) addPresence(p span) bool {
 	if slices.Contains(o.present, p) {
 		return false
@@ -245,23 +241,22 @@ func (o *object) addPresence(p span) bool {
 	return true
 }
 
-// maxMissing bounds how often it is remembered that a name was looked for in vain. What lies
-// between the first and the last half of it is let go: it could only tell an end more narrowly.
+// maxMissing bounds how often it is remembered that a name was looked for in vain. Between the first and the last half of them others are
+// dropped: they could only narrow an end.
 const maxMissing = 32
 
-// maxLookedFor bounds the names of which nothing is known but that they were looked for in vain:
-// clients choose them. Of more that is not remembered; it would matter only if one of them had
-// been made before and the write came later.
+// maxLookedFor bounds the names known only for having been looked for in vain, which clients choose. Further ones are not remembered: they
+// would matter only if the object had been made before and its write arrived later.
 const maxLookedFor = 1 << 16
 
-// addMissing merges that no object was found under the name; false when it is known, or let go.
+// addMissing merges that no object of the name was found; it returns false if that is known, or not remembered.
 func (o *object) addMissing(p span) bool {
 	var ok bool
 	o.missing, ok = insertMissing(o.missing, p)
 	return ok
 }
 
-// addShown merges that an object was found under the name; as addMissing.
+// addShown merges that an object of the name was found; it returns as addMissing.
 func (o *object) addShown(p span) bool {
 	var ok bool
 	o.shown, ok = insertMissing(o.shown, p)
@@ -281,5 +276,5 @@ func insertMissing(list []span, p span) ([]span, bool) {
 	return list, true
 }
 
-// presentIn tells whether a listing showed an object under this name.
+// presentIn reports whether a listing showed an object under this name.
 func (o *object) presentIn(l *listing) bool { return slices.Contains(o.present, l.span) }

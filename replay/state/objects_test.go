@@ -52,7 +52,7 @@ func TestReadObjects(t *testing.T) {
 		{name: "YAML", in: "kind: List\nitems: []\n", err: "at byte 0: not JSON as kubectl get -o json prints it"},
 		{name: "not objects", in: `[1,2]`, err: observe.ErrNotObjects.Error()},
 		{name: "an object of something else", in: `{"a":1}`, err: observe.ErrNotObjects.Error()},
-		{name: "items are no array", in: `{"kind":"List","items":{}}`, err: observe.ErrNotObjects.Error()},
+		{name: "items are not an array", in: `{"kind":"List","items":{}}`, err: observe.ErrNotObjects.Error()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
@@ -282,7 +282,7 @@ func TestObservationCodec(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an object that is no JSON is stored as unknown", func(t *testing.T) {
+	t.Run("an object that is not JSON is stored as unknown", func(t *testing.T) {
 		d, err := observe.Decode(observe.Observation{Source: observe.SourceAudit, Resource: kept.Roles, Name: "r",
 			Object: []byte("{")}.Append(nil))
 		if err != nil || !d.Unknown || d.Object != nil {

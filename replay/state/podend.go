@@ -7,8 +7,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// end returns when the pod ended: as observed, or as what came after it shows. What found it missing
-// while a deletion was under way shows that it had ended by then.
+// end returns when the pod ended: as observed, or as later observations show. A request that found it missing during its deletion shows
+// that it had ended by then.
 func (l *podLife) end() (end span, ended bool) {
 	observed := l.gone
 	if l.contested() {
@@ -35,8 +35,8 @@ func (l *podLife) end() (end span, ended bool) {
 	return span{min(since, by), by}, true
 }
 
-// missedBy returns by when the pod, there at a moment still, had gone: another had its name, a listing
-// did not show it, it was looked for in vain. It is noSight when nothing tells.
+// missedBy returns by when a pod that existed at a moment had gone: another had its name, a listing did not show it, or it was looked for
+// in vain. It is noSight if nothing says so.
 func (l *podLife) missedBy(since int64) int64 {
 	by := l.until
 	for _, list := range l.s.listings[kept.ResPod] {
@@ -46,7 +46,7 @@ func (l *podLife) missedBy(since int64) int64 {
 	}
 	for i := range l.blinds {
 		b := &l.blinds[i]
-		// What was made when this one was first there is this one.
+		// A pod made when this one first existed is this one.
 		if (b.kind == podThere && b.nb > l.made.na || (b.kind == podGone || b.kind == podMissing) && b.nb >= l.made.na) && b.nb >= since {
 			by = min(by, b.na)
 		}
@@ -54,9 +54,9 @@ func (l *podLife) missedBy(since int64) int64 {
 	return by
 }
 
-// went returns when a pod went that had no node when it was read, to be deleted with others; its na
-// is noTime when it did not. It is not certain when it may have been bound in between: then it went
-// at once, or with its grace (the registry's Store.Delete reads it once more).
+// went returns when a pod went that had no node when it was read to be deleted with others; its na is noTime if it did not. It is not
+// certain if the pod may have been bound in between: then it went at once, or with its grace (the registry's Store.Delete reads it once
+// more).
 func (l *podLife) went() (at span, certain bool) {
 	if l.more == nil || l.more.away == nil || l.lastSeen() >= l.more.away.na {
 		return noSpan, false
@@ -66,21 +66,17 @@ func (l *podLife) went() (at span, certain bool) {
 	return at, (!isBound || bound.nb > at.na) && !l.refilled(at)
 }
 
-// contested tells whether the pod's end is known from the deletion of a collection alone, which
-// another write may have undone.
+// contested reports whether the pod's end is known only from the deletion of a collection, which another write may have undone.
 func (l *podLife) contested() bool {
 	return l.more != nil && l.more.perhaps && (l.more.over && !l.finals.over || l.refilled(l.gone))
 }
 
-// refilled tells whether a pod that was read without finalizers, to be deleted with others, may have been
-// given some before its turn came.
+// refilled reports whether a pod that was read without finalizers, to be deleted with others, may have got some before its turn came.
 func (l *podLife) refilled(at span) bool { return l.finals.some || l.loosened(at) }
 
-// doubt returns the first moment from which on the pod may be gone: a write nobody recorded the
-// outcome of, after it was last seen; that nothing but finalizers held it back, which writes of its
-// status may take away and which are not kept; its deletion with others, which were read before,
-// where it may have come to its end in between; an eviction, if its containers had ended. Its na is
-// noSight when there is none.
+// doubt returns the first moment from which on the pod may be gone: by a write without a recorded outcome after it was last seen; because
+// only finalizers held it back, which writes of its status, which are not kept, may remove; by its deletion with others, if it may have
+// ended after they were read; or by an eviction, if its containers had ended. Its na is noSight if there is none.
 func (l *podLife) doubt() span {
 	first, seen := anytime, l.lastSeen()
 	if l.contested() {
@@ -107,7 +103,7 @@ func (l *podLife) doubt() span {
 	for i := range l.blinds {
 		b := &l.blinds[i]
 		switch {
-		// what ended one may have come before this one or have ended it
+		// what ended one may have come before this one, or ended it
 		case b.kind == podWritten, b.kind == podGone && b.nb < l.made.na && b.na > l.made.nb:
 			add(b.span)
 		case b.kind == podEvicted && l.lives(b) && (b.uid == "" || b.uid == l.uid):
@@ -124,25 +120,24 @@ func (l *podLife) doubt() span {
 	return first
 }
 
-// collections returns the deletions of which any pod of a namespace may have been: of pods everywhere, and of those there.
+// collections returns the deletions of collections that may have included a pod of a namespace: of pods everywhere, and of those there.
 func (s *State) collections(namespace string) [2][]blind {
 	return [2][]blind{s.gone[kept.Key{Resource: kept.ResPod}], s.gone[kept.Key{Resource: kept.ResPod, Namespace: namespace}]}
 }
 
-// finalizersSeen is whether a pod had finalizers when it was seen last, and whether its containers had
-// ended.
+// finalizersSeen says whether a pod had finalizers when last seen, and whether its containers had ended.
 type finalizersSeen struct {
 	rv   uint64 // 0 for never
 	at   int64  // not before it
 	some bool
-	// deleted says that its deletion had been asked for by then.
+	// deleted says that its deletion had been requested by then.
 	deleted bool
 	over    bool
 }
 
 // add notes that it was seen.
 func (f *finalizersSeen) add(n finalizersSeen) {
-	if n.rv == f.rv { // of one version its metadata alone may have been answered, too
+	if n.rv == f.rv { // an answer may also have shown only the metadata of a version
 		f.over = f.over || n.over
 		n.over = f.over
 	}
@@ -151,11 +146,10 @@ func (f *finalizersSeen) add(n finalizersSeen) {
 	}
 }
 
-// An eviction is answered without its pod (addConditionAndDeletePod, Store.Delete,
-// rest.BeforeDelete). That it was answered says that the pod was there. With a grace of zero, its own
-// or the pod's, and where the pod has no node, nothing but a finalizer holds the pod back.
+// The answer to an eviction does not show the pod (addConditionAndDeletePod, Store.Delete, rest.BeforeDelete), only that it existed. With a
+// grace of zero, its own or the pod's, and for a pod without a node, nothing but a finalizer holds the pod back.
 
-// concerns tells whether an eviction was of the pod for certain, and not of another of its name.
+// concerns reports whether an eviction was certainly of the pod, and not of another of its name.
 func (l *podLife) concerns(b *podBlind) bool {
 	if b.kind != podEvicted || b.uid != "" && b.uid != l.uid || b.nb < l.made.na || l.next != nil && b.na > l.after.nb {
 		return false
@@ -168,7 +162,7 @@ func (l *podLife) concerns(b *podBlind) bool {
 	return true
 }
 
-// lastSeen returns the latest moment since which the pod was there still.
+// lastSeen returns the latest moment at which the pod still existed.
 func (l *podLife) lastSeen() int64 {
 	at := l.alive
 	for i := range l.blinds {
@@ -179,9 +173,8 @@ func (l *podLife) lastSeen() int64 {
 	return at
 }
 
-// evicted returns when an eviction ended the pod, if one did for certain. Of two at once both are
-// answered alike, whichever ended it: it was there when the later began, and not any more when the
-// first was done.
+// evicted returns when an eviction ended the pod, if one certainly did. Two at once are answered alike, whichever ended it: the pod existed
+// when the later began, and no longer when the first was done.
 func (l *podLife) evicted() (at span, ended bool) {
 	at = anytime
 	for i := range l.blinds {
@@ -196,9 +189,8 @@ func (l *podLife) evicted() (at span, ended bool) {
 	return span{max(at.nb, seen), at.na}, true
 }
 
-// freed returns when the pod ended, if it did for certain, by what was answered without telling so:
-// an eviction, or the deletion of a collection that had read it with finalizers, which were gone
-// before its turn came.
+// freed returns when the pod ended, if it certainly did, by a request whose answer does not say so: an eviction, or the deletion of a
+// collection that read it with finalizers, which were gone before its turn came.
 func (l *podLife) freed() (at span, ended bool) {
 	if at, ended = l.evicted(); ended || l.more == nil {
 		return at, ended
@@ -216,7 +208,7 @@ func (l *podLife) freed() (at span, ended bool) {
 	return noSpan, false
 }
 
-// freely tells whether an eviction gave the pod no grace, and no finalizer held the pod back.
+// freely reports whether an eviction gave the pod no grace, and no finalizer held the pod back.
 func (l *podLife) freely(b *podBlind) bool {
 	if !b.told || b.holds || l.finals.rv == 0 || l.finals.some {
 		return false
@@ -233,7 +225,7 @@ func (l *podLife) freely(b *podBlind) bool {
 	return !l.loosened(span{l.finals.at, b.na})
 }
 
-// graceOf returns the grace of an eviction: its own, or that of the pod; -1 when neither is known.
+// graceOf returns the grace of an eviction: its own, or that of the pod; -1 if neither is known.
 func (l *podLife) graceOf(b *podBlind, spec *podSpec) int64 {
 	if b.grace < 0 && spec != nil {
 		return spec.grace
@@ -241,8 +233,7 @@ func (l *podLife) graceOf(b *podBlind, spec *podSpec) int64 {
 	return b.grace
 }
 
-// loosened tells whether a write nobody recorded may have changed the pod's finalizers between two
-// moments.
+// loosened reports whether an unrecorded write may have changed the pod's finalizers between two moments.
 func (l *podLife) loosened(at span) bool {
 	list := l.s.pods.told[l.name].noted().loosened
 	for i, p := range list {

@@ -8,14 +8,14 @@ import (
 	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
-// podLife is one pod with all that bears on how it lived and ended:
+// podLife is one pod with everything that bears on how it lived and ended:
 //
 //	   made           binding                 end
 //	───┼──┼────────────┼──┼───────────────────┼──┼────────┼──┼───▶
 //	  nb  na          nb  na     lastSeen     nb  na      after (of the next one of the name)
 //
-// Each change lies somewhere between the two moments of its span. What is not bracketed by a write
-// that was recorded follows from what was seen before and after it.
+// Each change lies somewhere between the two moments of its span. A change without a recorded write is bounded by what was seen before and
+// after it.
 type podLife struct {
 	*pod
 	s      *State
@@ -26,32 +26,30 @@ type podLife struct {
 	until  int64      // by when; noSight without one
 }
 
-// life returns the life of a pod of which nothing is known that followed it.
+// life returns the life of a pod without a known successor.
 func (s *State) life(p *pod, blinds []podBlind) podLife {
 	return podLife{pod: p, s: s, blinds: blinds, made: p.created(blinds), until: noSight}
 }
 
-// before notes which life follows.
+// before sets which life follows.
 func (l *podLife) before(next *podLife) { l.next, l.after, l.until = next.pod, next.made, next.made.na }
 
-// lives tells whether a write may have been one of the pod, by its time: not before it was made, nor
-// when the next was there.
+// lives reports whether a write may have been of the pod, by its time: not before the pod was made, nor while the next existed.
 func (l *podLife) lives(b *podBlind) bool { return b.na >= l.made.nb && b.na < l.until }
 
-// bare tells whether only the pod's end was seen.
+// bare reports whether only the pod's end was seen.
 func (p *pod) bare() bool {
 	return p.seen == noSight && p.made == instant.None && p.born == instant.None
 }
 
-// onlyEnd appends the steps of a pod of which only the end was seen, after the end of the one
-// before.
+// onlyEnd appends the steps of a pod of which only the end was seen, after the end of the one before.
 func (p *pod) onlyEnd(steps []podStep, since int64) []podStep {
 	before := absent(span{since, since})
 	before.phase = phaseUnknown
 	return append(steps, before, absent(p.gone))
 }
 
-// podChange is something that happened to a pod while it was there.
+// podChange is something that happened to a pod during its life.
 type podChange struct {
 	span
 	bound    bool
@@ -59,13 +57,12 @@ type podChange struct {
 	spec     *podSpec
 	anyRefs  bool
 	deletion int64 // noTime for none
-	// asked says that the deletion was asked for, with an outcome that was not recorded: it is
-	// estimated, where there is one, and any that was recorded goes before.
+	// asked says that the deletion was requested, with an outcome that was not recorded: the value is estimated, if there is one, and a
+	// recorded one takes precedence.
 	asked bool
 }
 
-// steps appends the steps of the pod, which the next pod of its name, listings and writes without a
-// uid may have ended.
+// steps appends the steps of the pod; the next pod of its name, listings and writes without a uid may end it.
 func (l *podLife) steps(steps []podStep) []podStep {
 	if l.bare() {
 		return l.onlyEnd(steps, instant.None)
@@ -101,7 +98,7 @@ func (l *podLife) steps(steps []podStep) []podStep {
 	return over.close(steps, now)
 }
 
-// openAtFirst tells whether the pod may have been being deleted when it was first seen.
+// openAtFirst reports whether the pod may already have been in deletion when it was first seen.
 func (l *podLife) openAtFirst() bool {
 	switch {
 	case l.born != instant.None:
@@ -109,13 +106,13 @@ func (l *podLife) openAtFirst() bool {
 	case l.seen == noSight: // only its end was
 		return true
 	}
-	// First seen with a grace that was cut short: it was asked for before, nobody knows when.
+	// First seen with a shortened grace: the deletion was requested before, at an unknown time.
 	return l.more != nil && slices.ContainsFunc(l.more.deletions, func(d podDeletion) bool {
 		return d.asked == instant.None && d.na <= l.seen
 	})
 }
 
-// bindings appends the pod's binding, which may have been as it was made.
+// bindings appends the pod's binding, which may be part of its creation.
 func (l *podLife) bindings(changes []podChange, now *podStep) []podChange {
 	bound, node, ok := l.binding()
 	switch {
@@ -135,7 +132,7 @@ func (l *podLife) contents(changes []podChange, now *podStep) []podChange {
 		now.spec = specs[0].spec
 	}
 	if at := l.rewritten(now.spec, specs); at != noSight {
-		// What was seen of it, it may have been given later than it was made.
+		// What was seen of it may have been added after it was made.
 		changes = append(changes, podChange{span: span{l.made.nb, max(at, l.made.na)}, spec: now.spec, deletion: instant.None})
 		now.spec = &podSpec{account: now.spec.account, grace: now.spec.grace, anyRefs: true}
 	}
@@ -163,7 +160,7 @@ func (l *podLife) rewritten(first *podSpec, specs []podSeen) int64 {
 	return noSight
 }
 
-// deletions appends the values deletionTimestamp has had, and may have had.
+// deletions appends the values that deletionTimestamp had, or may have had.
 func (l *podLife) deletions(changes []podChange) []podChange {
 	if l.more != nil {
 		for _, d := range l.more.deletions {
@@ -193,7 +190,7 @@ func (l *podLife) deletions(changes []podChange) []podChange {
 	return changes
 }
 
-// nameless appends what the writes that name no uid changed.
+// nameless appends what writes without a uid changed.
 func (l *podLife) nameless(changes []podChange, now *podStep) []podChange {
 	for i := range l.blinds {
 		b := &l.blinds[i]
@@ -220,8 +217,7 @@ func (l *podLife) nameless(changes []podChange, now *podStep) []podChange {
 	return changes
 }
 
-// change makes a step the one after a change. shown is since when a deletion was that an answer
-// showed, and is returned anew.
+// change turns a step into the one after a change. shown is since when an answer has shown a deletion; it returns the new value.
 func (s *podStep) change(c *podChange, shown int64) int64 {
 	s.span = c.span
 	if c.bound {
@@ -235,7 +231,7 @@ func (s *podStep) change(c *podChange, shown int64) int64 {
 		spec.anyRefs = true
 		s.spec = &spec
 	}
-	// Of two requests at once, one may be answered with what it would have set.
+	// One of two simultaneous requests may be answered with what it would have set.
 	atOnce := !c.asked && c.deletion != instant.None && c.nb < shown
 	if c.deletion != instant.None && (s.deletion == instant.None || !c.asked && (!atOnce || c.deletion < s.deletion)) {
 		s.deletion = c.deletion
@@ -251,7 +247,7 @@ func (s *podStep) change(c *podChange, shown int64) int64 {
 	return shown
 }
 
-// podOver is a pod's end, and since when it may have come to it; the na of what is not known is noSight.
+// podOver is a pod's end, and since when it may have ended; unknown ones have a na of noSight.
 type podOver struct{ doubt, end span }
 
 // over returns the pod's end.
@@ -269,7 +265,7 @@ func (l *podLife) over() podOver {
 // by returns the moment since which the pod may have gone.
 func (o *podOver) by() int64 { return min(o.doubt.na, o.end.na) }
 
-// close appends the pod's end to its steps, of which now is the last.
+// close appends the pod's end to its steps; now is the last of them.
 func (o *podOver) close(steps []podStep, now podStep) []podStep {
 	if o.doubt.na != noSight {
 		now.span, now.phase = o.doubt, phaseUnknown
@@ -281,8 +277,8 @@ func (o *podOver) close(steps []podStep, now podStep) []podStep {
 	return steps
 }
 
-// binding returns when the pod was bound, and to which node; ok is false when it was not, as far as
-// is known. The write that did it may have been recorded without the pod's uid.
+// binding returns when the pod was bound, and to which node; ok is false if it was not, as far as is known. The write may have been
+// recorded without the pod's uid.
 func (l *podLife) binding() (at span, node string, ok bool) {
 	at, ok = l.bindingByUID()
 	if ok && l.bind.na != noSight {
@@ -310,7 +306,7 @@ func (l *podLife) binding() (at span, node string, ok bool) {
 	return at, l.node, ok
 }
 
-// bindingByUID returns when the pod was bound as far as what names its uid tells.
+// bindingByUID returns when the pod was bound, according to observations that name its uid.
 func (l *podLife) bindingByUID() (at span, ok bool) {
 	switch {
 	case l.bind.na != noSight:
@@ -327,8 +323,8 @@ func (l *podLife) bindingByUID() (at span, ok bool) {
 	return at, true
 }
 
-// created returns when the pod came to be: in the second its creationTimestamp tells, by the
-// write that made it, and before it was first seen.
+// created returns when the pod was made: in the second of its creationTimestamp, during the write that made it, and before it was first
+// seen.
 func (p *pod) created(blinds []podBlind) span {
 	by := p.by()
 	switch {
@@ -344,7 +340,7 @@ func (p *pod) created(blinds []podBlind) span {
 	return at
 }
 
-// by is when the pod was there for certain, or had been.
+// by returns when the pod certainly existed, or had existed.
 func (p *pod) by() int64 {
 	at := min(p.seen, p.gone.na)
 	if p.more != nil && p.more.away != nil {
@@ -353,9 +349,8 @@ func (p *pod) by() int64 {
 	return at
 }
 
-// makers returns the second in which the pod was made, as far as that was recorded, and the first and
-// the last write by which it may have been: one of the name and of the second. What was made before
-// the last had gone by then, so that it is the last alone where the pod was there still after it.
+// makers returns the second in which the pod was made, if recorded, and the first and the last write that may have made it: writes of the
+// name in that second. Pods made before the last had gone by then, so only the last counts if the pod still existed after it.
 func (p *pod) makers(blinds []podBlind) (at span, first, last *podBlind) {
 	by := p.by()
 	if p.made != instant.None {

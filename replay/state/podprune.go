@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// prunePods forgets the pods that had gone by a moment, and writes without a uid from before
-// it, as far as that changes nothing of what is said of the moment and all later ones.
+// prunePods forgets the pods that had gone by a moment, and writes without a uid from before it, unless that changes an answer about the
+// moment or a later one.
 func (s *State) prunePods(horizon int64) {
 	ps := &s.pods
 	had := ps.count
@@ -38,8 +38,7 @@ func (s *State) prunePod(n podName, horizon int64) {
 	ps.put(n, was, told)
 }
 
-// since returns what was told that was not over by a moment. What became of the finalizers of a pod that
-// is there still is kept.
+// since returns what was told that was not over by a moment. What became of the finalizers of a pod that is there still is kept.
 func (t podTold) since(at int64, there bool) podTold {
 	over := func(p span) bool { return p.na <= at }
 	out := podTold{blinds: slices.DeleteFunc(slices.Clone(t.blinds), func(b podBlind) bool { return over(b.span) })}
@@ -60,7 +59,7 @@ func (ps *pods) of(n podName) (list []*pod) {
 	return list
 }
 
-// put sets what is kept of a name.
+// put sets the records of a name.
 func (ps *pods) put(n podName, list []*pod, told podTold) {
 	// The key is part of a record's memory: it must not be that of one that is dropped.
 	delete(ps.names, n)
@@ -115,7 +114,7 @@ func remade[K comparable, V any](table map[K]V) map[K]V {
 	return maps.Collect(maps.All(table))
 }
 
-// goneBy tells whether the steps say that a pod had gone by a moment.
+// goneBy reports whether the steps say that a pod had gone by a moment.
 func goneBy(steps []podStep, p *pod, at int64) bool {
 	last := -1
 	for i := range steps {

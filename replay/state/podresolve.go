@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// touchPod remembers what is said of a name before its record changes.
+// touchPod remembers the steps of a name before its record changes.
 func (s *State) touchPod(n podName) {
 	if _, ok := s.pods.touched[n]; !ok {
 		s.pods.touched[n] = s.podSteps(nil, n)
@@ -27,7 +27,7 @@ func (s *State) touchPods(namespace string) {
 	}
 }
 
-// resolvePods brings the graph up to date with the touched names and returns what changed.
+// resolvePods updates the graph with the touched names and returns what changed.
 func (s *State) resolvePods() []Effect {
 	if len(s.pods.touched) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (s *State) resolvePods() []Effect {
 	return effects
 }
 
-// graphLife returns steps as the graph takes them.
+// graphLife returns steps in the graph's form.
 func graphLife(steps []podStep) []graph.Step {
 	out := make([]graph.Step, 0, len(steps))
 	for i := range steps {
@@ -77,7 +77,7 @@ func graphLife(steps []podStep) []graph.Step {
 	return out
 }
 
-// graph returns what the graph needs of a pod; nil when nothing is known.
+// graph returns what the graph needs of a pod, nil if nothing is known.
 func (s *podStep) graph() *graph.Content {
 	if s.spec == nil && s.bound == instant.None {
 		return nil
@@ -90,9 +90,9 @@ func (s *podStep) graph() *graph.Content {
 }
 
 // podEffect describes the difference between two lines of a name's steps: all but the first head and the
-// last tail steps. It concerns the nodes and service accounts that are told in the stretch, nobody else.
+// last tail steps. It concerns only the nodes and service accounts named in the stretch.
 func podEffect(n podName, was, is []podStep, head, tail int) Effect {
-	// What the graph holds of a pod depends on what it held before: the whole rest of the life.
+	// What the graph holds of a pod depends on what it held before, so the rest of the life counts.
 	for tail > 0 && tail < len(is) && is[len(is)-tail].phase != phaseAbsent && is[len(is)-tail].pod == is[len(is)-tail-1].pod {
 		tail--
 	}

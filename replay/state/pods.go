@@ -14,9 +14,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// Pods are many and come and go: a State keeps one record a pod instead of its versions. What
-// a record says only ever becomes narrower as more is observed, by minimum and maximum, so
-// that it is a function of the set of observations, in whatever order and however often.
+// Pods are many and come and go: a State keeps one record a pod instead of its versions. A record only narrows as more is observed, by
+// minimum and maximum, so it is a function of the set of observations, whatever their order and number.
 
 // podName names a pod.
 type podName struct{ namespace, name string }
@@ -48,17 +47,16 @@ type pod struct {
 type podMore struct {
 	specs     []podSeen     // further specs: ephemeral containers, claims
 	deletions []podDeletion // by at
-	// away is when it went, unless it was bound to a node since it was read; nil for never.
+	// away is when it went, unless it was bound to a node after it was read; nil for never.
 	away *span
-	// given is when the answer to a write first showed what a pod is given after it is made,
-	// at the latest: ephemeral containers, claims. Zero when none did.
+	// given is by when the answer to a write first showed what a pod gets after it is made: ephemeral containers, claims. Zero if none did.
 	given int64
-	// perhaps says that its end is known from the deletion of a collection alone (see end), over that it
-	// rests on the pod's containers having ended when it was read.
+	// perhaps says that its end is known only from the deletion of a collection (see end); over, that it assumes the pod's containers to
+	// have ended when it was read.
 	perhaps, over bool
 }
 
-// podSpec is what is kept of a pod's content, but the node. Pods of one owner share it.
+// podSpec is what is kept of a pod's content, except the node. Pods of one owner share it.
 type podSpec struct {
 	account   string
 	refs      graph.Refs
@@ -79,22 +77,21 @@ type podSeen struct {
 type podDeletion struct {
 	at int64
 	span
-	// asked is the second in which it was first asked for, noTime when that is not known: a grace
-	// counts from there, however it was shortened, but for one of a second at most.
+	// asked is the second in which it was first requested, noTime if unknown: a grace counts from there, however it was shortened, except
+	// one of a second at most.
 	asked int64
-	// held is when finalizers alone held the pod back, last; its na is noTime for never. Any write
-	// may have ended it since.
+	// held is when only finalizers last held the pod back; its na is noTime for never. Any write may have ended it since.
 	held span
 	// read is the resourceVersion at which it was read then, 0 when it was seen so.
 	read uint64
-	// estimated says that it was never seen, but worked out, and may have been earlier; over that the
-	// pod's containers had ended when it was read.
+	// estimated says that it was never seen but calculated, and may have been earlier; over, that the pod's containers had ended when it
+	// was read.
 	estimated, over bool
-	// sudden is when the pod may have gone at once instead: its na is noTime for never.
+	// sudden is when the pod may have gone at once instead; its na is noTime for never.
 	sudden span
 }
 
-// maxGrace bounds the graces that are counted with.
+// maxGrace bounds the graces that count.
 const maxGrace = 10 * 365 * 24 * time.Hour
 
 // comparePodSpecs is a fixed order, nil first.
@@ -140,7 +137,7 @@ func (t podTold) noted() podNotes {
 // size is how much was told.
 func (t podTold) size() int { return len(t.blinds) + len(t.noted().missing) + len(t.noted().loosened) }
 
-// pods are the pods of a State.
+// pods has the pods of a State.
 type pods struct {
 	names map[podName]*pod // one of the name, which leads to the others
 	uids  map[string]*pod
@@ -148,15 +145,13 @@ type pods struct {
 	told  map[podName]podTold
 	// missing and loosened are how many names have such notes; see maxLookedFor.
 	missing, loosened int
-	// unnamed are the first and the last moment at which pods were made in a namespace whose
-	// names were not recorded. Until they are bound they count for nothing, and what binds
-	// them names them.
+	// unnamed has the first and the last moment at which pods without a recorded name were made in a namespace. They are ignored until they
+	// are bound, and the binding names them.
 	unnamed map[string]span
 	// nameless says that there are or were pods whose uid was not recorded.
 	nameless bool
 	specs    map[podSpec]*podSpec
-	// touched are the names whose records are being changed, with what was said of them
-	// before.
+	// touched has the names whose records are being changed, with their steps before.
 	touched map[podName][]podStep
 }
 
@@ -178,7 +173,7 @@ func (ps *pods) all() []podName {
 	})
 }
 
-// maxPodSpecs bounds the specs that are shared, and how many pods go before the tables are made anew.
+// maxPodSpecs bounds the shared specs, and how many pods go before the tables are rebuilt.
 const maxPodSpecs = 1 << 18
 
 // intern makes equal specs share memory.
@@ -195,7 +190,7 @@ func (ps *pods) intern(spec podSpec) *podSpec {
 	return p
 }
 
-// record returns the record of a name's uid, which it makes.
+// record returns the record of a name's uid, and makes it if need be.
 func (ps *pods) record(n podName, uid string) *pod {
 	for p := ps.names[n]; p != nil; p = p.older {
 		if p.uid == uid {
@@ -227,16 +222,14 @@ func (p *pod) extra() *podMore {
 	return p.more
 }
 
-// setNode notes the node of a pod, which never changes. Should two be told, the choice must
-// not depend on which came first.
+// setNode sets the node of a pod, which never changes. If two are observed, the choice must not depend on their order.
 func (p *pod) setNode(node string) {
 	if p.node == "" || node != "" && node < p.node {
 		p.node = node
 	}
 }
 
-// noRV stands for a resourceVersion that was not told. Only what a pod's end shows has none:
-// it comes after all others.
+// noRV stands for an unknown resourceVersion. Only an observation of a pod's end lacks one: it comes after all others.
 const noRV uint64 = math.MaxUint64
 
 // addSpec notes that a spec was seen.
@@ -343,8 +336,7 @@ func (ps *pods) blindsOf(n podName) []podBlind {
 	return out
 }
 
-// takeUnnamed records that a pod was made whose name was not recorded; false when that says
-// nothing new.
+// takeUnnamed records that a pod without a recorded name was made; it returns false if that says nothing new.
 func (s *State) takeUnnamed(namespace string, at span) bool {
 	s.pods.nameless = true
 	was, ok := s.pods.unnamed[namespace]
@@ -356,7 +348,7 @@ func (s *State) takeUnnamed(namespace string, at span) bool {
 	return !ok || is != was
 }
 
-// maybePod tells whether a pod of a name nobody told may be in a namespace.
+// maybePod reports whether a namespace may have a pod whose name was not recorded.
 func (s *State) maybePod(namespace string, at int64) bool {
 	made, ok := s.pods.unnamed[namespace]
 	if !ok || made.nb > at {

@@ -10,7 +10,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
-// podStep is one change in what is said of a pod's name, as a step is of other objects.
+// podStep is one change of what is known of a pod's name, as step is for other objects.
 type podStep struct {
 	span
 	phase    phase
@@ -20,10 +20,9 @@ type podStep struct {
 	bound    int64    // since when to a node; noTime when it is not
 	node     string   // "" with bound: which one is not known
 	deletion int64    // deletionTimestamp; noTime when there is none
-	// open says that the deletion may have been asked for, or be earlier: by a write nobody
-	// recorded the outcome of.
+	// open says that the deletion may have been requested, or be earlier: by a write without a recorded outcome.
 	open bool
-	// loose says of an unknown pod that it had no node, if there was one.
+	// loose says that an unknown pod had no node, if it existed.
 	loose bool
 }
 
@@ -32,14 +31,14 @@ func absent(at span) podStep {
 	return podStep{span: at, phase: phaseAbsent, bound: instant.None, deletion: instant.None}
 }
 
-// equal tells whether two steps say the same.
+// equal reports whether two steps say the same.
 func (s *podStep) equal(t *podStep) bool {
 	return s.span == t.span && s.phase == t.phase && s.pod == t.pod && comparePodSpecs(s.spec, t.spec) == 0 &&
 		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion && s.open == t.open &&
 		s.loose == t.loose
 }
 
-// same tells whether two steps say the same, or both that there is no pod.
+// same reports whether two steps say the same, or both that there is no pod.
 func (s *podStep) same(t *podStep) bool {
 	return s.phase == phaseAbsent && t.phase == phaseAbsent || s.equal(t)
 }
@@ -92,9 +91,8 @@ func (s *State) lives(first *pod, blinds []podBlind) []podLife {
 	return lives
 }
 
-// tightenPods makes the order of the steps, which is that of their na, show in their bounds. Of the
-// changes of a pod between its making, its binding, which none that is being deleted gets, and its end
-// either of two may have come first.
+// tightenPods narrows the bounds of the steps to their order, which is that of their na. Between a pod's creation, its binding, which a pod
+// in deletion does not get, and its end, changes may have come in any order.
 func tightenPods(steps []podStep) []podStep {
 	least, nb := instant.None, instant.None // of the step that came before the changes, and of all
 	for i := range steps {

@@ -7,16 +7,14 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// strangers follows the writes of a name that concern none of the pods known by uid: pods of which
-// little more than the name was recorded.
+// strangers follows the writes of a name that concern no pod known by uid: pods of which little more than the name was recorded.
 //
 //	known by uid    ├────── u1 ──────┤              ├─── u2 ───
 //	writes        ┼     ┼                ┼    ┼  ┼
 //	              made  of u1            made    deleted
 //	strangers     ├─────┤                ├───────┤
 //
-// A stranger ends where a pod known by uid takes the name, where a listing does not show it, or by a
-// write of its own.
+// A stranger ends where a pod known by uid takes the name, where a listing does not show it, or by a write of its own.
 type strangers struct {
 	s       *State
 	lives   []podLife
@@ -80,8 +78,8 @@ func (w *strangers) take(b *podBlind) {
 // doubt makes a step one at which there may be a pod, perhaps being deleted.
 func (s *podStep) doubt() { s.phase, s.open = phaseUnknown, true }
 
-// known tells whether a pod known by uid was there, or came to be, when b was written. over, if not
-// noTime, says that b may have made another after the end of such a pod, which was over then.
+// known reports whether a pod known by uid existed, or was made, when b was written. over, if not noTime, says that b may have made another
+// after such a pod, which had ended then.
 func (w *strangers) known(b *podBlind) (is bool, over int64) {
 	over = instant.None
 	if b.kind == podCollected {
@@ -103,7 +101,7 @@ func (w *strangers) known(b *podBlind) (is bool, over int64) {
 	return false, over
 }
 
-// closeBy ends the stranger if by a moment a pod with a uid had the name, or a listing did not show it.
+// closeBy ends the stranger if a pod with a uid had the name by a moment, or a listing did not show it.
 func (w *strangers) closeBy(at int64) {
 	pod, list := noSight, noSight
 	for i := range w.lives {
@@ -126,7 +124,7 @@ func (w *strangers) closeBy(at int64) {
 	w.now, w.there = absent(span{w.vacant, w.vacant}), false
 }
 
-// wasThere notes that there was one before a write, with content nobody recorded.
+// wasThere notes that a stranger existed before a write, with unrecorded content.
 func (w *strangers) wasThere(b *podBlind) {
 	at := w.vacant
 	for i := range w.lives {
@@ -141,7 +139,7 @@ func (w *strangers) wasThere(b *podBlind) {
 	w.now.open = true
 }
 
-// write makes the step now the one after a write; false when there is none.
+// write turns now into the step after a write; it returns false if there is none.
 func (w *strangers) write(b *podBlind) bool {
 	now := &w.now
 	switch b.kind {

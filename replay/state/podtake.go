@@ -46,8 +46,7 @@ func readPod(o *observe.Observation) (r *kept.Object, known bool) {
 	return &kept.Object{Reduced: &kept.Facts{Bare: true}}, false
 }
 
-// podBlind returns the write that an observation is of which names no uid, and an eviction, which is
-// answered without its pod.
+// podBlind returns the write that an observation is of which names no uid, and an eviction, which is answered without its pod.
 func (s *State) podBlind(o *observe.Observation, r *kept.Object, known bool, at span) podBlind {
 	b := podBlind{span: at, grace: -1, uid: s.in.Str(o.UID), made: o.Created}
 	switch {
@@ -198,7 +197,7 @@ type podBlind struct {
 	made        bool // it may have made the pod
 }
 
-// ends tells whether a pod may have ended by the write.
+// ends reports whether a pod may have ended by the write.
 func (b *podBlind) ends() bool {
 	return b.kind == podWritten || b.kind == podGone || b.kind == podEvicted || b.kind == podCollected
 }

@@ -9,19 +9,16 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// Prune forgets what was over before a moment: versions that were replaced by then,
-// objects that had ended, listings and gaps that later ones outdate. Every answer about
-// that moment or a later one stays as it is; about an earlier one everything is unknown from
-// then on. An observation from before the moment that comes later still counts, but what it
-// says of an object that is not kept is only that it is unknown. A moment before that of an
-// earlier Prune does nothing. It returns how many versions, ends and writes were dropped.
+// Prune forgets what was over before a moment: versions replaced by then, objects that had ended, outdated listings and gaps. Every answer
+// about that moment or a later one stays; about an earlier one everything is unknown from then on. An older observation that arrives later
+// still counts, but makes an object that is not kept merely unknown. A moment before that of an earlier Prune does nothing. It returns how
+// many versions, ends and writes were dropped.
 //
-// What cannot be dropped without changing a later answer stays, whatever its age: each
-// cut is tried and taken back if it changes one. The cost is that of resolving everything
-// a few times.
+// What cannot be dropped without changing a later answer stays, whatever its age: each cut is tried, and undone if it changes one. The cost
+// is that of resolving everything a few times.
 //
-// Of credentials those are forgotten that had expired, or of which it is not known, been
-// issued. That one was never issued is not told any more once any was.
+// It forgets credentials that had expired, or that had been issued if their expiry is unknown. Once it has forgotten one, no credential is
+// said never to have been issued.
 func (s *State) Prune(before time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +47,7 @@ func (s *State) Prune(before time.Time) int {
 	return had - s.size()
 }
 
-// sameLine tells whether what is left of an object tells the same of a moment and all later ones.
+// sameLine reports whether what is left of an object tells the same of a moment and all later ones.
 func (s *State) sameLine(obj *object, at int64) bool {
 	return sameSince(obj.line, s.line(obj), at, (*step).identical, (*step).equal)
 }
@@ -93,8 +90,8 @@ func (s *State) pruneRefs() {
 	}
 }
 
-// pruneScopes drops the listings, gaps and unlisted deletions of a resource that no answer
-// since the horizon depends on: all but the last listing before it, and what that outdates.
+// pruneScopes drops the listings, gaps and unlisted deletions of a resource on which no answer since the horizon depends: those that the
+// last listing before it outdates.
 func (s *State) pruneScopes(res kept.Resource, horizon int64) {
 	listings := s.listings[res]
 	last := len(listings) - 1
@@ -147,8 +144,7 @@ func (s *State) pruneScopes(res kept.Resource, horizon int64) {
 	}
 }
 
-// prune drops what stood before the step in force at the horizon; false when that is
-// nothing.
+// prune drops what stood before the step in force at the horizon; it returns false if that is nothing.
 func (o *object) prune(horizon int64) bool {
 	had := o.size()
 	var base step // absent

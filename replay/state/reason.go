@@ -9,13 +9,12 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// LostAnswer is what Reason and Doubt say of an object of which a write may have been done.
+// LostAnswer is what Reason and Doubt say of an object whose write may have been done.
 const LostAnswer = "the answer to a write of it was lost"
 
-// Reason says in words why a State cannot tell what an RBAC object was at a moment: what View
-// lists in Unknown and UnknownKinds. A key without a Name asks about the objects of a namespace
-// or, without a Namespace too, of a kind. It is "" where the object is known, or known not to
-// be there.
+// Reason returns in words why a State does not know what an RBAC object was at a moment: those that View lists in Unknown and UnknownKinds.
+// A key without a Name asks about the objects of a namespace or, without a Namespace too, of a kind. It returns "" if the object is known,
+// or known not to exist.
 func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -83,7 +82,7 @@ func (o *object) reason(st *step) string {
 	return "it may have been deleted by " + when + ", with others whose names were not recorded"
 }
 
-// wasCut tells whether a step is of a write of which a part was cut out.
+// wasCut reports whether a part of a step's write was cut out.
 func (o *object) wasCut(st *step) bool {
 	return slices.ContainsFunc(o.versions, func(v version) bool {
 		return v.rv == st.rv && v.uid == st.uid && v.content != nil && v.content.Cut
@@ -117,10 +116,8 @@ func scopeReason(scope kept.Key, line []step, i int) string {
 
 func when(t int64) string { return instant.Time(t).Format(time.RFC3339Nano) }
 
-// Doubt says in words why it is not certain what an object was between two moments: it was
-// unknown, or its deletion had been asked for and it was there still; "" where it is certain. It
-// asks more than Version: what is certain of an object by what was recorded may still rest on a
-// deletion nobody saw the end of.
+// Doubt returns in words why it is not certain what an object was between two moments: it was unknown, or it was still there after its
+// deletion had been requested; "" if it is certain. It is stricter than Version, whose answer may rest on a deletion whose end nobody saw.
 func (s *State) Doubt(resource, namespace, name string, from, to time.Time) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -13,20 +13,19 @@ import (
 	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
-// Release is a minor version an apiserver was seen with, 36 for 1.36, and the first and the last
-// time it was, to ten minutes.
+// Release is a minor version an apiserver was seen with, 36 for 1.36, and the first and the last time it was, to ten minutes.
 type Release struct {
 	Minor       int
 	First, Last time.Time
 }
 
-// How far beyond the times at which it was seen an apiserver is taken to have had a version.
+// How long before and after its sightings an apiserver is assumed to have had a version.
 const (
 	releaseBefore = time.Hour           // while no other was seen before it
 	releaseAround = event.SightingEvery // else, and behind the last time, when another was seen later
 )
 
-// releases are the versions of one apiserver, by minor version: few.
+// releases has the versions of one apiserver, by minor version: few.
 type releases []release
 
 type release struct {
@@ -97,9 +96,9 @@ func (s *State) apiservers() map[string]releases {
 	return nil
 }
 
-// Releases appends to dst the minor versions an apiserver may have had at a moment, likeliest
-// first; none when the log does not tell. server is as events carry it. Of an apiserver that
-// was never seen they are those of all that were: its events may be merged with theirs.
+// Releases appends to dst the minor versions an apiserver may have had at a moment, the most likely first; none if the log does not say.
+// server is as events carry it. An apiserver that was never seen gets the versions of all that were, as its events may be merged with
+// theirs.
 func (s *State) Releases(server string, at time.Time, dst []int) []int {
 	all := s.apiservers()
 	if len(all) == 0 {
@@ -119,8 +118,7 @@ func (s *State) Releases(server string, at time.Time, dst []int) []int {
 	return dst
 }
 
-// at appends the versions in force at a moment: those that were seen around it, or the last that
-// was seen before.
+// at appends the versions in force at a moment: those seen around it, or the last seen before.
 func (r releases) at(t int64, dst []int) []int {
 	if len(r) == 1 {
 		if t >= r[0].first-int64(releaseBefore) {

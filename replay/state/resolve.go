@@ -32,7 +32,7 @@ type step struct {
 	as             carry
 }
 
-// same tells whether two steps cannot be told apart by any view.
+// same reports whether no view can tell two steps apart.
 func (s *step) same(t *step) bool {
 	if s.phase != t.phase || !s.Least.SameMeaning(t.Least) || !s.Most.SameMeaning(t.Most) {
 		return false
@@ -40,17 +40,15 @@ func (s *step) same(t *step) bool {
 	return s.phase != phasePresent || s.uid == t.uid && s.content.SameMeaning(t.content)
 }
 
-// identical tells whether two steps say the same of the same version.
+// identical reports whether two steps say the same of the same version.
 func (s *step) identical(t *step) bool { return s.same(t) && s.rv == t.rv && s.uid == t.uid }
 
-// equal tells whether two steps are the same step: it must hold for every field, or a
-// correction of it would go unnoticed.
+// equal reports whether two steps are the same: it must compare every field, or a correction would go unnoticed.
 func (s *step) equal(t *step) bool {
 	return s.span == t.span && s.assumed == t.assumed && s.identical(t)
 }
 
-// resolve derives the steps of an object from everything observed of it. It is a function
-// of the set of observations alone.
+// resolve derives the steps of an object from everything observed of it: a function of the set of observations alone.
 func (o *object) resolve(scope []blind, listings []*listing) []step {
 	incs := o.incarnations()
 	var contested []blind
@@ -90,8 +88,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 	return slices.Clip(steps)
 }
 
-// incarnations groups versions and ends by uid, in the order of resourceVersions; a uid of
-// which only the end was seen takes its place by time.
+// incarnations groups versions and ends by uid, in the order of resourceVersions; a uid of which only the end was seen is placed by time.
 func (o *object) incarnations() []incarnation {
 	var incs []incarnation
 	for i := range o.versions {
@@ -128,8 +125,8 @@ func (o *object) incarnations() []incarnation {
 	return incs
 }
 
-// insertAbsences ends objects that a later complete listing did not show, or that were looked
-// for in vain later, and whose deletion was not seen.
+// insertAbsences ends objects whose deletion was not seen, but which a later complete listing did not show, or which were looked for in
+// vain.
 func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*listing) []step {
 	if len(o.missing) > 0 {
 		all := make([]*listing, 0, len(o.missing)+len(listings))
@@ -166,8 +163,8 @@ func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*li
 	return steps
 }
 
-// outstanding tells whether the last of some steps overlaps one that may have become effective after a
-// moment: what was not there then may have come since.
+// outstanding reports whether the last of some steps overlaps one that may have become effective after a moment: an object absent then may
+// have appeared since.
 func outstanding(steps []step, at int64) bool {
 	last := &steps[len(steps)-1]
 	return last.phase == phaseUnknown && last.rv == 0 && slices.ContainsFunc(steps, func(s step) bool {
@@ -175,9 +172,8 @@ func outstanding(steps []step, at int64) bool {
 	})
 }
 
-// insertBlinds places writes without a resourceVersion among the steps, by time. One that
-// overlaps another change leaves the object unknown: which came last cannot be told. contested are
-// deletions that another write may have undone.
+// insertBlinds places writes without a resourceVersion among the steps, by time. One that overlaps another change leaves the object
+// unknown, as either may have come last. contested has deletions that another write may have undone.
 func (o *object) insertBlinds(steps []step, contested, scope []blind) []step {
 	if len(o.blinds) == 0 && len(contested) == 0 && len(scope) == 0 {
 		return steps
@@ -189,7 +185,7 @@ func (o *object) insertBlinds(steps []step, contested, scope []blind) []step {
 			left = append(left, b)
 		}
 	}
-	// The last of several that were made is the one that is known otherwise.
+	// The last of several creations is the one that is otherwise known.
 	for i := len(left) - 1; i >= 0; i-- {
 		if left[i].created && o.creation(steps, left[i]) {
 			left = slices.Delete(left, i, i+1)
@@ -210,8 +206,8 @@ func (o *object) insertBlinds(steps []step, contested, scope []blind) []step {
 	return steps
 }
 
-// heldBefore puts first what may have been there before a write whose answer was lost, when the
-// earliest write of which more is known found an object: the lost one made it, or it had been there.
+// heldBefore puts first what may have existed before a write whose answer was lost, if the earliest better known write found an object: the
+// lost write made it, or it had existed.
 func (o *object) heldBefore(steps []step, listings []*listing) []step {
 	var found *blind
 	lost := false
@@ -236,8 +232,8 @@ func (o *object) heldBefore(steps []step, listings []*listing) []step {
 	return slices.Insert(steps, 0, before(noSpan, ""))
 }
 
-// watched tells whether a watch saw what the write did: the first version or end that only
-// a watch reported and whose bounds meet the write's.
+// watched reports whether a watch saw what the write did: the first version or end that only a watch reported and whose bounds overlap the
+// write's.
 func (o *object) watched(b *blind, used []bool) bool {
 	meets := func(i int, s *sightings) bool {
 		if used[i] || s.audit != noSight || s.watch == noSight || s.watch > b.na || s.na < b.nb {
@@ -259,8 +255,8 @@ func (o *object) watched(b *blind, used []bool) bool {
 	return false
 }
 
-// unnamed takes from the steps before a write that made an object, or may have made one, the uid
-// of which only the end was seen, and returns it: it was given to the one before for want of another.
+// unnamed removes, from the steps before a write that made or may have made an object, a uid of which only the end was seen, and returns
+// it: the object before had got it for lack of another.
 func (o *object) unnamed(steps []step, b *blind) string {
 	uid := ""
 	for i := len(steps) - 1; i >= 0 && (steps[i].phase != phaseAbsent || steps[i].assumed || steps[i].overlaps(b.span)); i-- {
@@ -272,8 +268,8 @@ func (o *object) unnamed(steps []step, b *blind) string {
 	return uid
 }
 
-// creation tells whether a write that made an object made one that is known otherwise, from a
-// listing or a later write, and takes its time for that of the creation.
+// creation reports whether a write that made an object made one already known from a listing or a later write, and sets that one's creation
+// to the write's time.
 func (o *object) creation(steps []step, b *blind) bool {
 	for i := range steps {
 		s := &steps[i]
@@ -303,8 +299,8 @@ func (o *object) creation(steps []step, b *blind) bool {
 	return false
 }
 
-// seenBetween tells whether an object was seen when one of two writes that made one had been done, and
-// the other had not: the first made it.
+// seenBetween reports whether an object was seen after one of two writes that made one was done, and before the other: then the first made
+// it.
 func (o *object) seenBetween(uid string, maker, other *blind) bool {
 	return slices.ContainsFunc(o.versions, func(v version) bool {
 		switch {
@@ -317,8 +313,8 @@ func (o *object) seenBetween(uid string, maker, other *blind) bool {
 	})
 }
 
-// tighten makes the order of the steps show in their bounds: a change cannot have become
-// effective before the one it follows, nor be outstanding once a later one is done.
+// tighten narrows the bounds of the steps to their order: a change cannot have become effective before the one it follows, nor be
+// outstanding once a later one is done.
 func tighten(steps []step) {
 	for i := len(steps) - 2; i >= 0; i-- {
 		steps[i].na = min(steps[i].na, steps[i+1].na)

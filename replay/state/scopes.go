@@ -7,8 +7,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state/instant"
 )
 
-// certainty orders the steps of a scope at one moment: a listing makes known what never was, and
-// a gap that begins when a listing ends comes after it.
+// certainty orders the steps of a scope at one moment: a listing makes the scope known, and a gap that begins when a listing ends comes
+// after it.
 func (s *step) certainty() int {
 	switch {
 	case s.phase != phaseUnknown:
@@ -19,11 +19,11 @@ func (s *step) certainty() int {
 	return 2
 }
 
-// unknowns derives the steps of a scope: unknown or known, never present. Kinds begin
-// unknown; a namespace's scope begins known and is as unknown as its kind.
+// unknowns derives the steps of a scope: unknown or known, never present. Kinds begin unknown; a namespace's scope begins known, and is
+// unknown while its kind is.
 //
-// What was in the scope when any of it may have been deleted by name is not known before that,
-// unless a listing taken before tells: one that reaches back from later does not.
+// What the scope held when any of it may have been deleted by name is not known before that, unless a listing taken before says so: one
+// that reaches back from later does not.
 func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 	var steps []step
 	if whole {

@@ -7,12 +7,12 @@ import (
 	"github.com/retrial-io/retrial/replay/state/content"
 )
 
-// settleAfter is how long what was asked for may go on when its answer is lost, as long as nothing
-// newer is known to have been written: etcd gives a proposal up after seven seconds. What finds an
-// object as it was, or missing, within it does not say that nothing will come of it.
+// settleAfter is how long a write may still take effect after its answer was lost, unless something newer is known to have been written:
+// etcd gives up a proposal after seven seconds. Finding the object unchanged, or missing, within that time does not show that the write
+// failed.
 const settleAfter = int64(10 * time.Second)
 
-// lingers is how long after the write something may still come of it.
+// lingers returns until when the write may still take effect.
 func (b *blind) lingers() int64 {
 	if b.maybe {
 		return settleAfter
@@ -20,13 +20,13 @@ func (b *blind) lingers() int64 {
 	return 0
 }
 
-// settledBy tells whether nothing comes any more of the writes that left the object in doubt.
+// settledBy reports whether the writes that left the object in doubt can no longer take effect.
 func (s *step) settledBy(at int64) bool {
 	return s.as&carryLate == 0 || at >= s.na+settleAfter
 }
 
-// insertShown places requests that found the object where no change of it was under way. They tell
-// something where a lost answer left open whether it is there.
+// insertShown places requests that found the object while no change of it was under way. They matter where a lost answer left open whether
+// it exists.
 func (o *object) insertShown(steps []step) []step {
 	if !slices.ContainsFunc(steps, func(s step) bool { return s.as&carryLost != 0 }) {
 		return steps
@@ -43,8 +43,8 @@ func (o *object) insertShown(steps []step) []step {
 	return steps
 }
 
-// found works out a step at which the object was there: what it is then, if before was open in nothing
-// else. It stays marked where it tells nothing.
+// found derives a step at which the object existed: what it is then, if only its existence was open. The step stays marked if it says
+// nothing.
 func (s *step) found(before *step) {
 	at, as := s.span, s.as
 	*s = *before
@@ -57,9 +57,8 @@ func (s *step) found(before *step) {
 	}
 }
 
-// seenAround returns the first of the steps before at that overlap a lost answer's write, where all of
-// them are versions that were seen later and whose writes nobody saw: they came before it, by it, or after
-// it. It is -1 where another write overlaps.
+// seenAround returns the first of the steps before at that overlap a lost answer's write, if all of them are versions seen later whose
+// writes were not seen: they came before it, by it, or after it. It is -1 if another write overlaps.
 func seenAround(steps []step, at int, write span) int {
 	first := -1
 	for i := range steps[:at] {
@@ -76,8 +75,8 @@ func seenAround(steps []step, at int, write span) int {
 	return first
 }
 
-// endsAround tells whether the one step before at that overlaps a lost answer's write is an end that
-// nobody saw and that came by the time the write was over, or later: it was before the write, by it, or after it.
+// endsAround reports whether the only step before at that overlaps a lost answer's write is an unseen end that came by the time the write
+// was over, or later: it was before the write, by it, or after it.
 func endsAround(steps []step, at int, write span) bool {
 	if at < 2 || steps[at-2].overlaps(write) {
 		return false
@@ -86,13 +85,12 @@ func endsAround(steps []step, at int, write span) bool {
 	return end.phase == phaseAbsent && end.assumed && end.nb <= write.nb && write.na <= end.na
 }
 
-// seenLater tells whether a step is of a version whose write nobody saw.
+// seenLater reports whether a step is of a version whose write was not seen.
 func (s *step) seenLater() bool {
 	return s.assumed && s.phase == phasePresent && s.as == carryNothing && s.rv != 0
 }
 
-// seenBy returns by when a version was there that a write made which was done at the latest long after
-// its answer was lost.
+// seenBy returns by when a version existed whose write may have been done long after its answer was lost.
 func (o *object) seenBy(s *step, lost int64) int64 {
 	by := lost + settleAfter
 	for i := range o.versions {
@@ -103,8 +101,8 @@ func (o *object) seenBy(s *step, lost int64) int64 {
 	return max(by, lost)
 }
 
-// mayFollow places what was asked for by a write whose answer was lost behind the versions that were
-// seen while something could still come of it, and of which nobody saw the write.
+// mayFollow places what a write with a lost answer asked for behind the versions that were seen while it could still take effect, and whose
+// own writes were not seen.
 func (o *object) mayFollow(steps []step, from int, lost *step) []step {
 	until := lost.na + settleAfter
 	for i := from; i < len(steps); i++ {
@@ -127,8 +125,8 @@ func (o *object) mayFollow(steps []step, from int, lost *step) []step {
 	return steps
 }
 
-// madeUnheard takes out the beginnings, which nobody saw, of objects that were seen to end: those that
-// a write whose answer was lost made, where there was none before it.
+// madeUnheard removes the assumed beginnings of objects of which only the end was seen, if a write with a lost answer made them and none
+// existed before it.
 func (o *object) madeUnheard(steps []step, listings []*listing) []step {
 	if !slices.ContainsFunc(o.blinds, func(b blind) bool { return b.mayMake() }) {
 		return steps
@@ -159,7 +157,7 @@ func (o *object) madeUnheard(steps []step, listings []*listing) []step {
 	return steps
 }
 
-// mayMake tells whether a write whose answer was lost may have brought its object into being.
+// mayMake reports whether a write whose answer was lost may have made its object.
 func (b *blind) mayMake() bool {
 	if !b.maybe || b.content == nil {
 		return false

@@ -8,10 +8,10 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// generatedBytes is how many characters of its own the apiserver ends a name with that it makes (names.SimpleNameGenerator).
+// generatedBytes is how many characters the apiserver appends to a name that it generates (names.SimpleNameGenerator).
 const generatedBytes = 5
 
-// standsFor returns how the names of stand-ins begin that may be an object of a name; "" for none.
+// standsFor returns the beginning of the names of stand-ins that may be an object of a name; "" for none.
 func standsFor(name string) string {
 	if len(name) < generatedBytes {
 		return ""
@@ -40,7 +40,7 @@ func (s *State) noteStandIn(k kept.Key) {
 	s.standIns[beginning] = append(s.standIns[beginning], k.Name)
 }
 
-// dropStandIn forgets a stand-in that is not held any more: clients choose how many there are.
+// dropStandIn forgets a stand-in that is no longer held: clients choose how many there are.
 func (s *State) dropStandIn(k kept.Key) {
 	beginning, ok := beginningOf(k)
 	if !ok {
@@ -52,7 +52,7 @@ func (s *State) dropStandIn(k kept.Key) {
 	}
 }
 
-// mayStandIn tells whether, in a window, an object whose name nobody knows may have had this one.
+// mayStandIn reports whether an object without a known name may have had this one in a window.
 func (s *State) mayStandIn(k kept.Key, from, to int64) bool {
 	if len(s.standIns) == 0 {
 		return false
@@ -66,7 +66,7 @@ func (s *State) mayStandIn(k kept.Key, from, to int64) bool {
 	return false
 }
 
-// mayStandIn tells whether an object in doubt, whose name nobody knows, may be this one.
+// mayStandIn reports whether an object in doubt without a known name may be this one.
 func (v *View) mayStandIn(k rbacindex.Key) bool {
 	beginning := standsFor(k.Name)
 	if len(v.Doubted) == 0 || beginning == "" {

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrOtherCluster is returned for a snapshot that contradicts what is known of the
-// cluster: it was taken of another one, or of the cluster before it was made anew.
+// cluster: it was taken of another one, or of the cluster before it was recreated.
 var ErrOtherCluster = errors.New("state belongs to another cluster")
 
 // State is everything known of one cluster's objects. Its methods may be called from any
@@ -35,7 +35,7 @@ type State struct {
 	standIns map[kept.Key][]string               // names of stand-ins, by how they begin
 	refs     map[kept.Key]map[kept.Key]struct{}
 	versions int
-	// lookedFor is how many objects were first heard of by being looked for in vain.
+	// lookedFor counts the objects first known by being looked for in vain.
 	lookedFor int
 	in        content.Interner
 	history   history
@@ -74,11 +74,10 @@ func New(cluster string) *State {
 // Cluster returns the cluster's name.
 func (s *State) Cluster() string { return s.cluster }
 
-// Revision counts the changes of what the State answers. It grows with every Apply and
-// LoadSnapshot that said something new.
+// Revision counts the changes of what the State answers. It grows with every Apply and LoadSnapshot that said something new.
 func (s *State) Revision() uint64 { return s.revision.Load() }
 
-// Stats are the sizes of a State, for metrics.
+// Stats has the sizes of a State, for metrics.
 type Stats struct {
 	Objects  int // names under which anything was observed, but pods and credentials
 	Versions int // versions, ends, writes, pods and credentials kept
@@ -107,13 +106,11 @@ func (s *State) Stats() Stats {
 	return st
 }
 
-// size is how many versions, ends, writes, pods and credentials are kept.
+// size returns how many versions, ends, writes, pods and credentials are kept.
 func (s *State) size() int { return s.versions + s.pods.count + len(s.credentials) }
 
-// Apply takes in observations, in any order and any number of times, and returns what
-// changed of the past and the present: nothing when they were known. Observations that
-// name no kept resource, or no object, are ignored. The observations' buffers are not
-// kept.
+// Apply adds observations, in any order and any number of times, and returns what changed of the past and the present, nothing if they were
+// known. It ignores observations without a kept resource or an object, and does not keep their buffers.
 func (s *State) Apply(obs ...observe.Observation) []Effect {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +132,7 @@ func (s *State) Apply(obs ...observe.Observation) []Effect {
 	return effects
 }
 
-// take records one observation and appends the keys that must be resolved anew. The effects of
-// what needs no resolving are appended at once.
+// take records one observation and appends the keys that must be resolved again. It appends the effects of what needs no resolving at once.
 func (s *State) take(o *observe.Observation, dirty []kept.Key, effects *[]Effect) []kept.Key {
 	at := span{instant.Of(o.NotBefore), instant.Of(o.NotAfter)}
 	if at.na < at.nb {
@@ -203,12 +199,12 @@ func (s *State) named(k kept.Key, o *observe.Observation) *object {
 	return obj
 }
 
-// isLooked tells whether an observation says no more than that an object was looked for.
+// isLooked reports whether an observation says no more than that an object was looked for.
 func isLooked(o *observe.Observation) bool {
 	return o.Deleted && o.Complete || o.Source == observe.SourceRead && o.UID == ""
 }
 
-// takeObject records an observation of one object; false when it says nothing new.
+// takeObject records an observation of one object; it returns false if that says nothing new.
 func (s *State) takeObject(o *observe.Observation, obj *object, at span, effects *[]Effect) bool {
 	rbac := obj.key.Resource.RBACKind() != 0
 	switch {
@@ -355,8 +351,7 @@ func (s *State) refer(binding kept.Key, c *content.Content) {
 	set[binding] = struct{}{}
 }
 
-// resolve works out the lines of the keys anew, brings the timeline up to date, and
-// returns what changed.
+// resolve derives the lines of the keys again, updates the timeline, and returns what changed.
 func (s *State) resolve(dirty []kept.Key) []Effect {
 	slices.SortFunc(dirty, kept.CompareKeys)
 	dirty = slices.Compact(dirty)
@@ -447,8 +442,7 @@ func cancel(removed, added []entry) (r, a []entry) {
 	return r, a
 }
 
-// LoadSnapshot applies a complete listing. It refuses one of another cluster, with
-// ErrOtherCluster, before anything is changed.
+// LoadSnapshot applies a complete listing. It refuses one of another cluster, with ErrOtherCluster, before anything is changed.
 func (s *State) LoadSnapshot(snap observe.Snapshot) ([]Effect, error) {
 	if err := s.CheckCluster(snap.Objects...); err != nil {
 		return nil, fmt.Errorf("load snapshot into cluster %s: %w", s.cluster, err)

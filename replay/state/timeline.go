@@ -24,26 +24,23 @@ func (e *entry) compare(f *entry) int {
 	return cmp.Or(cmp.Compare(e.na, f.na), kept.CompareKeys(e.key, f.key), cmp.Compare(e.seq, f.seq))
 }
 
-// blockSize is the number of entries in a block: an append copies one block and the table
-// of blocks, a lookup searches both.
+// blockSize is the number of entries in a block: an append copies one block and the table of blocks, a lookup searches both.
 const blockSize = 128
 
-// block is a stretch of the timeline. Its entries never change; its views fill up as they are
-// asked for.
+// block is a stretch of the timeline. Its entries never change; its views are filled in on demand.
 type block struct {
 	entries []entry
-	// pending[i] is the earliest lower bound of entries[i:]: nothing from i on can have
-	// been effective before it.
+	// pending[i] is the earliest lower bound of entries[i:]: nothing from i on can have been effective before it.
 	pending []int64
 	views   *views // after each entry; shared with the block that this one was appended to
 }
 
-// views are the places for what was worked out of a block; most blocks never have any.
+// views has the derived states of a block; most blocks never have any.
 type views struct {
 	slots atomic.Pointer[[blockSize]slot]
 }
 
-// slot holds the state after one entry, nil when it was not worked out.
+// slot holds the state after one entry, nil if it was not derived.
 type slot = atomic.Pointer[cell]
 
 // get returns the state after entry i.
@@ -54,7 +51,7 @@ func (v *views) get(i int) *cell {
 	return nil
 }
 
-// slot returns the place of the state after entry i.
+// slot returns the slot of the state after entry i.
 func (v *views) slot(i int) *slot {
 	slots := v.slots.Load()
 	for slots == nil {
@@ -77,9 +74,8 @@ func newBlock(entries []entry) *block {
 	return b
 }
 
-// timeline is the ordered changes of a cluster's RBAC state with the views between them:
-// immutable but for views being filled in. Blocks are shared between timelines, and so are
-// the slices: the newest timeline appends behind what the older ones see.
+// timeline has the ordered changes of a cluster's RBAC state and the views between them. It is immutable, except that views are filled in.
+// Timelines share blocks and slices: the newest appends behind what older ones see.
 type timeline struct {
 	full []*block // all blocks but the last
 	last *block   // nil when there is no change at all
@@ -136,8 +132,7 @@ func (tl *timeline) blocks() []*block {
 	return append(slices.Clone(tl.full), tl.last)
 }
 
-// push returns a timeline with one more entry, which stands after all others. It is what
-// nearly every write does, and copies nothing but the timeline itself.
+// push returns a timeline with one more entry, after all others. Nearly every write does this; it copies only the timeline itself.
 func (tl *timeline) push(e entry) *timeline {
 	next := *tl
 	last := tl.last
@@ -178,7 +173,7 @@ func (tl *timeline) push(e entry) *timeline {
 // position is a place between entries: after entries[0:entry] of blocks[block].
 type position struct{ block, entry int }
 
-// at returns the place after the last entry that was certainly effective at t.
+// at returns the position after the last entry that was certainly effective at t.
 func (tl *timeline) at(t int64) position {
 	after := sort.Search(tl.len(), func(i int) bool { return tl.block(i).entries[0].na > t })
 	if after == 0 {
@@ -188,7 +183,7 @@ func (tl *timeline) at(t int64) position {
 	return position{after - 1, sort.Search(len(entries), func(i int) bool { return entries[i].na > t })}
 }
 
-// quiet tells whether no entry from p on can have been effective by t.
+// quiet reports whether no entry from p on can have been effective by t.
 func (tl *timeline) quiet(p position, t int64) bool {
 	if p.block >= tl.len() {
 		return true
@@ -197,9 +192,8 @@ func (tl *timeline) quiet(p position, t int64) bool {
 	return (p.entry >= len(b.entries) || b.pending[p.entry] > t) && tl.pendingFrom(p.block+1) > t
 }
 
-// edit returns a timeline without the removed and with the added entries, both in their
-// order. Views of blocks before the first change are kept; in its block carry is called to
-// store the last one before it.
+// edit returns a timeline without the removed and with the added entries, both in their order. Views of blocks before the first change are
+// kept; in its block carry is called to store the last one before it.
 func (tl *timeline) edit(removed, added []entry, carry func(*slot, *cell)) *timeline {
 	first := added
 	if len(first) == 0 || len(removed) > 0 && removed[0].before(&added[0]) {
@@ -274,8 +268,7 @@ func countBefore(list []entry, upper *entry) int {
 	return sort.Search(len(list), func(i int) bool { return !list[i].before(upper) })
 }
 
-// mergeEntries returns old without removed and with added, all sorted, and how many of the
-// first entries are old's own, untouched.
+// mergeEntries returns old without removed and with added, all sorted, and how many of the first entries are old's own, untouched.
 func mergeEntries(old, removed, added []entry) (merged []entry, kept int) {
 	merged = make([]entry, 0, len(old)-len(removed)+len(added))
 	touched := false

@@ -10,51 +10,43 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// View is the cluster's RBAC state as of a time. It is immutable; the slices are shared
-// and must not be modified.
+// View is the cluster's RBAC state as of a time. It is immutable; the slices are shared and must not be modified.
 //
-// RBAC holds what is known. An answer may rest on an allow found in it; a refusal is
-// certain only when nothing in Unknown or UnknownKinds could have allowed the request, and Most
-// does not.
+// RBAC holds what is known. An allow found in it is certain; a refusal is certain only if nothing in Unknown or UnknownKinds could have
+// allowed the request, and Most does not.
 type View struct {
-	// RBAC is the index. Its objects carry names and meaning only: State.Version tells uid
-	// and resourceVersion.
+	// RBAC is the index. Its objects carry names and meaning only: State.Version tells uid and resourceVersion.
 	RBAC *rbacindex.Snapshot
-	// Unknown lists objects whose content is not known, sorted by kind, namespace, name.
-	// They are not in RBAC. A key without a Name stands for objects of that kind whose
-	// names are not known, in that namespace.
+	// Unknown lists objects whose content is not known, sorted by kind, namespace, name. They are not in RBAC. A key without a Name stands
+	// for objects of that kind whose names are not known, in that namespace.
 	Unknown []rbacindex.Key
-	// Doubted lists objects that are one of two contents, or nothing or one: a write of theirs may
-	// not have been done; and those of which a part is known. RBAC has what holds either way, Most what may hold; it is nil where
-	// nothing is doubted. Sorted as Unknown.
+	// Doubted lists objects that have one of two contents, or one or none, as a write of theirs may not have been done; and those known in
+	// part. RBAC has what holds either way, Most what may hold; Most is nil if nothing is doubted. Sorted as Unknown.
 	Doubted []rbacindex.Key
 	Most    *rbacindex.Snapshot
 	parts   []rbacindex.Key // those of Doubted that hold more than is known
-	// UnknownKinds lists the kinds of which there may be objects nobody has told the
-	// State about: before the first complete listing, and during gaps.
+	// UnknownKinds lists the kinds of which the State may not know all objects: before the first complete listing, and during gaps.
 	UnknownKinds []rbacindex.Kind
 	// At is the moment from which the view was certainly in force: when the newest change
 	// in it was done. Zero for a view before every change.
 	At time.Time
-	// Changed names, in a window, the versions that make this view differ from the one
-	// before it; nil in the first.
+	// Changed names, in a window, the versions that make this view differ from the one before it; nil in the first.
 	Changed []Version
 }
 
-// Certain tells whether nothing is unknown in the view.
+// Certain reports whether nothing in the view is unknown.
 func (v *View) Certain() bool {
 	return len(v.Unknown) == 0 && len(v.UnknownKinds) == 0 && v.Most == nil
 }
 
-// IsDoubted tells whether the content of an object is bounded: it is one of two, both of which are
-// known, or a part of it is.
+// IsDoubted reports whether the content of an object is bounded: it is one of two, both of which are known, or a part of it is.
 func (v *View) IsDoubted(k rbacindex.Key) bool {
 	_, found := slices.BinarySearchFunc(v.Doubted, k, compareKeys)
 	return found
 }
 
-// IsUnknown tells whether the content of an object is not known in this view: it is listed
-// itself, or doubted, or it could be one of those listed without a name and is not in RBAC.
+// IsUnknown reports whether the content of an object is unknown in this view: it is listed itself, or doubted, or it is not in RBAC and
+// could be one of those listed without a name.
 func (v *View) IsUnknown(k rbacindex.Key) bool {
 	if v.IsDoubted(k) {
 		return true
@@ -72,9 +64,8 @@ func (v *View) IsUnknown(k rbacindex.Key) bool {
 	return found
 }
 
-// Doubts names what is not known and could grant more than RBAC does to somebody: bindings,
-// and roles that a known binding names. With a namespace, RoleBindings there count beside
-// ClusterRoleBindings, with everywhere those of all namespaces. A key without a Name is as in
+// Doubts returns what is not known and could grant somebody more than RBAC does: bindings, and roles that a known binding names. With a
+// namespace, RoleBindings there count beside ClusterRoleBindings, with everywhere those of all namespaces. A key without a Name is as in
 // Unknown; without a Namespace too it stands for all objects of the kind. Sorted, each once.
 func (v *View) Doubts(namespace string, everywhere bool) []rbacindex.Key {
 	if v.Certain() {
@@ -122,8 +113,8 @@ func (v *View) Doubts(namespace string, everywhere bool) []rbacindex.Key {
 	return slices.Compact(out)
 }
 
-// Blind returns the roles and bindings whose content is not known: bindings that could name any role
-// and anybody, and what concerns no more than what one role gives or could give.
+// Blind returns the roles and bindings of unknown content: bindings that could name any role and anybody, and those that affect only what
+// one role gives or could give.
 func (v *View) Blind() (anybody, role []rbacindex.Key) {
 	for _, k := range v.Unknown {
 		if k.Kind == rbacindex.KindClusterRoleBinding || k.Kind == rbacindex.KindRoleBinding {
@@ -135,8 +126,7 @@ func (v *View) Blind() (anybody, role []rbacindex.Key) {
 	return anybody, append(role, v.Doubted...)
 }
 
-// Version names one version of an object, or its absence, with the bounds of the moment it
-// became effective.
+// Version names one version of an object, or its absence, with the bounds of the moment it became effective.
 type Version struct {
 	Resource        string // group resource
 	Namespace, Name string
@@ -144,13 +134,12 @@ type Version struct {
 	ResourceVersion string // "" when not known
 	Deleted         bool   // the object was absent from then on
 	Unknown         bool   // its content is not known from then on
-	// Assumed versions are not bracketed by an observed write: a listed object held back to
-	// its creation, an end inferred from a listing.
+	// Assumed versions are not bracketed by an observed write: a listed object held back to its creation, an end inferred from a listing.
 	Assumed             bool
 	NotBefore, NotAfter time.Time
 }
 
-// String is the version in one line, for causes: resource, name, what became of it.
+// String returns the version in one line, for causes: resource, name, what happened to it.
 func (v Version) String() string {
 	s := v.Resource + " "
 	switch {
@@ -203,8 +192,7 @@ func (s *State) RBAC(at time.Time) View {
 	return s.views.cell(tl, tl.at(instant.Of(at))).views[0]
 }
 
-// Prepare works out the newest view, after much was told: whoever asks next is spared what a
-// listing costs to index.
+// Prepare derives the newest view, after many observations, so that the next question need not pay for indexing a listing.
 func (s *State) Prepare() {
 	tl := s.timeline.Load()
 	if tl.last != nil {
@@ -214,13 +202,11 @@ func (s *State) Prepare() {
 
 // RBACWindow returns every distinct view that may have been in force between from and to,
 // the one at from first, then one more after each change that may have become effective
-// in the window, in the order in which they were done. The apiserver's cache lag is the
-// caller's to take into account, by an earlier from.
+// in the window, in the order in which they were done. The caller accounts for the apiserver's cache lag by an earlier from.
 //
 // Before the horizon everything is unknown; what is known becomes known there, in one change.
 //
-// When nothing changed, which is the rule, this is a search and no allocation. The slice
-// may be shared and must not be modified.
+// If nothing changed, which is the rule, it searches and allocates nothing. The slice may be shared and must not be modified.
 func (s *State) RBACWindow(from, to time.Time) []View {
 	tl := s.timeline.Load()
 	if n := s.before(instant.Of(from)); n != nil {

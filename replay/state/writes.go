@@ -19,8 +19,7 @@ type placing struct {
 	gone    bool // by then the object may have gone, unseen
 }
 
-// insertBlind places one write. creates tells whether it can bring an absent object into
-// being.
+// insertBlind places one write. creates says that it can make an absent object.
 func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	w := placing{o: o, steps: steps, blind: b, creates: creates}
 	w.locate()
@@ -47,7 +46,7 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 }
 
 // locate finds the write's place. What was there before the first known step, and was written, was
-// there with content nobody recorded, perhaps being deleted.
+// there with unrecorded content, perhaps being deleted.
 func (w *placing) locate() {
 	for i := range w.steps {
 		if s := &w.steps[i]; s.na <= w.nb || s.overlaps(w.span) {
@@ -67,10 +66,10 @@ func (w *placing) locate() {
 	}
 }
 
-// absentBefore tells whether the object was not there when the write was made.
+// absentBefore reports whether the object was not there when the write was made.
 func (w *placing) absentBefore() bool { return w.at == 0 || w.steps[w.at-1].phase == phaseAbsent }
 
-// isEnding tells whether the write, or what it overlaps or follows, may be the object's deletion.
+// isEnding reports whether the write, or what it overlaps or follows, may be the object's deletion.
 func (w *placing) isEnding() bool {
 	if w.unchanged && w.content != nil && w.content.Deleting {
 		return true
@@ -84,7 +83,7 @@ func (w *placing) isEnding() bool {
 	return false
 }
 
-// tellsNothing tells whether the steps are the same without the write.
+// tellsNothing reports whether the steps are the same without the write.
 func (w *placing) tellsNothing(ending bool) bool {
 	if !w.clash {
 		return w.absentBefore() && (!w.creates || w.absent || w.maybe && w.ending)
@@ -165,8 +164,7 @@ func (w *placing) replace() string {
 	return uid
 }
 
-// seenAgain returns the step before the write once more for every time it was seen later as it was
-// before: from then on it is known again.
+// seenAgain returns the step before the write once more for every time it was seen later as it was before: from then on it is known again.
 func (w *placing) seenAgain() (again []step) {
 	if w.at == 0 {
 		return nil

@@ -11,20 +11,19 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// A binding names its role for life. One whose end or beginning is in doubt may be one of several
-// bindings to different roles, of which at the most all grant. View.Most has each of them: the first
-// under the name of the binding, the others under names that only Most has.
+// A binding never changes its role. One whose end or beginning is in doubt may be any of several bindings to different roles; at most, all
+// of them grant. View.Most has each of them: the first under the name of the binding, the others under names that only Most has.
 
-// maxAlternatives bounds the roles that are told apart; a binding that may name more gives anything.
+// maxAlternatives bounds the roles that are told apart; a binding that may name more grants anything.
 const maxAlternatives = 64
 
-// Instead is in the names of what a binding may be instead. No client can guess it.
+// Instead is part of the names of what a binding may be instead. No client can guess it.
 var Instead = "/or/" + rand.Text() + "/"
 
-// GrantsAnything is the name of a role of View.Most alone that grants anything.
+// GrantsAnything is the name of a role, in View.Most only, that grants anything.
 var GrantsAnything = "anything" + Instead
 
-// Each returns what a content, and what it may be instead, is made into.
+// Each applies made to a content and to what it may be instead.
 func (c *Content) Each(made func(*Content) *Content) *Content {
 	if c == nil {
 		return nil
@@ -34,10 +33,10 @@ func (c *Content) Each(made func(*Content) *Content) *Content {
 	return &d
 }
 
-// IsPart tells whether a content, or what it may be instead, holds more than is known.
+// IsPart reports whether a content, or what it may be instead, holds more than is known.
 func (c *Content) IsPart() bool { return c != nil && (c.Cut || c.Or.IsPart()) }
 
-// eitherBinding returns what grants all that one of two bindings, or what they may be instead, does.
+// eitherBinding returns a content that grants all that either of two bindings, or what they may be instead, grants.
 func eitherBinding(c, d *Content) *Content {
 	var all []*Content
 	for a := c; a != nil; a = a.Or {
@@ -72,7 +71,7 @@ func eitherBinding(c, d *Content) *Content {
 	return out
 }
 
-// withSubjectsOf returns a binding that has the subjects of another, too.
+// withSubjectsOf returns a binding with the subjects of another added.
 func withSubjectsOf(c, other *Content) *Content {
 	d := *c
 	d.Digest, d.Cut = c.Digest^other.Digest, c.Cut || other.Cut
@@ -96,8 +95,7 @@ func toAnything(object any) any {
 	})
 }
 
-// rebound returns a copy of a binding of which the name or the role was changed; anything else is returned
-// as it is.
+// rebound returns a copy of a binding with its name or role changed, and anything else as it is.
 func rebound(object any, change func(*metav1.ObjectMeta, *rbacv1.RoleRef)) any {
 	switch o := object.(type) {
 	case *rbacv1.RoleBinding:
@@ -112,8 +110,8 @@ func rebound(object any, change func(*metav1.ObjectMeta, *rbacv1.RoleRef)) any {
 	return object
 }
 
-// Alternatives returns the changes by which an index of all that may hold has what else the object may
-// be, and nothing that it may have been before. A nil content is one that is not in doubt.
+// Alternatives returns the changes that give an index of all that may hold what else the object may be, and remove what it may have been
+// before. A nil content is not in doubt.
 func (c *Content) Alternatives(most *rbacindex.Snapshot, k rbacindex.Key) (changes []rbacindex.Change) {
 	for a := c; a != nil; a = a.Or {
 		if _, ref, ok := a.Binding(); ok && ref.Name == GrantsAnything {
@@ -146,8 +144,8 @@ func named(object any, name string) any {
 	return rebound(object, func(m *metav1.ObjectMeta, _ *rbacv1.RoleRef) { m.Name = name })
 }
 
-// ObjectOf returns the object that a key of View.Most is of: a binding that may name several roles has
-// several keys there. Any other key is returned as it is.
+// ObjectOf returns the object to which a key of View.Most belongs: a binding that may name several roles has several keys there. It returns
+// any other key as it is.
 func ObjectOf(k rbacindex.Key) rbacindex.Key {
 	k.Name, _, _ = strings.Cut(k.Name, Instead)
 	return k

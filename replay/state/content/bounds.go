@@ -6,32 +6,31 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Bounds are what an object in doubt grants at least and at the most. A nil least grants nothing; a
-// nil most is no bound. there is what it grants at least if it is there, nil where that is not known.
+// Bounds is what an object in doubt grants at least and at most. A nil Least grants nothing, a nil Most bounds nothing. There is what it
+// grants at least if it exists, nil if that is not known.
 type Bounds struct{ Least, Most, There *Content }
 
-// between returns the bounds of an object that is between two contents, and there.
+// between returns the bounds of an existing object that is between two contents.
 func between(least, most *Content) Bounds { return Bounds{least, most, least} }
 
-// Perhaps returns the bounds of an object that may not be there.
+// Perhaps returns the bounds of an object that may not exist.
 func (b Bounds) Perhaps() Bounds { return Bounds{nil, b.Most, b.There} }
 
-// OtherRole tells whether two contents are of bindings to different roles, which no update leads from one to the other.
+// OtherRole reports whether two contents are of bindings to different roles, between which no update leads.
 func OtherRole(c, d *Content) bool {
 	_, a, ok := c.Binding()
 	_, b, also := d.Binding()
 	return ok && also && (a.Kind != b.Kind || a.Name != b.Name)
 }
 
-// maxDoubted bounds the rules and subjects of a content that is worked out, and maxDoubtedBytes what is
-// read of them: clients choose how often they write. Beyond it an object has any at the most, and at least
-// none.
+// maxDoubted bounds the rules and subjects of a derived content, and maxDoubtedBytes what is read of them: clients choose how often they
+// write. Beyond it an object has any at most, and at least none.
 const (
 	maxDoubted      = 1 << 16
 	maxDoubtedBytes = 1 << 20
 )
 
-// Either returns a content that grants what either of two does; nil where one is not known.
+// Either returns a content that grants what either of two does, nil if one is not known.
 func Either(c, d *Content) *Content {
 	if c == nil || d == nil {
 		return nil
@@ -57,7 +56,7 @@ func Either(c, d *Content) *Content {
 	return &out
 }
 
-// Both returns a content that grants only what both of two do; nil where none grants just that.
+// Both returns a content that grants only what both of two do, nil if none grants just that.
 func Both(c, d *Content) *Content {
 	if c == nil || d == nil {
 		return nil
@@ -84,7 +83,7 @@ func Both(c, d *Content) *Content {
 	return &out
 }
 
-// join returns what is in either of two lists, or in both; ok is false where that is too much.
+// join returns what is in either of two lists, or in both; ok is false if that is too much.
 func join[T any](a, b []T, key func(*T) string, either bool) ([]T, bool) {
 	if len(a)+len(b) > maxDoubted {
 		return nil, false

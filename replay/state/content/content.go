@@ -1,9 +1,8 @@
-// Package content holds what a version of a kept object says, reduced to what answers need, and works
-// out what an object may hold of which not everything is known: between two contents, after a patch,
-// with a part cut out of it, one of several bindings.
+// Package content holds what a version of a kept object says, reduced to what answers need, and derives what a partly known object may
+// hold: between two contents, after a patch, with a part cut out of it, one of several bindings.
 //
-// RBAC only ever adds up, so that what holds in every case and what holds in any bound every answer;
-// both are contents, too ([Bounds]). Contents are immutable and share their strings ([Interner]).
+// RBAC rules only add up, so what holds in every case and what holds in any bound every answer; both are contents, too ([Bounds]). Contents
+// are immutable and share their strings ([Interner]).
 //
 // The package is pure: no I/O of its own, no clock, no logging.
 package content
@@ -25,8 +24,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// Content is what one version of an object says, reduced to what views need. It is
-// immutable; a nil *content means unknown content.
+// Content is what one version of an object says, reduced to what views need. It is immutable; a nil *content means unknown content.
 type Content struct {
 	// object is *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding or
 	// *rbacv1.ClusterRoleBinding; *Secret, *graph.Content of volumes, attachments and slices,
@@ -39,12 +37,11 @@ type Content struct {
 	Cut      bool   // rules or subjects of it were cut out: it has at least those of object
 	Digest   uint64 // of the JSON it was read from
 	size     int32  // of that JSON, RBAC objects only
-	// or is what a binding may be instead that is in doubt, by another role; see alternatives.go.
+	// Or is what a binding in doubt may be instead, with another role; see alternatives.go.
 	Or *Content
 }
 
-// With returns the content with other metadata, that of m; m may be nil, and then nothing is
-// known to have changed.
+// With returns the content with the metadata of m; a nil m changes nothing.
 func (c *Content) With(m *Content) *Content {
 	if m == nil || m.Deleting == c.Deleting {
 		return c
@@ -54,8 +51,7 @@ func (c *Content) With(m *Content) *Content {
 	return &d
 }
 
-// SameMeaning tells whether two versions mean the same to every view: changes of labels,
-// annotations or managed fields do not count.
+// SameMeaning reports whether two versions mean the same to every view: changes of labels, annotations or managed fields do not count.
 func (c *Content) SameMeaning(d *Content) bool {
 	if c == d {
 		return true
@@ -85,8 +81,7 @@ func (c *Content) SameMeaning(d *Content) bool {
 	return d.Object == nil
 }
 
-// Binding returns the subjects and the role reference of a binding; ok is false for other
-// contents.
+// Binding returns the subjects and the role reference of a binding; ok is false for other contents.
 func (c *Content) Binding() (subjects []rbacv1.Subject, ref rbacv1.RoleRef, ok bool) {
 	if c == nil {
 		return nil, rbacv1.RoleRef{}, false
@@ -129,7 +124,7 @@ type rbacObject struct {
 	Rules    []rbacv1.PolicyRule `json:"rules"`
 	Subjects []rbacv1.Subject    `json:"subjects"`
 	RoleRef  rbacv1.RoleRef      `json:"roleRef"`
-	// AggregationRule means nothing to an authorizer; who writes such a role needs more.
+	// AggregationRule means nothing to an authorizer, but writing such a role takes more.
 	AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
 	// Cut says that rules or subjects were cut out of the object; see event.KeepBodies.
 	Cut bool `json:"cut"`
@@ -159,8 +154,7 @@ func (in *Interner) read(res kept.Resource, raw []byte) (o rbacObject, err error
 	return rbacObject{Metadata: h.Metadata}, nil
 }
 
-// Parse reads an object of a kept resource. Names come from the observation, because the
-// items of a list need not repeat what the list says.
+// Parse reads an object of a kept resource. Names come from the observation, as the items of a list need not repeat what the list says.
 func (in *Interner) Parse(res kept.Resource, key kept.Key, raw []byte) (*Content, error) {
 	if res.Reduces() {
 		c, err := in.parseReduced(res, raw)
@@ -194,12 +188,10 @@ func (in *Interner) Parse(res kept.Resource, key kept.Key, raw []byte) (*Content
 	return c, nil
 }
 
-// internLimit bounds the interner: names are chosen by clients. Beyond it the table is
-// dropped and begun anew; strings in use stay valid.
+// internLimit bounds the interner, as clients choose names. Beyond it the table starts afresh; strings in use stay valid.
 const internLimit = 1 << 18
 
-// internLength is how long strings are that are looked for: longer ones hardly come twice, and
-// the table keeps what it has.
+// internLength bounds the strings that are shared: longer ones hardly repeat, and the table keeps what it has.
 const internLength = 256
 
 // Interner makes equal strings share memory. The zero value is ready.
@@ -208,10 +200,10 @@ type Interner struct{ table map[string]string }
 // Size returns how many strings are shared.
 func (in *Interner) Size() int { return len(in.table) }
 
-// Forget lets all strings go; those in use stay valid.
+// Forget drops all strings; those in use stay valid.
 func (in *Interner) Forget() { in.table = nil }
 
-// Str returns a string that equal ones share.
+// Str returns the shared copy of a string.
 func (in *Interner) Str(s string) string {
 	if s == "" {
 		return ""
@@ -233,7 +225,7 @@ func (in *Interner) add(s string) string {
 	return s
 }
 
-// bytes is str for text that is part of something larger.
+// bytes is Str for text that is part of something larger.
 func (in *Interner) bytes(b []byte) string {
 	if len(b) > internLength {
 		return string(b)
@@ -258,17 +250,17 @@ func (in *Interner) rules(list []rbacv1.PolicyRule) {
 	}
 }
 
-// Strs replaces the strings of a list by those that equal ones share.
+// Strs replaces the strings of a list with their shared copies.
 func (in *Interner) Strs(list []string) {
 	for i, s := range list {
 		list[i] = in.Str(s)
 	}
 }
 
-// largeContent is the size from which on a content counts.
+// largeContent is the size from which a content counts.
 const largeContent = 8 << 10
 
-// Bytes is what a content counts for.
+// Bytes returns what a content counts for.
 func (c *Content) Bytes() int {
 	if c == nil || c.size < largeContent {
 		return 0

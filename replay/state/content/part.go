@@ -7,24 +7,24 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// A role or binding whose rules or subjects were cut out of its event, because it was too large, has
-// at least those that are left, and a binding the role it names. What it has beside them bounds
-// every answer like the two contents of an object in doubt: at the most it is anything, to anybody.
+// A role or binding whose rules or subjects were cut out of its event, because it was too large, has at least those that are left, and a
+// binding the role it names. What it may have beside them bounds every answer like the two contents of an object in doubt: at most it
+// grants anything to anybody.
 
-// GroupAnybody is a group of View.Most alone: whoever is asked about there is taken to be in it. A
-// binding names it where its subjects are not known. Nobody can guess its name and bind it.
+// GroupAnybody is a group in View.Most only, whose members are all subjects asked about there. A binding with unknown subjects names it.
+// Nobody can guess its name and bind it.
 var GroupAnybody = "retrial.io:anybody:" + rand.Text()
 
-// anything are the rules of a role that may have any.
+// anything has the rules of a role that may have any.
 var anything = []rbacv1.PolicyRule{
 	{Verbs: []string{rbacv1.VerbAll}, APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll}},
 	{Verbs: []string{rbacv1.VerbAll}, NonResourceURLs: []string{rbacv1.NonResourceAll}},
 }
 
-// anybody are the subjects of a binding that may have any.
+// anybody has the subjects of a binding that may have any.
 var anybody = []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: GroupAnybody}}
 
-// Bounds returns what an object of this content grants at least and at the most.
+// Bounds returns what an object of this content grants at least and at most.
 func (c *Content) Bounds() Bounds {
 	if c == nil || !c.Cut {
 		return between(c, c)
@@ -41,7 +41,7 @@ func (c *Content) widened() *Content {
 	return &d
 }
 
-// Outlined returns a content of which an outline is left.
+// Outlined returns the outline of a content.
 func (c *Content) Outlined() *Content {
 	d := *c
 	d.size, d.Cut = 0, true

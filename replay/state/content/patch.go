@@ -16,9 +16,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// patch is what the body of a patch makes of the list by which an object of the RBAC kinds grants:
-// the rules of a role, the subjects of a binding. Every kind of patch that is an object replaces the
-// list whole, and none changes the role of a binding.
+// patch is what a patch does to the list by which an RBAC object grants: the rules of a role, the subjects of a binding. Every kind of
+// patch that is a JSON object replaces the whole list, and none changes the role of a binding.
 type patch struct {
 	keeps   bool     // nothing is taken away
 	none    bool     // or everything is: what an applied configuration does not name
@@ -32,7 +31,7 @@ type patch struct {
 	Made *Content
 }
 
-// maxOperations bounds the operations of a JSON patch that are carried out.
+// maxOperations bounds the operations of a JSON patch that are applied.
 const maxOperations = 1000
 
 // Patch reads the body of a patch; a body that was not recorded, or cannot be read, may do anything.
@@ -48,7 +47,7 @@ func (in *Interner) Patch(res kept.Resource, key kept.Key, body []byte) *Content
 	return &Content{Object: p, Created: instant.None, Deletion: instant.None, Digest: xxhash.Sum64(body), size: int32(len(body))}
 }
 
-// listOf is the member that lists what an object grants.
+// listOf returns the member that lists what an object grants.
 func listOf(res kept.Resource) string {
 	if res == kept.ResRole || res == kept.ResClusterRole {
 		return "rules"
@@ -108,8 +107,7 @@ func (in *Interner) merge(res kept.Resource, key kept.Key, body []byte) *patch {
 	return p
 }
 
-// operations reads a JSON patch. Operations on the list and its elements are told apart; others that
-// reach into it may do anything.
+// operations reads a JSON patch. Operations on the list and its elements are told apart; others that reach into it may do anything.
 func (in *Interner) operations(res kept.Resource, key kept.Key, body []byte) *patch {
 	ops, ok := patchops.Read(body)
 	if !ok {
@@ -161,7 +159,7 @@ func (in *Interner) operations(res kept.Resource, key kept.Key, body []byte) *pa
 	return p
 }
 
-// isElement tells whether a JSON pointer points to an element of a list.
+// isElement reports whether a JSON pointer points to an element of a list.
 func isElement(path, list string) bool {
 	rest, ok := strings.CutPrefix(path, list+"/")
 	if _, err := strconv.Atoi(rest); !ok || err != nil && rest != "-" {
@@ -170,7 +168,7 @@ func isElement(path, list string) bool {
 	return true
 }
 
-// listed returns the content of an object that has a list and nothing else, nil where it cannot be read.
+// listed returns the content of an object with a list and nothing else, nil if the list cannot be read.
 func (in *Interner) listed(res kept.Resource, key kept.Key, list []byte) *Content {
 	raw := append(append(append([]byte(`{"`), listOf(res)...), `":`...), list...)
 	c, err := in.Parse(res, key, append(raw, '}'))
@@ -180,7 +178,7 @@ func (in *Interner) listed(res kept.Resource, key kept.Key, list []byte) *Conten
 	return c
 }
 
-// Patch returns the patch that a content stands for, nil for another.
+// Patch returns the patch that a content stands for, nil if it is not one.
 func (c *Content) Patch() *patch {
 	if c == nil {
 		return nil
@@ -189,8 +187,7 @@ func (c *Content) Patch() *patch {
 	return p
 }
 
-// Bounds returns what an object that is between two contents may be after the patch; is is that, where
-// it is one content.
+// Bounds returns what an object between two contents may be after the patch; is is that if it is a single content.
 func (p *patch) Bounds(b Bounds) (after Bounds, is *Content) {
 	certain := b.Least != nil && b.Least == b.Most && !p.other
 	if certain && p.ops != nil {
@@ -237,14 +234,14 @@ func (c *Content) Everything() *Content {
 	return &d
 }
 
-// isEverything tells whether a content is one that everything returned.
+// isEverything reports whether Everything returned a content.
 func (c *Content) isEverything() bool {
 	subjects, _, _ := c.Binding()
 	rules := rulesOf(c)
 	return len(rules) > 0 && &rules[0] == &anything[0] || len(subjects) > 0 && &subjects[0] == &anybody[0]
 }
 
-// WithList returns a content with the list of another, with none where that is nil.
+// WithList returns a content with the list of another, without one if that is nil.
 func WithList(c, list *Content) *Content {
 	d := *c
 	rules, subjects := []rbacv1.PolicyRule{}, []rbacv1.Subject{}
@@ -272,7 +269,7 @@ func rulesOf(c *Content) []rbacv1.PolicyRule {
 	return nil
 }
 
-// carryOut applies a JSON patch to a content, nil where it does not apply or is too large.
+// carryOut applies a JSON patch to a content; it returns nil if the patch does not apply or is too large.
 func (p *patch) carryOut(c *Content) *Content {
 	var list any
 	var name string

@@ -7,7 +7,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// reader reads what jsontext.Plain reads, strings as an interner keeps them.
+// reader is a jsontext.Plain whose strings an interner shares.
 type reader struct {
 	jsontext.Plain
 	in *Interner // of the strings returned
@@ -42,7 +42,7 @@ var (
 	refMembers     = []string{"apiGroup", "kind", "name"}
 )
 
-// rbac reads an object of a kept resource into what parse needs of it.
+// rbac reads what Parse needs of an RBAC object.
 func (r *reader) rbac(o *rbacObject) bool {
 	return r.Object(objectMembers, func(i int) bool {
 		switch i {

@@ -13,9 +13,8 @@ import (
 // maxForgotten bounds an observation whose object is an outline. Larger ones have no object at all.
 const maxForgotten = 2 << 10
 
-// outline is what stays of a role or binding, or of a patch of one, whose rules or subjects are
-// forgotten: the role that a binding names for life, and that there was more, as of one that was cut
-// out of its event. Forgotten tells it from bodies that were recorded so.
+// outline is what stays of a role or binding, or of a patch of one, whose rules or subjects are forgotten: the role that a binding names
+// for life, and that there was more, as of one that was cut out of its event. Forgotten tells it from bodies that were recorded so.
 type outline struct {
 	APIVersion string          `json:"apiVersion,omitempty"`
 	Kind       string          `json:"kind,omitempty"`
@@ -24,11 +23,9 @@ type outline struct {
 	Forgotten  bool            `json:"forgotten"`
 }
 
-// Content returns an encoded observation of an object without what it says the object held.
-// That the object was written then, and its version, stays: a State that is told so knows that it
-// does not know the content. Of a write that may not have been done, and of a patch, an outline
-// stays, so that it concerns no more than the object could decide; of what a read showed, that the
-// object was there.
+// Content returns an encoded observation of an object without what it says the object held. That the object was written then, and its
+// version, stays: a State that is told so knows that it does not know the content. Of a write that may not have been done, and of a patch,
+// an outline stays, so that it concerns no more than the object could decide; of what a read showed, that the object was there.
 func Content(observation []byte) ([]byte, error) {
 	o, err := observe.Decode(observation)
 	switch {

@@ -56,10 +56,9 @@ type container struct {
 	} `json:"env"`
 }
 
-// PodContent reads a pod, in JSON as the apiserver writes it, as far as the graph needs it:
-// everything the node authorizer takes for a reference (k8s.io/kubernetes
-// plugin/pkg/auth/authorizer/node, pkg/api/v1/pod). The claims of generic ephemeral volumes
-// are named after the pod, so that metadata.name must be there.
+// PodContent reads what the graph needs of a pod, in JSON as the apiserver writes it: everything the node authorizer takes for a reference
+// (k8s.io/kubernetes plugin/pkg/auth/authorizer/node, pkg/api/v1/pod). The claims of generic ephemeral volumes are named after the pod, so
+// metadata.name is required.
 func PodContent(object []byte) (Content, error) {
 	var p podObject
 	if err := json.UnmarshalCaseSensitivePreserveInts(object, &p); err != nil {
@@ -77,7 +76,7 @@ func PodContent(object []byte) (Content, error) {
 	return c, nil
 }
 
-// PodSecrets tells whether a pod, in JSON as the apiserver writes it, names secrets.
+// PodSecrets reports whether a pod, in JSON as the apiserver writes it, names secrets.
 func PodSecrets(object []byte) (bool, error) {
 	var p podObject
 	if err := json.UnmarshalCaseSensitivePreserveInts(object, &p); err != nil {
@@ -86,7 +85,7 @@ func PodSecrets(object []byte) (bool, error) {
 	return slices.ContainsFunc(p.refs(), func(r ref) bool { return r.kind == refSecret }), nil
 }
 
-// refs are the pod's references in any order.
+// refs returns the pod's references in any order.
 func (p *podObject) refs() []ref {
 	var rs []ref
 	add := func(kind refKind, name string) {
@@ -158,7 +157,7 @@ func (c *container) refs(add func(refKind, string)) {
 }
 
 // resourceClaim returns the name of the claim behind an entry of spec.resourceClaims: named
-// there, or in the status once it was made from a template. "" while there is none.
+// there, or in the status once it was made from a template. "" while it does not exist.
 func (p *podObject) resourceClaim(c *podClaim) string {
 	from := c.claimSource
 	if c.Source != (claimSource{}) {
@@ -181,8 +180,7 @@ func (p *podObject) resourceClaim(c *podClaim) string {
 	return ""
 }
 
-// podVolumeSecret returns the secret a volume of a pod names itself, "" for none. Projected
-// volumes, which name several, are not asked.
+// podVolumeSecret returns the secret a volume of a pod names itself, "" for none. Projected volumes, which name several, are not asked.
 func podVolumeSecret(v *corev1.VolumeSource) string {
 	var local *corev1.LocalObjectReference
 	switch {
@@ -213,8 +211,7 @@ func podVolumeSecret(v *corev1.VolumeSource) string {
 	return local.Name
 }
 
-// digestStatuses returns a number that is the same for the same claim statuses: names, claim
-// names and whether there is one, in order. 0 for none.
+// digestStatuses returns a digest of claim statuses: names, claim names and whether one exists, in order; 0 for none.
 func digestStatuses(list []corev1.PodResourceClaimStatus) uint32 {
 	if len(list) == 0 {
 		return 0
@@ -240,9 +237,8 @@ type volumeObject struct {
 	} `json:"spec"`
 }
 
-// VolumeContent reads a persistent volume: the claim it is bound to and the secrets kubelets
-// need for it, of which those only controllers need are no part. Of a volume that is not
-// bound nothing counts.
+// VolumeContent reads a persistent volume: the claim it is bound to and the secrets that kubelets, not only controllers, need for it. A
+// volume that is not bound has no content.
 func VolumeContent(object []byte) (Content, error) {
 	var v volumeObject
 	if err := json.UnmarshalCaseSensitivePreserveInts(object, &v); err != nil {
@@ -296,8 +292,7 @@ func volumeSecrets(v *corev1.PersistentVolumeSource, claim string) []*corev1.Sec
 	return []*corev1.SecretReference{s}
 }
 
-// NodeContent reads an object of which only spec.nodeName counts: a volume attachment, a
-// resource slice, a pod certificate request.
+// NodeContent reads an object of which only spec.nodeName counts: a volume attachment, a resource slice, a pod certificate request.
 func NodeContent(object []byte) (Content, error) {
 	var o struct {
 		Spec struct {

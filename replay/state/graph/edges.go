@@ -5,13 +5,11 @@ import (
 	"sort"
 )
 
-// edge says that during a span a path leads to the thing of that number: a node, or in one
-// use a namespace.
+// edge says that during a span a path leads to the thing of that number: a node, or in one use a namespace.
 type edge struct{ key, span id }
 
-// edges are the edges from one object, ordered by key. Few are a plain list; more are blocks,
-// and the edges of a key of which there are many are a run of their own, so that asking is a
-// matter of the logarithm of their number.
+// edges has the edges from one object, ordered by key. Few are a plain list; more are blocks, and many edges of one key are a run of their
+// own, so a question costs the logarithm of their number.
 type edges struct {
 	list []edge
 	many *manyEdges
@@ -36,7 +34,7 @@ func (e *edges) len() int {
 	return len(e.list)
 }
 
-// add puts an edge in.
+// add adds an edge.
 func (e *edges) add(t *spans, x edge) {
 	if e.many == nil {
 		i := placeBehind(e.list, x.key)
@@ -63,7 +61,7 @@ func (e *edges) add(t *spans, x edge) {
 	}
 }
 
-// remove takes an edge out; nothing when it is not there.
+// remove removes an edge, if it is there.
 func (e *edges) remove(t *spans, x edge) {
 	if e.many == nil {
 		e.list, _ = drop(e.list, x)
@@ -98,7 +96,7 @@ func (e *edges) remove(t *spans, x edge) {
 	}
 }
 
-// calm tells whether no run is needed any more.
+// calm reports whether no run is needed.
 func (m *manyEdges) calm() bool {
 	for _, r := range m.runs {
 		if len(r.spans) > runSize {
@@ -113,7 +111,7 @@ func placeBehind(list []edge, key id) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].key > key })
 }
 
-// insert puts x at a place, growing the list by little.
+// insert inserts x at a place, growing the list by little.
 func insert(list []edge, i int, x edge) []edge {
 	if len(list) == cap(list) {
 		grown := make([]edge, len(list), len(list)+1+len(list)/4)
@@ -133,7 +131,7 @@ func drop(list []edge, x edge) ([]edge, bool) {
 	return list, false
 }
 
-// grow turns the plain list into blocks. No key has enough edges in it for a run.
+// grow turns the plain list into blocks. No key in it has enough edges for a run.
 func (e *edges) grow() {
 	e.many = &manyEdges{blocks: [][]edge{e.list}, runs: map[id]*run{}, count: len(e.list)}
 	e.list = nil
@@ -160,8 +158,7 @@ func (e *edges) shrink() {
 	e.list, e.many = list, nil
 }
 
-// block returns the index of the first block that can hold a key's edges. There is always a
-// block.
+// block returns the index of the first block that can hold a key's edges. There is always a block.
 func (m *manyEdges) block(key id) int {
 	i := sort.Search(len(m.blocks), func(i int) bool { return len(m.blocks[i]) > 0 && m.blocks[i][0].key >= key })
 	return max(0, i-1)
@@ -249,8 +246,7 @@ func (e *edges) all(f func(edge)) {
 	}
 }
 
-// keys calls f with every key there are edges for, until f returns false. It takes time for
-// every key, and the logarithm of the number of edges for each.
+// keys calls f with every key that has edges, until f returns false. Each key costs the logarithm of the number of edges.
 func (e *edges) keys(f func(id) bool) {
 	visit := func(list []edge, last id) (id, bool) {
 		for len(list) > 0 {

@@ -10,9 +10,8 @@ const (
 	Unknown Known = iota
 	Absent
 	Present
-	// Late is the answer of paths alone that lead by what an ephemeral container named: present
-	// for an apiserver that takes a pod's references anew when it gets one (1.33 and later),
-	// absent for one that does not, until it takes them anew for another reason, or restarts.
+	// Late is the answer if all paths lead through what an ephemeral container named: present for an apiserver that refreshes a pod's
+	// references when it gets one (1.33 and later), absent for one that does not, until it refreshes them for another reason, or restarts.
 	Late
 )
 
@@ -42,35 +41,30 @@ const (
 	kinds
 )
 
-// Object names an object of the graph. Namespace is empty for all kinds but Pod and
-// CertificateRequest.
+// Object names an object of the graph. Namespace is empty for all kinds but Pod and CertificateRequest.
 type Object struct {
 	Kind            Kind
 	Namespace, Name string
 }
 
-// Always is the time before every other, for a Step that has no lower bound.
+// Always is the time before every other, for a Step without a lower bound.
 const Always = int64(math.MinInt64)
 
-// Step is one change in the life of an object, or of a scope: from some moment in
-// [NotBefore, NotAfter] on (nanoseconds since 1970) it is as the step says, until the next
-// step. Steps are in order and neither bound ever decreases from one to the next.
+// Step is one change in the life of an object, or of a scope: from some moment in [NotBefore, NotAfter] on (nanoseconds since 1970) it is
+// as the step says, until the next step. Steps are in order and neither bound ever decreases from one to the next.
 //
 // Before its first step an object is absent, unless its scope is unknown.
 type Step struct {
 	NotBefore, NotAfter int64
-	// Known is Present for an object with Content; Absent once it has gone; Unknown when it
-	// may be there with any content, or not be there.
+	// Known is Present for an object with Content; Absent once it has gone; Unknown if it may exist with any content, or not exist.
 	Known Known
-	// UID tells the lives of a name apart. May be empty.
+	// UID tells the lives of a name apart; it may be empty.
 	UID string
-	// Content is what a Present object says; nil means that nothing of it is known. It must
-	// not change any more; the graph keeps it.
+	// Content is what a Present object says; nil means that nothing of it is known. It must not change any more; the graph keeps it.
 	Content *Content
 }
 
-// Content is what the graph needs of one version of an object. It is small, comparable, and
-// nothing in it is secret.
+// Content is what the graph needs of one version of an object. It is small, comparable, and nothing in it is secret.
 type Content struct {
 	// Node is spec.nodeName, of every kind but Volume. Empty: bound to no node.
 	Node string

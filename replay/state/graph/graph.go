@@ -10,8 +10,7 @@
 //	volume                                   → the claim it is bound to → a pod → its node
 //	secret                                   → a volume that kubelets read it for → …
 //
-// A mirror pod leads to its node and nothing leads to it; a pod without a node does not count.
-// Nodes need not exist.
+// A mirror pod leads to its node and nothing leads to it; a pod without a node does not count. Nodes need not exist.
 //
 // # Time
 //
@@ -20,16 +19,14 @@
 //
 // # Unknowns
 //
-// A pod of which the content or the node is not known could be what makes a path, and so
-// could one nobody told the graph about. An answer is Unknown only where such a pod (or
-// volume) could make the difference: in that namespace, on that node, at that time.
+// A pod whose content or node is not known could make a path, and so could a pod that the graph does not know. An answer is Unknown only
+// where such a pod (or volume) could make the difference: in that namespace, on that node, at that time.
 //
 // # Cost
 //
-// The paths are worked out as facts come in: for each object a list of edges, ordered by
-// node, each valid for a span. A question is two map lookups and a search in a list, however
-// many pods, volumes and secrets there are and however the path runs. A pod takes about
-// 350 bytes; docs/bench.md has the measurements.
+// The paths are derived as facts come in: for each object a list of edges, ordered by node, each valid for a span. A question is two map
+// lookups and a search in a list, however many pods, volumes and secrets exist and however the path runs. A pod takes about 350 bytes;
+// docs/bench.md has the measurements.
 //
 // The package is pure: no I/O, no clock.
 package graph
@@ -49,13 +46,12 @@ type Graph struct {
 	scopes map[scopeKey][]stay
 	// meetings are the spans in which a pod's and a volume's stay lead on to each other.
 	meetings map[meeting]id
-	// unknownPods are the stays of pods whose references are not known, claimPods those of
-	// pods that have claims or may have; both by node. unknownVolumes are the stays of volumes
-	// of which nothing is known, under anyName.
+	// unknownPods are the stays of pods whose references are not known, claimPods those of pods that have claims or may have; both by node.
+	// unknownVolumes are the stays of volumes of which nothing is known, under anyName.
 	unknownPods, claimPods, unknownVolumes edges
 }
 
-// space is what the graph holds of one namespace, or of what is in none.
+// space is what the graph holds of one namespace, or of cluster-scoped objects.
 type space struct {
 	objects  map[objectKey]*object
 	vertices map[vertexKey]*vertex
@@ -80,8 +76,7 @@ type stay struct {
 	anyRefs bool
 }
 
-// vertexKey names something paths begin at or lead through. The kinds are those of references;
-// a volume is a refVolume.
+// vertexKey names something that paths begin at or lead through. The kinds are those of references; a volume is a refVolume.
 type vertexKey struct {
 	kind refKind
 	name string
@@ -102,8 +97,7 @@ type vertex struct {
 type behind struct {
 	// volumes, of a claim, are the stays bound to it.
 	volumes []bound
-	// spaces, of a secret, are the namespaces of the claims of the volumes that use it: edges
-	// to namespaces.
+	// spaces, of a secret, are the namespaces of the claims of the volumes that use it: edges to namespaces.
 	spaces edges
 }
 
@@ -122,7 +116,7 @@ type scopeKey struct {
 	namespace string
 }
 
-// New returns a graph that nothing was told: every kind is unknown.
+// New returns an empty graph: every kind is unknown.
 func New() *Graph {
 	g := &Graph{names: newNames(), spaces: map[string]*space{}, scopes: map[scopeKey][]stay{}, meetings: map[meeting]id{}}
 	for k := range kinds {
@@ -131,9 +125,8 @@ func New() *Graph {
 	return g
 }
 
-// Set replaces the whole life of an object. No steps: nothing is known of it any more, and it
-// is absent unless its scope is unknown. The steps are read before Set returns; what they
-// point to is kept.
+// Set replaces the whole life of an object. Without steps nothing is known of it, and it is absent unless its scope is unknown. Set reads
+// the steps before it returns, and keeps what they point to.
 func (g *Graph) Set(o Object, life []Step) {
 	if o.Kind >= kinds {
 		return
@@ -154,10 +147,9 @@ func (g *Graph) Set(o Object, life []Step) {
 	}
 }
 
-// SetScope replaces what is known of a scope: all objects of a kind, or with a namespace
-// those in it. Its steps are Unknown (there may be objects nobody told the graph about) or
-// Absent (every object there is has been Set). Before its first step, or without any, a kind
-// is unknown and a namespace is as its kind is.
+// SetScope replaces what is known of a scope: all objects of a kind, or with a namespace those in it. Its steps are Unknown (objects that
+// the graph does not know may exist) or Absent (every existing object has been Set). Before its first step, or without any, a kind is
+// unknown and a namespace is as its kind is.
 func (g *Graph) SetScope(k Kind, namespace string, life []Step) {
 	if k >= kinds {
 		return
@@ -188,9 +180,8 @@ func (g *Graph) setScope(key scopeKey, life []Step) {
 	g.scopes[key] = obj.stays
 }
 
-// Related tells whether at a moment a path leads from an object to a node. resource is the
-// plural, lower-case resource name; namespace is empty for cluster-scoped ones. Absent is
-// certain; Unknown means that something not known could make the path.
+// Related reports whether at a moment a path leads from an object to a node. resource is the plural, lower-case resource name; namespace is
+// empty for cluster-scoped ones. Absent is certain; Unknown means that something not known could make the path.
 func (g *Graph) Related(at time.Time, node, group, resource, namespace, name string) Known {
 	t := nanos(at)
 	h := g.ask(when{t, t, false}, node, group, resource, namespace, name)
@@ -208,12 +199,11 @@ func (g *Graph) Related(at time.Time, node, group, resource, namespace, name str
 // Answers is a set of Known.
 type Answers uint8
 
-// Has tells whether an answer is in the set.
+// Has reports whether an answer is in the set.
 func (a Answers) Has(k Known) bool { return a&(1<<k) != 0 }
 
-// RelatedWithin is Related for a window: every answer that was possible at some moment of it,
-// the uncertainty of when a change became effective counted in; Late is Present and Absent.
-// Never empty.
+// RelatedWithin is Related for a window: it returns every answer possible at some moment of it, given the uncertainty of when changes
+// became effective; Late counts as Present and Absent. The set is never empty.
 func (g *Graph) RelatedWithin(from, to time.Time, node, group, resource, namespace, name string) Answers {
 	lo := nanos(from)
 	h := g.ask(when{lo, max(lo, nanos(to)), true}, node, group, resource, namespace, name)
@@ -236,7 +226,7 @@ func (g *Graph) RelatedWithin(from, to time.Time, node, group, resource, namespa
 	return a
 }
 
-// nanos returns a time as the graph counts it: Always for the zero time.
+// nanos returns a time in nanoseconds since 1970, Always for the zero time.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return Always
@@ -253,7 +243,7 @@ func (g *Graph) space(namespace string) *space {
 	return sp
 }
 
-// tidy forgets a namespace of which nothing is held.
+// tidy drops a namespace that holds nothing.
 func (g *Graph) tidy(namespace string, sp *space) {
 	if len(sp.objects) == 0 && len(sp.vertices) == 0 && sp.unknown.len() == 0 {
 		delete(g.spaces, namespace)

@@ -2,8 +2,7 @@ package graph
 
 import "slices"
 
-// link puts in, or takes out, the edges that an object's stay makes. What needs no edges is
-// answered from the object itself.
+// link adds or removes the edges of an object's stay. What needs no edges is answered from the object itself.
 func (g *Graph) link(o Object, s *stay, in bool) {
 	switch o.Kind {
 	case Pod:
@@ -93,8 +92,7 @@ func (g *Graph) linkVolume(o Object, s *stay, in bool) {
 	}
 }
 
-// meet puts in, or takes out, the edges that lead from a volume and its secrets to the node of
-// a pod that has the volume's claim.
+// meet adds or removes the edges from a volume and its secrets to the node of a pod that has the volume's claim.
 func (g *Graph) meet(pod edge, b *bound, in bool) {
 	key := meeting{pod.span, b.span}
 	s, met := g.meetings[key]
@@ -121,7 +119,7 @@ func (g *Graph) meet(pod edge, b *bound, in bool) {
 	}
 }
 
-// through puts in, or takes out, one edge from a vertex.
+// through adds or removes one edge from a vertex.
 func (g *Graph) through(key vertexKey, namespace string, x edge, in bool) {
 	sp := g.space(namespace)
 	v := sp.vertex(key)
@@ -146,7 +144,7 @@ func (v *vertex) volumesBehind() *behind {
 	return v.behind
 }
 
-// tidy forgets a vertex nothing leads from.
+// tidy drops a vertex from which nothing leads.
 func (sp *space) tidy(key vertexKey, v *vertex) {
 	if b := v.behind; b != nil && len(b.volumes) == 0 && b.spaces.len() == 0 {
 		v.behind = nil

@@ -121,7 +121,7 @@ func (w *world) referred(t int64, node, namespace, ref string) graph.Known {
 	return answer
 }
 
-// claims tells whether some pod on the node has a claim.
+// claims reports whether some pod on the node has a claim.
 func (w *world) claims(t int64, node string) graph.Known {
 	answer := graph.Absent
 	for _, p := range w.facts(graph.Pod, t) {

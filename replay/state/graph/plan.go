@@ -2,7 +2,7 @@ package graph
 
 import "strings"
 
-// planned is a stay that is to be.
+// planned is a stay to make.
 type planned struct {
 	span    span
 	node    string
@@ -20,8 +20,8 @@ func spanOf(life []Step, i int) span {
 	return s
 }
 
-// planOf derives the stays of an object from its life. Steps that lead to the same things are
-// one stay, and what the apiserver does not refresh its graph for stays as it was.
+// planOf derives the stays of an object from its life. Steps that lead to the same things are one stay, and changes for which the apiserver
+// does not refresh its graph are ignored.
 func planOf(kind Kind, life []Step) []planned {
 	if len(life) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (p planned) at(s span) planned {
 	return p
 }
 
-// counts tells whether an object of this content leads to anything.
+// counts reports whether an object of this content leads to anything.
 func (c *Content) counts(kind Kind) bool {
 	if kind == Volume {
 		return c.AnyRefs || strings.HasPrefix(string(c.Refs), string(refVolumeClaim)) // claims come first
@@ -87,19 +87,18 @@ func (c *Content) counts(kind Kind) bool {
 	return c.AnyNode || c.Node != ""
 }
 
-// refreshes tells whether a current apiserver takes a pod's references anew when it sees this step
-// after that one of the same pod.
+// refreshes reports whether a current apiserver refreshes a pod's references when it sees this step after that one.
 func (s *Step) refreshes(before *Step) bool {
 	return s.renews(before) || s.Content.Ephemeral > before.Content.Ephemeral
 }
 
-// renews tells whether apiservers of every release do.
+// renews reports whether apiservers of all releases do.
 func (s *Step) renews(before *Step) bool {
 	c, b := s.Content, before.Content
 	return c.Node != b.Node || c.AnyNode != b.AnyNode || c.AnyRefs != b.AnyRefs || c.Statuses != b.Statuses
 }
 
-// same tells whether a stay is the planned one.
+// same reports whether a stay is the planned one.
 func (g *Graph) same(s *stay, p *planned) bool {
 	node := id(0)
 	switch {
@@ -114,7 +113,7 @@ func (g *Graph) same(s *stay, p *planned) bool {
 	return s.node == node && s.refs == p.refs && s.anyRefs == p.anyRefs && *g.spans.get(s.span) == p.span
 }
 
-// replace makes an object's stays the planned ones, leaving alone what stays as it is.
+// replace replaces an object's stays with the planned ones, and leaves unchanged ones alone.
 func (g *Graph) replace(o Object, obj *object, plan []planned) {
 	kept := 0
 	for kept < len(obj.stays) && kept < len(plan) && g.same(&obj.stays[kept], &plan[kept]) {

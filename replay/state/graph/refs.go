@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Refs is a set of references from one object to others, in order and without duplicates:
-// equal sets are equal strings. It is text without surprises (kind letter, length, colon,
-// name), so that it can be kept, interned and stored as it is.
+// Refs is a set of references from one object to others, in order and without duplicates: equal sets are equal strings. It is text without
+// surprises (kind letter, length, colon, name), so that it can be kept, interned and stored as it is.
 type Refs string
 
 // refKind is what a reference leads to: the letter before it in a Refs.
@@ -32,8 +31,7 @@ const (
 // are in the namespace of the object that refers.
 func (k refKind) namespaced() bool { return k == refVolumeClaim || k == refVolumeSecret }
 
-// late is the kind of a reference that came with an ephemeral container; 0 for what none can
-// bring.
+// late returns the kind of a reference that came with an ephemeral container, 0 for kinds that none can bring.
 func (k refKind) late() refKind {
 	switch k {
 	case refConfigMap:
@@ -61,7 +59,7 @@ func (r ref) compare(o ref) int {
 	return strings.Compare(r.name, o.name)
 }
 
-// refsOf makes a Refs of references in any order. It sorts rs.
+// refsOf returns the Refs of references in any order. It sorts rs.
 func refsOf(rs []ref) Refs {
 	slices.SortFunc(rs, ref.compare)
 	rs = slices.Compact(rs)
@@ -72,8 +70,7 @@ func refsOf(rs []ref) Refs {
 	return Refs(text)
 }
 
-// since returns what rs refers to, as it did before; what it did not, and an ephemeral
-// container can have brought, is late.
+// since returns rs with references marked late that it did not have before and that an ephemeral container can have brought.
 func (rs Refs) since(before Refs) Refs {
 	if rs == before {
 		return rs
@@ -107,8 +104,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// cut returns the first reference and what follows it; false at the end, and at a place that
-// is not one.
+// cut returns the first reference and what follows it; ok is false at the end, and if rs does not begin with one.
 func (rs Refs) cut() (r ref, rest Refs, ok bool) {
 	if rs == "" {
 		return ref{}, "", false

@@ -1,7 +1,7 @@
 package graph
 
-// asked is what the graph holds of a question: whether a path was there, and whether
-// something not known could have made one; late is a path by an ephemeral container's word.
+// asked is the graph's answer to a question: whether a path existed, and whether something unknown could have made one; late is a path
+// through what an ephemeral container named.
 type asked struct{ path, open, late held }
 
 // ask answers whether a path leads from an object to a node.
@@ -44,14 +44,14 @@ func (g *Graph) ask(w when, node, group, resource, namespace, name string) asked
 	return asked{open: held{true, true}}
 }
 
-// question is one question under way.
+// question is one question being answered.
 type question struct {
 	g    *Graph
 	w    when
 	node id // 0 for a node nothing is known to lead to
 }
 
-// nodeOr asks edges for those to the node, and for those to a node that is not known.
+// nodeOr returns whether edges lead to the node, and whether they lead to an unknown node.
 func (q *question) nodeOr(e *edges) (known, any held) {
 	if q.node != 0 {
 		known = e.held(&q.g.spans, q.node, q.w)
@@ -59,13 +59,13 @@ func (q *question) nodeOr(e *edges) (known, any held) {
 	return known, e.held(&q.g.spans, anyName, q.w)
 }
 
-// either is nodeOr where it makes no difference.
+// either is nodeOr for callers to whom it makes no difference.
 func (q *question) either(e *edges) held {
 	known, any := q.nodeOr(e)
 	return known.or(any)
 }
 
-// scope asks whether there may be objects nobody told the graph about.
+// scope returns whether objects that the graph does not know may exist.
 func (q *question) scope(k Kind, namespace string) (h held) {
 	for _, s := range q.g.scopes[scopeKey{kind: k}] {
 		h = h.or(q.w.of(q.g.spans.get(s.span)))
@@ -78,7 +78,7 @@ func (q *question) scope(k Kind, namespace string) (h held) {
 	return h
 }
 
-// own asks an object that names its node itself.
+// own answers for an object that names its node itself.
 func (q *question) own(k Kind, namespace, name string) (a asked) {
 	var known held // on whatever node
 	if sp := q.g.spaces[namespace]; sp != nil {
@@ -103,7 +103,7 @@ func (q *question) own(k Kind, namespace, name string) (a asked) {
 // without returns what of h is left where known does not hold.
 func without(h, known held) held { return held{h.may && !known.must, h.must && !known.may} }
 
-// referred asks an object that pods of its namespace refer to.
+// referred answers for an object that pods of its namespace refer to.
 func (q *question) referred(kind refKind, namespace, name string) (a asked) {
 	sp := q.g.spaces[namespace]
 	if sp != nil {
@@ -122,8 +122,7 @@ func (q *question) referred(kind refKind, namespace, name string) (a asked) {
 	return a
 }
 
-// unknownPods asks whether pods of which the references are not known may be on the node, in
-// a namespace.
+// unknownPods returns whether pods with unknown references may be on the node, in a namespace.
 func (q *question) unknownPods(sp *space) held {
 	h := q.scope(Pod, "")
 	if sp != nil && !h.must {
@@ -132,7 +131,7 @@ func (q *question) unknownPods(sp *space) held {
 	return h
 }
 
-// secret asks a secret: pods refer to it, and volumes.
+// secret answers for a secret: pods and volumes refer to it.
 func (q *question) secret(namespace, name string) asked {
 	a := q.referred(refSecret, namespace, name)
 	if a.path.must {
@@ -162,7 +161,7 @@ func (q *question) secret(namespace, name string) asked {
 	return a
 }
 
-// volume asks a persistent volume.
+// volume answers for a persistent volume.
 func (q *question) volume(namespace, name string) (a asked) {
 	g := q.g
 	if namespace != "" {

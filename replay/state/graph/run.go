@@ -5,9 +5,8 @@ import (
 	"sort"
 )
 
-// run is a crowd of spans, ordered by the moment they had certainly begun, that answers
-// whether one of them holds by looking at few: some span holds at t exactly if the latest
-// end among those begun by t is after t.
+// run is a list of many spans, ordered by the moment they had certainly begun, that finds out whether one of them holds by looking at few:
+// some span holds at t exactly if the latest end among those begun by t is after t.
 type run struct {
 	spans []id
 	// Of spans[:i+1], the latest ends; of spans[i:], the earliest beginning.
@@ -46,7 +45,7 @@ func (r *run) remove(t *spans, s id) bool {
 	return false
 }
 
-// settle works out the extremes again that a change at index i can have moved.
+// settle recalculates the extremes that a change at index i may have moved.
 func (r *run) settle(t *spans, i int) {
 	endNB, endNA := Always, Always
 	if i > 0 {

@@ -2,8 +2,7 @@ package graph
 
 import "math"
 
-// span is a stretch of time with blurred ends: it began in [nb, na] and ended in
-// [endNB, endNA], nanoseconds since 1970. What did not end yet ends at never.
+// span is a stretch of time with blurred ends: it began in [nb, na] and ended in [endNB, endNA], nanoseconds since 1970, or at never.
 type span struct {
 	nb, na       int64
 	endNB, endNA int64
@@ -11,7 +10,7 @@ type span struct {
 
 const never = int64(math.MaxInt64)
 
-// empty tells whether there is no moment the span can hold.
+// empty reports whether there is no moment the span can hold.
 func (s *span) empty() bool { return s.endNA <= s.nb }
 
 // meet returns the time that two spans share.
@@ -32,9 +31,8 @@ type held struct{ may, must bool }
 func (h held) or(o held) held  { return held{h.may || o.may, h.must || o.must} }
 func (h held) and(o held) held { return held{h.may && o.may, h.must && o.must} }
 
-// of asks a span. A single moment is in a span from the moment it had certainly begun until
-// the one it had certainly ended: of several versions the newest that was certainly there
-// counts, as in the rest of the state.
+// of answers for a span. A single moment is in a span from the moment it had certainly begun until it had certainly ended: as in the rest
+// of the state, the newest version that was certainly there counts.
 func (w when) of(s *span) held {
 	if !w.window {
 		in := s.na <= w.from && w.from < s.endNA
@@ -46,8 +44,7 @@ func (w when) of(s *span) held {
 // id numbers a span or a name. 0 is none.
 type id uint32
 
-// spans holds spans under small numbers, in chunks that never move. Freed numbers are used
-// again.
+// spans holds spans under small numbers, in chunks that never move. Freed numbers are used again.
 type spans struct {
 	chunks []*[chunkSize]span
 	next   id // the first number never used
@@ -77,7 +74,7 @@ func (t *spans) remove(i id) { t.free = append(t.free, i) }
 
 func (t *spans) len() int { return int(t.next) - len(t.free) }
 
-// names numbers the names of nodes and namespaces, as long as something uses them.
+// names numbers the names of nodes and namespaces while something uses them.
 type names struct {
 	ids  map[string]id
 	list []named
@@ -89,7 +86,7 @@ type named struct {
 	uses int
 }
 
-// anyName is the number of a name that is not known.
+// anyName is the number of an unknown name.
 const anyName id = 1
 
 func newNames() names { return names{ids: map[string]id{}, list: make([]named, anyName+1)} }
@@ -111,7 +108,7 @@ func (t *names) use(name string) id {
 	return i
 }
 
-// done takes one user away.
+// done removes one user.
 func (t *names) done(i id) {
 	if i <= anyName {
 		return

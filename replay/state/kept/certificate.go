@@ -24,8 +24,7 @@ type certificate struct {
 	NotAfter      time.Time `json:"notAfter"`
 }
 
-// readCertificate reads the first certificate of status.certificate, base64 of PEM; nil when
-// there is none that can be read.
+// readCertificate reads the first certificate of status.certificate, base64 of PEM; nil if none can be read.
 func readCertificate(status string) *certificate {
 	if status == "" {
 		return nil

@@ -4,8 +4,7 @@ import (
 	"time"
 )
 
-// Issue is what the issue of a token says, and of a certificate what the request
-// that issued it says beside it.
+// Issue is what the issue of a token says, or what the request that issued a certificate says beside it.
 type Issue struct {
 	At      time.Time  `json:"at"`
 	Expires *time.Time `json:"expires,omitempty"`

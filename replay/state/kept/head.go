@@ -21,8 +21,7 @@ type Meta struct {
 	Finalizers        []string `json:"finalizers,omitempty"`
 }
 
-// Created returns the creation time, which the apiserver cuts to whole seconds, or the
-// zero time when there is none.
+// Created returns the creation time, which the apiserver cuts to whole seconds, zero without one.
 func (m *Meta) Created() time.Time {
 	t, err := time.Parse(time.RFC3339, m.CreationTimestamp)
 	if err != nil {
@@ -31,7 +30,7 @@ func (m *Meta) Created() time.Time {
 	return t
 }
 
-// Deletion returns the deletionTimestamp, or the zero time when there is none.
+// Deletion returns the deletionTimestamp, zero without one.
 func (m *Meta) Deletion() time.Time {
 	t, err := time.Parse(time.RFC3339, m.DeletionTimestamp)
 	if err != nil {
@@ -58,9 +57,8 @@ func (h *Head) Group() string {
 	return ""
 }
 
-// Gone tells whether a write that left the object in this form ended it: deletion had
-// been asked for and nothing holds it back any more, so the storage layer removes it
-// instead of writing it.
+// Gone reports whether a write that left the object in this form ended it: deletion had been requested and nothing holds it back, so the
+// storage layer removes it instead of writing it.
 func (h *Head) Gone(res Resource) bool {
 	m := &h.Metadata
 	if m.DeletionTimestamp == "" || len(m.Finalizers) > 0 || (m.GracePeriod != nil && *m.GracePeriod > 0) {
@@ -78,7 +76,7 @@ var (
 		"deletionGracePeriodSeconds"}
 )
 
-// ReadTimesAlone reads an object of which only the metadata counts.
+// ReadTimesAlone reads the metadata of an object, and skips the rest.
 func ReadTimesAlone(p *jsontext.Plain, m *Meta) bool {
 	var ignored []string
 	return p.Object(headMembers, func(i int) bool {
@@ -93,7 +91,7 @@ func ReadTimesAlone(p *jsontext.Plain, m *Meta) bool {
 	}) && p.Done()
 }
 
-// readPlainly reads an object as far as every kind has the same.
+// readPlainly reads the members that all kinds share.
 func (h *Head) readPlainly(p *jsontext.Plain) bool {
 	return p.Object(headMembers, func(i int) bool {
 		switch i {
@@ -133,7 +131,7 @@ func ReadHead(raw []byte) (h Head, err error) {
 	return h, err
 }
 
-// ReadTimes reads the times, and makes sure that the rest is of the right types.
+// ReadTimes reads the times, and checks the types of the rest.
 func ReadTimes(p *jsontext.Plain, m *Meta) bool {
 	return p.Object(metaMembers, func(i int) bool {
 		switch i {

@@ -20,7 +20,7 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// RBAC is the key in the index.
+// RBAC returns the key in the index.
 func (k Key) RBAC() rbacindex.Key {
 	return rbacindex.Key{Kind: k.Resource.RBACKind(), Namespace: k.Namespace, Name: k.Name}
 }

@@ -11,30 +11,28 @@ import (
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
-// Facts are what is kept of an object of a reduced kind.
+// Facts is what is kept of an object of a reduced kind.
 type Facts struct {
-	// Bare says that only the object's being there is known.
+	// Bare says that only the object's existence is known.
 	Bare bool `json:"bare,omitempty"`
 
 	// Of a pod, and of a Secret that is the token of a service account.
 	Account    string `json:"account,omitempty"`
 	AccountUID string `json:"accountUID,omitempty"`
 
-	// Of a pod. Grace is spec.terminationGracePeriodSeconds, Target what a Binding binds to.
-	// Estimated says that deletionTimestamp was worked out and may be earlier, Sudden that the pod
-	// was read before it was deleted: it is gone if its containers had ended by then, and there
-	// with its grace if it was given a node.
+	// Of a pod. Grace is spec.terminationGracePeriodSeconds, Target what a Binding binds to. Estimated says that deletionTimestamp was
+	// calculated and may be earlier, Sudden that the pod was read before it was deleted: it has gone if its containers had ended by then,
+	// and exists with its grace if it had got a node.
 	Grace     *int64 `json:"grace,omitempty"`
 	Target    string `json:"target,omitempty"`
 	Estimated bool   `json:"estimated,omitempty"`
 	Sudden    bool   `json:"sudden,omitempty"`
 	// Over says that its containers have ended.
 	Over bool `json:"over,omitempty"`
-	// Of an eviction. Told says that its options were recorded, Holds that they put on a finalizer.
+	// Of an eviction. Told says that its options were recorded, Holds that they add a finalizer.
 	Told  bool `json:"told,omitempty"`
 	Holds bool `json:"holds,omitempty"`
-	// Read is the resourceVersion at which a pod was read to be deleted with others, by options that
-	// put on no finalizer.
+	// Read is the resourceVersion at which a pod was read to be deleted with others, by options that add no finalizer.
 	Read uint64 `json:"read,omitempty"`
 
 	// What the graph needs of pods, volumes, attachments and slices.
@@ -80,7 +78,7 @@ const (
 	KindEviction = "Eviction"
 )
 
-// Reduces tells whether objects of the resource are reduced.
+// Reduces reports whether objects of the resource are reduced.
 func (r Resource) Reduces() bool { return r >= ResNode }
 
 // rawFacts is what is read of an unreduced object, of whichever of the reduced kinds.
@@ -126,9 +124,8 @@ const (
 	PrefixToken   = "bootstrap-token-"
 )
 
-// Reduce returns the stored form of an object of a reduced kind; request says that it is the
-// body of a request, which admission may have added to. Objects of other kinds are returned
-// as they are.
+// Reduce returns the stored form of an object of a reduced kind; request says that it is the body of a request, to which admission may have
+// added. It returns objects of other kinds as they are.
 func Reduce(res Resource, raw []byte, request bool) ([]byte, error) {
 	if !res.Reduces() {
 		return raw, nil
@@ -149,8 +146,7 @@ func ReduceHead(res Resource, h *Head, raw []byte, request bool) ([]byte, error)
 	return Encode(h, f)
 }
 
-// Encode returns the stored form of an object with these facts. Names and versions are
-// told beside it.
+// Encode returns the stored form of an object with these facts, without names and versions, which observations carry.
 func Encode(h *Head, f *Facts) ([]byte, error) {
 	m := &h.Metadata
 	return json.Marshal(Object{APIVersion: h.APIVersion, Kind: h.Kind, Reduced: f, Metadata: Meta{
@@ -159,7 +155,7 @@ func Encode(h *Head, f *Facts) ([]byte, error) {
 	}})
 }
 
-// Bare returns the stored form of an object of which only its being there is known.
+// Bare returns the stored form of an object of which only its existence is known.
 func Bare(res Resource) []byte {
 	b, err := json.Marshal(Object{Kind: res.ObjectKind(), Reduced: &Facts{Bare: true}})
 	if err != nil {
@@ -235,8 +231,7 @@ func (in *rawFacts) secret(f *Facts) {
 	f.Bootstrap = b
 }
 
-// Token reads the fields as the bootstrap authenticator does; nil when the Secret is none it
-// accepts.
+// Token reads the fields as the bootstrap authenticator does; it returns nil for a Secret that it would not accept.
 func (b *bootstrapFacts) Token() *BootstrapToken {
 	if b == nil {
 		return nil
@@ -259,7 +254,7 @@ func (b *bootstrapFacts) Token() *BootstrapToken {
 	return t
 }
 
-// Graph returns the facts as the graph takes them.
+// Graph returns the facts in the graph's form.
 func (f *Facts) Graph() *graph.Content {
 	if f.Bare {
 		return nil
@@ -268,7 +263,7 @@ func (f *Facts) Graph() *graph.Content {
 		AnyRefs: f.AnyRefs}
 }
 
-// ReadObject reads an object of a reduced kind, reducing it first when that was not done.
+// ReadObject reads an object of a reduced kind, reducing it first if need be.
 func ReadObject(res Resource, raw []byte) (*Object, error) {
 	o := &Object{}
 	if err := json.Unmarshal(raw, o); err != nil {

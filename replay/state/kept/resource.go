@@ -1,9 +1,8 @@
 // Package kept says which objects of a cluster the replica keeps, and reads what it keeps of each.
 //
-// Objects of the kinds that are many or hold what is nobody's business are reduced on the way
-// in: to the metadata that State works with and the facts that somebody asks for. What is
-// stored of them is a small [Object] of the same kind with a member "reduced". No field of a
-// Secret's data ever gets there but the public ones of bootstrap tokens.
+// Objects of numerous or sensitive kinds are reduced on the way in, to the metadata that State works with and the facts that answers need.
+// They are stored as a small [Object] of the same kind with a member "reduced", which never has a field of a Secret's data except the
+// public ones of bootstrap tokens.
 //
 // The package is pure: no I/O of its own, no clock, no logging.
 package kept
@@ -30,8 +29,7 @@ const (
 	CertificateSigning = "certificatesigningrequests.certificates.k8s.io"
 	PodCertificates    = "podcertificaterequests.certificates.k8s.io"
 
-	// Credentials is no resource of Kubernetes: the tokens and certificates whose issue was
-	// recorded, by credential id.
+	// Credentials is not a resource of Kubernetes: the tokens and certificates whose issue was recorded, by credential id.
 	Credentials = "credentials"
 )
 
@@ -68,8 +66,7 @@ const (
 	ResCount
 )
 
-// resources are the kept resources: their group resource, and group and kind of their
-// objects.
+// resources are the kept resources: their group resource, and group and kind of their objects.
 var resources = [ResCount]struct {
 	name, group, kind string
 	namespaced        bool
@@ -97,7 +94,7 @@ const (
 	groupRetrial      = "retrial.io" // of what Kubernetes has no kind for
 )
 
-// ResourceOf returns the number of a group resource, resNone when it is not kept.
+// ResourceOf returns the number of a group resource, resNone if it is not kept.
 func ResourceOf(name string) Resource {
 	for res := ResNone + 1; res < ResCount; res++ {
 		if resources[res].name == name {
@@ -153,7 +150,7 @@ func ResourceOfRBAC(k rbacindex.Kind) Resource {
 	return ResNone
 }
 
-// Namespaced tells whether objects of the resource live in namespaces.
+// Namespaced reports whether objects of the resource live in namespaces.
 func (r Resource) Namespaced() bool { return resources[r].namespaced }
 
 // ResourceOfPath returns the number for a plural of an API group.

@@ -14,7 +14,7 @@ type Secret struct {
 	// legacy tokens: kubernetes.io/legacy-token-last-used and -invalid-since, dates.
 	LastUsed, InvalidSince string
 	Deleting               bool
-	// Incomplete says that only its being there is known.
+	// Incomplete says that only its existence is known.
 	Incomplete bool
 	Bootstrap  *BootstrapToken // nil when it is none, or its fields were not recorded
 }

@@ -6,16 +6,15 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// Kinds in which an apiserver may answer instead of the object's own: what a client asks for by
-// its Accept header. Kubernetes' own garbage collector does.
+// Kinds that an apiserver may answer with instead of the object's own, if the client asks by its Accept header, as Kubernetes' garbage
+// collector does.
 const (
 	kindTable   = "Table"
 	kindPartial = "PartialObjectMetadata"
 	kindStatus  = "Status"
 )
 
-// answer is what the apiserver answered a write of one object with. The zero answer says nothing
-// about the object.
+// answer is the apiserver's answer to a write of one object. The zero answer says nothing about the object.
 type answer struct {
 	head kept.Head
 	raw  []byte // the object; nil when only its metadata was answered, or nothing
@@ -25,11 +24,11 @@ type answer struct {
 	ended   string // the uid of the object that a Status says was deleted
 }
 
-// tells says whether the answer is about the object.
+// tells reports whether the answer is about the object.
 func (a *answer) tells() bool { return a.raw != nil || a.partial }
 
 // answer reads a body the apiserver answered with: an object, a Table with one row, the metadata
-// alone, or a Status. What is none of these says nothing.
+// alone, or a Status. Anything else says nothing.
 func (w *write) answer(body []byte) (answer, error) {
 	if len(body) == 0 {
 		return answer{}, nil
@@ -89,7 +88,7 @@ func (w *write) observe(a *answer) Observation {
 	return o
 }
 
-// metadata returns the stored form of an object of which no more than its metadata is told.
+// metadata returns the stored form of an object of which only the metadata is known.
 func (w *write) metadata(m *kept.Meta) ([]byte, error) {
 	if w.target.res.Reduces() {
 		return kept.Encode(&kept.Head{Kind: w.target.res.ObjectKind(), Metadata: *m}, &kept.Facts{Bare: true})

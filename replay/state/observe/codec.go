@@ -56,16 +56,15 @@ type observationJSON struct {
 	Object          json.RawMessage `json:"object,omitempty"`
 }
 
-// at makes place for one of the times: not before, not after, since.
+// at returns where to store one of the times: not before, not after, since.
 func (j *observationJSON) at(i int) *time.Time {
 	t := new(time.Time)
 	*[]**time.Time{&j.NotBefore, &j.NotAfter, &j.Since}[i] = t
 	return t
 }
 
-// Append appends the observation's JSON encoding to dst. The encoding carries its version;
-// equal observations have equal encodings. An Object that is not valid JSON cannot be
-// stored and is written as unknown content.
+// Append appends the observation's JSON encoding to dst. The encoding carries its version; equal observations have equal encodings. An
+// Object that is not valid JSON cannot be stored and is written as unknown content.
 func (o Observation) Append(dst []byte) []byte {
 	if quickly, ok := o.appendQuickly(dst); ok {
 		return quickly
@@ -73,7 +72,7 @@ func (o Observation) Append(dst []byte) []byte {
 	return o.appendSlowly(dst)
 }
 
-// appendSlowly has encoding/json write the observation.
+// appendSlowly writes the observation by encoding/json.
 func (o Observation) appendSlowly(dst []byte) []byte {
 	j := observationJSON{
 		Version: o.version(), Source: o.Source.String(), Resource: o.Resource,
@@ -94,8 +93,7 @@ func (o Observation) appendSlowly(dst []byte) []byte {
 	return append(dst, b...)
 }
 
-// appendQuickly writes what appendSlowly writes, several times as fast; false when something is
-// not as it nearly always is.
+// appendQuickly writes what appendSlowly writes, several times as fast; it returns false for what is not as it nearly always is.
 func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 	from := len(dst)
 	dst = append(dst, `{"v":`...)
@@ -141,7 +139,7 @@ func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 	return append(dst, '}'), true
 }
 
-// plainText tells whether encoding/json writes a text without an escape.
+// plainText reports whether encoding/json writes a text without escapes.
 func plainText(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -152,7 +150,7 @@ func plainText(s string) bool {
 	return true
 }
 
-// stored returns a time as it is written, nil when it is zero.
+// stored returns a time as it is written, nil if it is zero.
 func stored(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

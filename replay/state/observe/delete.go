@@ -13,7 +13,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// Finalizers that the options of a deletion put on an object, and take away.
+// Finalizers that the options of a deletion add to an object, and remove.
 const (
 	finalizerOrphan     = "orphan"
 	finalizerForeground = "foregroundDeletion"
@@ -26,8 +26,8 @@ type deleteOptions struct {
 	OrphanDependents  *bool  `json:"orphanDependents"`
 }
 
-// options returns the options of a deletion: those of its body, or those of its query when there
-// is no body. A body that cannot be read is treated as absent: the deletion itself succeeded.
+// options returns the options of a deletion: those of its body, or without one, those of its query. A body that cannot be read is treated
+// as absent: the deletion itself succeeded.
 func (w *write) options() deleteOptions {
 	var o deleteOptions
 	if body := w.event.RequestObject; len(body) > 0 && json.Unmarshal(body, &o) == nil {
@@ -69,16 +69,14 @@ func (o *deleteOptions) finalizers(had []string) []string {
 	return out
 }
 
-// frees tells whether the options take away all that held an object back. It has gone then, and
-// what was answered is how it last stood: of a namespace, too, whose first deletion is answered with
-// the finalizers that these options leave.
+// frees reports whether the options remove all that held an object back. It has gone then, and the answer shows it as it last was: so for a
+// namespace, too, whose first deletion is answered with the finalizers that these options leave.
 func (o *deleteOptions) frees(m *kept.Meta) bool {
 	return len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) && len(o.finalizers(m.Finalizers)) == 0
 }
 
-// delete translates the deletion of one object. The answer is the object as it last stood, or,
-// with deletionTimestamp and what holds it back, as it stands: an RBAC object being deleted
-// still grants. Of most kinds a Status says that the object has gone.
+// delete translates the deletion of one object. The answer is the object as it last was, or, with deletionTimestamp and what holds it back,
+// as it is: an RBAC object being deleted still grants. For most kinds a Status says that the object has gone.
 func (w *write) delete() ([]Observation, error) {
 	e := w.event
 	body := e.ResponseObject
@@ -102,7 +100,7 @@ func (w *write) delete() ([]Observation, error) {
 	case w.target.res == kept.ResNamespace && !a.partial && (a.head.Gone(kept.ResNamespace) || options.frees(m) &&
 		options.OrphanDependents != nil && len(a.head.Spec.Finalizers) == 0) &&
 		!m.Deletion().Before(e.RequestReceivedTimestamp.Truncate(time.Second)):
-		// The first deletion marks it, the next one ends it; in one second they look alike. (For the
+		// The first deletion marks it, the next one ends it; within one second they look alike. (For the
 		// first one, orphanDependents=false is to delete them in the foreground.)
 		o := w.observe(&a)
 		o.Deleted, o.Unknown, o.UID = true, true, ""
@@ -126,15 +124,14 @@ func (w *write) delete() ([]Observation, error) {
 	return w.ended(o, &a), nil
 }
 
-// asked returns the observation that the named object's deletion was asked for, and that what
-// became of it is not known.
+// asked returns the observation that the named object's deletion was requested, with an unknown outcome.
 func (w *write) asked() []Observation {
 	o := w.unknown()[0]
 	o.Deleted = true
 	return []Observation{o}
 }
 
-// endsWithStatus tells whether the deletion of an object that goes at once is answered with a
+// endsWithStatus reports whether the deletion of an object that goes at once is answered with a
 // Status; other kinds are answered with the object (ReturnDeletedObject of its Store).
 func endsWithStatus(res kept.Resource) bool {
 	return res.RBACKind() != 0 || res == kept.ResSecret || res == kept.ResNode || res == kept.ResSigning || res == kept.ResPodCertificate
@@ -160,8 +157,8 @@ func (w *write) someDeleted() []Observation {
 	return []Observation{o}
 }
 
-// deleteCollection translates the deletion of a collection. The answer lists the objects as
-// they stood before; what became of each follows from that and the options.
+// deleteCollection translates the deletion of a collection. The answer lists the objects as they were before; what happened to each follows
+// from that and the options.
 func (w *write) deleteCollection() ([]Observation, error) {
 	body := bytes.TrimSpace(w.event.ResponseObject)
 	if len(body) == 0 {
@@ -191,7 +188,7 @@ func (w *write) deleteCollection() ([]Observation, error) {
 	return out, nil
 }
 
-// items returns the items of a list, or the objects of a Table's rows; nil of anything else.
+// items returns the items of a list, or the objects of a Table's rows, nil for anything else.
 func (w *write) items(body []byte) ([]json.RawMessage, error) {
 	var list struct {
 		Kind  string            `json:"kind"`
@@ -222,8 +219,7 @@ func (w *write) items(body []byte) ([]json.RawMessage, error) {
 	return nil, nil
 }
 
-// deletedItem tells what became of an object whose kind knows no grace: it goes at once unless
-// a finalizer holds it back.
+// deletedItem returns what happened to an object whose kind has no grace: it goes at once unless a finalizer holds it back.
 func (w *write) deletedItem(raw []byte, options *deleteOptions) (Observation, error) {
 	h, err := kept.ReadHead(raw)
 	if err != nil {
@@ -246,8 +242,8 @@ func (w *write) deletedItem(raw []byte, options *deleteOptions) (Observation, er
 	return o, nil
 }
 
-// deletedPod tells what became of a pod, by rest.BeforeDelete and the pods' CheckGracefulDelete.
-// A grace begins when the request was done at the latest.
+// deletedPod returns what happened to a pod, by rest.BeforeDelete and the pods' CheckGracefulDelete. A grace begins at the latest when the
+// request was done.
 func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, error) {
 	var in struct {
 		Spec struct {
@@ -314,7 +310,7 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 	return o, err
 }
 
-// positive reads a grace period as the apiserver does: below zero is a second.
+// positive returns a grace period as the apiserver reads it: below zero is one second.
 func positive(seconds int64) int64 {
 	if seconds < 0 {
 		return 1

@@ -13,30 +13,26 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// FromEvent returns what a policy write of the audit stream says about the objects the
-// replica keeps; nothing for any other event. A policy write is a create, update, patch,
-// delete or deletecollection that succeeded (2xx), was no dry run, and is complete; or one
-// that found its object missing ([event.Missing]). Of kinds with many writes only those count
-// that change what is kept ([event.KeepsWrite]).
+// FromEvent returns what a policy write of the audit stream says about the objects the replica keeps; and and and and and and and and and
+// nothing for any other event. A policy write is a create, update, patch, delete or deletecollection that succeeded (2xx), was not a dry
+// run, and is complete; or one that found its object missing ([event.Missing]). For kinds with many writes only those count that change
+// what is kept ([event.KeepsWrite]).
 //
-// How an object ends is read as Kubernetes' generic registry ends it (Store.Update,
-// Store.Delete, rest.BeforeDelete): at once, after a grace period, or when the last finalizer
-// is taken away. An update or patch whose answer was not recorded may have done the last.
+// How an object ends is read as Kubernetes' generic registry ends it (Store.Update, Store.Delete, rest.BeforeDelete): at once, after a
+// grace period, or when the last finalizer is removed. An update or patch without a recorded answer may have done the latter.
 //
-// A request of the apiserver itself tells its version ([event.Sighting]).
+// A request of the apiserver itself shows its version ([event.Sighting]).
 //
 // The creation of the namespace kube-system says in addition that nothing was there before:
 // every resource is known completely, as far as the log goes on recording it.
 //
-// What the event did not record, because of its level or because its bodies were cut,
-// becomes unknown content, or an AllOf observation when not even the names are known. The
-// resource and names are taken from the request URI, which is what the apiserver acted on.
+// What the event did not record, because of its level or because its bodies were cut, becomes unknown content, or an AllOf observation if
+// not even the names are known. The resource and names are taken from the request URI, which is what the apiserver acted on.
 //
-// An event without a responseStatus (a copy whose answers were removed) counts as a
-// success when its response body says so.
+// An event without a responseStatus (a copy whose answers were removed) counts as a success if its response body says so.
 //
-// Observations are valid, with unknown content, also when the error is not nil: it says
-// that a recorded body could not be read. They may alias the event's buffers.
+// Observations are valid, with unknown content, even if the error is not nil: it says that a recorded body could not be read. They may
+// alias the event's buffers.
 func FromEvent(e *event.Event) ([]Observation, error) {
 	obs, err := fromWrite(e)
 	if o, ok := sighting(e); ok {
@@ -111,9 +107,8 @@ type target struct {
 	query           string // the query, raw
 }
 
-// parseTarget reads the path and query of a request to a kept resource. Subresources are
-// not kept, save those through which a namespace changes phase and ends, a pod is bound,
-// evicted and given containers and claims, a token is issued, a certificate is signed.
+// parseTarget reads the path and query of a request to a kept resource. Subresources are not kept, except those through which a namespace
+// changes phase and ends, a pod is bound, evicted and given containers and claims, a token is issued, or a certificate is signed.
 func parseTarget(uri string) (target, bool) {
 	var t target
 	path, query, _ := strings.Cut(uri, "?")
@@ -187,7 +182,7 @@ func parseTarget(uri string) (target, bool) {
 	return t, true
 }
 
-// outcomeOf tells whether the write was done: without a status, as its response body says.
+// outcomeOf reports whether the write was done: without a status, as its response body says.
 func outcomeOf(e *event.Event) event.Outcome {
 	if _, issued := e.Annotations.Get(annotationIssued); issued {
 		return event.Done
@@ -202,7 +197,7 @@ func outcomeOf(e *event.Event) event.Outcome {
 	return event.Done
 }
 
-// perhaps translates a write that may have been done: it leaves in doubt what it is about.
+// perhaps translates a write that may have been done: it leaves its object in doubt.
 func (w *write) perhaps() []Observation {
 	switch {
 	case w.target.sub == subToken:
@@ -230,12 +225,11 @@ func (w *write) perhaps() []Observation {
 	return out
 }
 
-// maxGenerated is how much of what a request asks for the apiserver takes into a name that it makes (names.SimpleNameGenerator).
+// maxGenerated is how much of a requested prefix the apiserver puts into a name that it generates (names.SimpleNameGenerator).
 const maxGenerated = 58
 
-// standIn returns a name for a role or binding whose name the apiserver was to make, and nobody knows:
-// one that no object can have, so that it is in doubt alone. It is empty where that is not the case.
-// See standsFor.
+// standIn returns a name for a role or binding whose name the apiserver was to generate, and which is unknown: one that no object can have,
+// so that only the stand-in is in doubt. It is empty for other writes. See standsFor.
 func (w *write) standIn() string {
 	if w.target.res.RBACKind() == 0 || w.event.Verb != "create" {
 		return ""
@@ -273,7 +267,7 @@ func (t *statusText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// write is one successful request under translation.
+// write is one successful request being translated.
 type write struct {
 	event  *event.Event
 	target target
@@ -281,8 +275,8 @@ type write struct {
 	pruned struct{ of, to []byte } // the body read last
 }
 
-// read returns what is read of a body: most of an object, its managed fields above all, is not,
-// and encoding/json would look at each byte of it, and at some of them four times.
+// read returns the part of a body that is read: most of an object is not, above all its managed fields, and encoding/json would look at
+// each byte of it, at some of them four times.
 func (w *write) read(body []byte) []byte {
 	if n := len(w.pruned.of); n > 0 && n == len(body) && &w.pruned.of[0] == &body[0] {
 		return w.pruned.to

@@ -21,22 +21,19 @@ type RawObject struct {
 	Namespace, Name      string
 	UID, ResourceVersion string
 	Created              time.Time // whole seconds; zero when absent
-	// Object is the object as JSON; nil when the kind is not kept, reduced when its kind is:
-	// never hold what is not needed.
+	// Object is the object as JSON, reduced if its kind is, nil if its kind is not kept: nothing is held that is not needed.
 	Object        []byte
 	Listed        bool  // came as an item of a list, not alone
 	ListContinues bool  // the list says that it is only a part
 	InputOffset   int64 // bytes before the end of the object in the input
 }
 
-// ErrNotObjects is wrapped by ReadObjects for input that is JSON but holds no Kubernetes
-// objects.
+// ErrNotObjects is wrapped by ReadObjects for input that is JSON but holds no Kubernetes objects.
 var ErrNotObjects = errors.New("not a Kubernetes object or List as kubectl get -o json prints it")
 
-// ReadObjects reads what `kubectl get … -o json` prints: a List, several Lists or single
-// objects, concatenated. It streams: one object is in memory at a time. Every object is
-// visited, those of kinds the replica does not keep without their content. Errors name the
-// byte offset. An error of visit ends the reading and is returned as it is.
+// ReadObjects reads what `kubectl get … -o json` prints: a List, several Lists or single objects, concatenated. It streams, with one object
+// in memory at a time, and visits every object, those of kinds that are not kept without their content. Errors name the byte offset. An
+// error of visit ends the reading and is returned unchanged.
 func ReadObjects(r io.Reader, visit func(obj RawObject) error) error {
 	dec := json.NewDecoder(r)
 	for n := 0; ; n++ {
@@ -75,9 +72,8 @@ func readError(dec *json.Decoder, err error) error {
 func readTop(dec *json.Decoder, visit func(RawObject) error) error {
 	members := map[string]json.RawMessage{}
 	list := false
-	// Items stand before the list's own metadata in some writers, so that whether the list
-	// goes on is known for later items only; a list that continues in kubectl's output
-	// does not occur, it follows the pages itself.
+	// Some writers put items before the list's own metadata, so whether the list continues is known for later items only; kubectl's output
+	// has no such list, as it follows the pages itself.
 	var listKind, listVersion string
 	continues := false
 	for dec.More() {
@@ -185,12 +181,11 @@ func rawObject(raw []byte, kind, version string) (RawObject, error) {
 
 // Snapshot is a listing of objects, complete for Kinds.
 type Snapshot struct {
-	// Began and Ended bound the time in which the listing was taken. When both are zero
-	// (a state file does not say) the listing is taken to be of the second of the newest
-	// creation in it.
+	// Began and Ended bound the time in which the listing was taken. If both are zero (a state file does not say), the listing counts as
+	// taken in the second of the newest creation in it.
 	Began, Ended time.Time
-	// Since, when not zero, says that every policy write since then has been or will be
-	// applied from the audit stream, so that what the listing knows reaches back to it.
+	// Since, if not zero, says that every policy write since then has been or will be applied from the audit stream, so that what the
+	// listing shows reaches back to it.
 	Since time.Time
 	// Kinds are the resources (see Resources) whose objects are listed completely.
 	Kinds []string
@@ -198,10 +193,9 @@ type Snapshot struct {
 	Objects []Observation
 }
 
-// ReadSnapshot reads a state file. Kinds are those that were listed in every namespace:
-// a single object, a part of a list, or a namespaced kind whose items all lie in one
-// namespace does not make its kind complete. skipped counts the objects of kinds the
-// replica does not keep, by kind. Began and Ended are left zero; callers that know set them.
+// ReadSnapshot reads a state file. Kinds are those that were listed in every namespace: a single object, a part of a list, or a namespaced
+// kind whose items all lie in one namespace does not make its kind complete. skipped counts the objects of kinds the replica does not keep,
+// by kind. Began and Ended are left zero; callers that know set them.
 func ReadSnapshot(r io.Reader) (snap Snapshot, skipped map[string]int, err error) {
 	skipped = map[string]int{}
 	type seen struct {
@@ -250,7 +244,7 @@ func (o RawObject) Observation() Observation {
 	}
 }
 
-// bounds returns the snapshot's times, estimated when it has none.
+// bounds returns the snapshot's times, estimated if it has none.
 func (s *Snapshot) bounds() (began, ended int64) {
 	if !s.Began.IsZero() || !s.Ended.IsZero() {
 		b, e := instant.Of(s.Began), instant.Of(s.Ended)
@@ -273,8 +267,8 @@ func (s *Snapshot) bounds() (began, ended int64) {
 	if newest == instant.None {
 		return instant.None, instant.None
 	}
-	// Creation times are cut to seconds: the object may have come at the end of it, and
-	// others, which the listing does not show, in the same second after it.
+	// Creation times are cut to seconds: the object may have been made at the end of it, and others, which the listing does not show, after
+	// it in the same second.
 	return newest, newest + int64(time.Second)
 }
 

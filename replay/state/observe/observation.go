@@ -1,7 +1,6 @@
-// Package observe says what is learnt of a cluster's objects: by a request in its audit log ([FromEvent]),
-// from a state file ([ReadObjects], [ReadSnapshot]), from a listing or a watch. Its product is the
-// [Observation], of one object or of all of a scope, which is stored as it is ([Observation.Append],
-// [Decode]) and of which package state makes the objects' lives.
+// Package observe says what is learnt of a cluster's objects: from a request in its audit log ([FromEvent]), a state file ([ReadObjects],
+// [ReadSnapshot]), a listing or a watch. Its product is the [Observation], of one object or of all in a scope, which is stored as it is
+// ([Observation.Append], [Decode]) and from which package state derives the objects' lives.
 //
 // The package is pure: no I/O of its own, no clock, no logging.
 package observe
@@ -10,9 +9,8 @@ import (
 	"time"
 )
 
-// Source says where an observation comes from. It decides how its times are understood:
-// an audit event brackets the write that produced a version, a snapshot only says that
-// the version was there by then.
+// Source says where an observation comes from. It decides how its times are understood: an audit event brackets the write that produced a
+// version, a snapshot only says that the version was there by then.
 type Source uint8
 
 // Sources, in the order of how much they say about time.
@@ -38,8 +36,7 @@ func (s Source) String() string {
 	return "unknown"
 }
 
-// Observation is one thing learnt about one object, or about all objects of a resource in
-// a scope.
+// Observation is one thing learnt about one object, or about all objects of a resource in a scope.
 //
 // Exactly one of these shapes:
 //   - a version: Name, UID, ResourceVersion and Object (or Unknown when the content was not
@@ -58,7 +55,7 @@ func (s Source) String() string {
 //     empty) were deleted, which ones is not known;
 //   - AllOf and Unknown: objects of Resource whose names are not known may have come or
 //     changed in Namespace; with an empty Namespace this is a gap of the whole resource. A pod
-//     with an Object was made without a node: it counts for nothing before a binding names it;
+//     with an Object was made without a node: it is ignored until a binding names it;
 //   - AllOf and Complete: a listing taken in [NotBefore, NotAfter] showed exactly the
 //     versions observed by SourceSnapshot with these same bounds.
 //
@@ -68,14 +65,12 @@ func (s Source) String() string {
 // A write of an RBAC object that is a Patch has its body as Object. With Unknown it may not have been done;
 // without an Object, what was asked for was not recorded either.
 //
-// A write may be Created: it made the object; or, without a resourceVersion, an Update: it ended
-// the object if its deletion had been asked for and the write took away the last that held it back.
-// With one, an Update is a deletion that itself put on nothing that holds the object back: it ended the
-// object all the same if another write did so meanwhile. An end that is an Update is what the deletion
-// of a collection says of an object it had read: another write may have put on what holds it back.
+// A write may be Created: it made the object. Without a resourceVersion it may be an Update: it ended the object if its deletion had been
+// requested and the write removed the last finalizer. With one, an Update is a deletion that itself added no finalizer: it ended the object
+// even if another write added one meanwhile. An end that is an Update is what the deletion of a collection says of an object it had read:
+// another write may have added a finalizer that holds it back.
 //
-// An Observation is read-only once made. Object may alias the buffer it was read from; a
-// State copies what it keeps.
+// An Observation must not change once made. Object may alias the buffer it was read from; a State copies what it keeps.
 type Observation struct {
 	Source          Source
 	Resource        string // one of Resources(); others are ignored by State
@@ -92,9 +87,8 @@ type Observation struct {
 	Created         bool
 	Update          bool
 	Patch           bool
-	// NotBefore and NotAfter bound the moment the observed change became effective; for
-	// SourceSnapshot they bound the time in which the listing was taken. The zero
-	// NotBefore means no bound.
+	// NotBefore and NotAfter bound the moment the observed change became effective; for SourceSnapshot they bound the time in which the
+	// listing was taken. The zero NotBefore means no bound.
 	NotBefore, NotAfter time.Time
 	// Since, of a Complete observation only: see Snapshot.Since.
 	Since time.Time

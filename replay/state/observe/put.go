@@ -33,10 +33,10 @@ func (w *write) put() ([]Observation, error) {
 	return []Observation{o}, err
 }
 
-// makes tells whether the write brought its object into being.
+// makes reports whether the write made its object.
 func (w *write) makes() bool { return w.event.Verb == "create" || w.event.Code() == 201 }
 
-// held tells whether a write left finalizers that hold its object back.
+// held reports whether a write left finalizers that hold its object back.
 func held(o *Observation) bool {
 	if len(o.Object) == 0 {
 		return false
@@ -62,8 +62,7 @@ func (w *write) version(a *answer) ([]Observation, error) {
 	return []Observation{o}, nil
 }
 
-// partial translates a write that was answered with its object's metadata: what else it wrote
-// is what was asked for.
+// partial translates a write that was answered with its object's metadata: the rest is what was requested.
 func (w *write) partial(a *answer) ([]Observation, error) {
 	m := &a.head.Metadata
 	if w.target.res == kept.ResNamespace && a.head.Gone(kept.ResRole) {
@@ -96,7 +95,7 @@ func (w *write) partial(a *answer) ([]Observation, error) {
 	return []Observation{o}, err
 }
 
-// completed returns the stored form of what was asked for with the metadata that was answered.
+// completed returns the stored form of what was requested, with the metadata of the answer.
 func (w *write) completed(object []byte, m *kept.Meta) ([]byte, error) {
 	if !w.target.res.Reduces() {
 		return object, nil
@@ -108,8 +107,7 @@ func (w *write) completed(object []byte, m *kept.Meta) ([]byte, error) {
 	return kept.Encode(&kept.Head{APIVersion: o.APIVersion, Kind: o.Kind, Metadata: *m}, o.Reduced)
 }
 
-// requested returns what a write asked for, of which no answer tells what became of it. It is
-// valid, with unknown content, also when a body cannot be read.
+// requested returns what a write without a telling answer asked for. It is valid, with unknown content, even if a body cannot be read.
 func (w *write) requested() (Observation, error) {
 	e, res := w.event, w.target.res
 	o := w.base
@@ -149,9 +147,8 @@ func (w *write) requested() (Observation, error) {
 	return o, nil
 }
 
-// unnamed returns the observation of an object whose name the apiserver made, and did not
-// record. A pod that was asked for without a node is told apart: nothing leads to a node through
-// it before it is bound.
+// unnamed returns the observation of an object whose generated name was not recorded. A pod requested without a node is told apart: nothing
+// leads to a node through it before it is bound.
 func (w *write) unnamed(h *kept.Head, read []byte) (Observation, error) {
 	o := w.unknown()[0]
 	if w.target.res != kept.ResPod || !o.AllOf {
@@ -169,8 +166,7 @@ func (w *write) unnamed(h *kept.Head, read []byte) (Observation, error) {
 	return o, nil
 }
 
-// updated completes an update that changes nothing that is kept by what its body says of its
-// metadata.
+// updated completes an update that changes nothing of what is kept with what its body says of its metadata.
 func (w *write) updated(o Observation) (Observation, error) {
 	h, err := kept.ReadHead(w.read(w.event.RequestObject))
 	if err != nil || kept.ResourceOfKind(h.Group(), h.Kind) != w.target.res {
@@ -188,8 +184,8 @@ func (w *write) updated(o Observation) (Observation, error) {
 	return o, err
 }
 
-// fixed tells whether no update changes what is kept of the target, its end apart: the
-// apiserver forbids to change it, or nothing but the object's life is kept.
+// fixed reports whether no update changes what is kept of the target, except its end: the apiserver forbids changing it, or only the
+// object's life is kept.
 func (t *target) fixed() bool {
 	switch t.res {
 	case kept.ResNamespace, kept.ResServiceAccount, kept.ResNode, kept.ResAttachment, kept.ResSlice, kept.ResPodCertificate:
@@ -202,8 +198,8 @@ func (t *target) fixed() bool {
 	return false
 }
 
-// metadataPatch tells whether a patch changes nothing of an object but metadata that is not kept.
-// What may be an apply patch is none: it takes away what it does not name.
+// metadataPatch reports whether a patch changes only metadata of an object that is not kept. It returns false for what may be an apply
+// patch, which removes what it does not name.
 func metadataPatch(res kept.Resource, body []byte) bool {
 	if len(body) == 0 {
 		return false
@@ -239,7 +235,7 @@ func metadataPatch(res kept.Resource, body []byte) bool {
 	return !labels && !annotations && members != nil
 }
 
-// metadataPath tells whether a pointer of a JSON patch is to metadata that is not kept.
+// metadataPath reports whether a pointer of a JSON patch points to metadata that is not kept.
 func metadataPath(res kept.Resource, path string) bool {
 	member, ok := strings.CutPrefix(path, "/metadata/")
 	if !ok {
@@ -249,8 +245,7 @@ func metadataPath(res kept.Resource, path string) bool {
 	return res != kept.ResSecret || member != "labels" && member != "annotations"
 }
 
-// there returns the observation that the named object was written, content unknown: of a kind
-// that is reduced, that it is there.
+// there returns the observation that the named object was written with unknown content; for a reduced kind, that it exists.
 func (w *write) there() Observation {
 	o := w.unknown()[0]
 	switch {
@@ -268,7 +263,7 @@ func (w *write) there() Observation {
 	return o
 }
 
-// ended completes the observation of an end by what the pod was: tokens outlive their pods.
+// ended completes the observation of an end with what the pod was: tokens outlive their pods.
 func (w *write) ended(o Observation, a *answer) []Observation {
 	if w.target.res != kept.ResPod {
 		return []Observation{o}
@@ -286,8 +281,7 @@ func (w *write) ended(o Observation, a *answer) []Observation {
 	return []Observation{o}
 }
 
-// bears tells whether the write made the cluster: it created the namespace that apiservers
-// make first and never let go.
+// bears reports whether the write made the cluster: it created the namespace that apiservers make first and never delete.
 func (w *write) bears(obs []Observation) bool {
 	if w.target.res != kept.ResNamespace || len(obs) != 1 || obs[0].Name != "kube-system" || obs[0].AllOf {
 		return false
@@ -295,8 +289,7 @@ func (w *write) bears(obs []Observation) bool {
 	return w.event.Code() == 201 || w.event.Code() == 0 && w.event.Verb == "create"
 }
 
-// Born returns what the making of a cluster says: that before everything observed there was
-// nothing, so that every resource is known completely from the beginning.
+// Born returns what the making of a cluster says: that there was nothing before, so every resource is known completely from the beginning.
 func Born() []Observation {
 	out := make([]Observation, 0, kept.ResCount-1)
 	for _, res := range kept.Resources() {
@@ -305,7 +298,7 @@ func Born() []Observation {
 	return out
 }
 
-// Bears tells whether observations hold what Born returns: the cluster was made in them.
+// Bears reports whether observations contain what Born returns: the cluster was made in them.
 func Bears(observations []Observation) bool {
 	return slices.ContainsFunc(observations, func(o Observation) bool {
 		return o.Source == SourceAudit && o.AllOf && o.Complete

@@ -107,7 +107,7 @@ func FuzzPrunedReadsTheSame(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, uri int, body []byte) {
 		// Bodies of events are JSON, and what is wrong in parts that nobody needs is nobody's
-		// concern: annotations and data that are no strings cannot be in what an apiserver
+		// concern: annotations and data that are not strings cannot be in what an apiserver
 		// answered with success.
 		var loose struct {
 			Metadata struct{ Annotations, Labels map[string]string }

@@ -4,8 +4,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// shown translates a request that found a role or binding: what it holds, where the answer was
-// recorded, else that it is there.
+// shown translates a request that found a role or binding: to what it holds, if the answer was recorded, else to its existence.
 func shown(e *event.Event) ([]Observation, error) {
 	t, ok := parseTarget(e.RequestURI)
 	if !ok {

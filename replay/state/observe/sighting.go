@@ -6,12 +6,10 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// Apiservers is no resource of Kubernetes: the versions apiservers had, as their own requests
-// show ([event.Sighting]).
+// Apiservers is not a resource of Kubernetes: the versions apiservers had, as their own requests show ([event.Sighting]).
 const Apiservers = "apiservers"
 
-// ServerName returns the name of the observations of an apiserver, which events carry as their
-// Server; "" is where that says nothing.
+// ServerName returns the name under which an apiserver is observed; server is as events carry it, "" if they do not say.
 func ServerName(server string) string {
 	if server == "" {
 		return "kube-apiserver"
@@ -19,15 +17,14 @@ func ServerName(server string) string {
 	return "kube-apiserver/" + server
 }
 
-// Sighted is what is stored of a sighting.
+// Sighted is the stored form of a sighting.
 type Sighted struct {
 	Kind    string `json:"kind"`
 	Version string `json:"version"`
 	Minor   int    `json:"minor"`
 }
 
-// sighting returns what a request of an apiserver itself says of its version. Its time is that
-// of the span in which it says the same as every other.
+// sighting returns what a request of an apiserver itself says of its version. Its time is the span in which all such requests say the same.
 func sighting(e *event.Event) (Observation, bool) {
 	version, minor, ok := event.Sighting(e)
 	if !ok {

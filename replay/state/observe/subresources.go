@@ -10,8 +10,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
-// Subresources whose writes are kept. Those of the first three say something of their own, the
-// others are answered with the object.
+// Subresources whose writes are kept. The first three say something of their own, the others are answered with the object.
 const (
 	subBinding  = "binding"
 	subEviction = "eviction"
