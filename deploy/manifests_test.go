@@ -178,7 +178,7 @@ func TestManifestsHoldTogether(t *testing.T) {
 			for _, c := range append(slices.Clone(spec.InitContainers), spec.Containers...) {
 				for _, m := range c.VolumeMounts {
 					if !slices.Contains(volumes, m.Name) {
-						t.Errorf("%s mounts %q, which is no volume", c.Name, m.Name)
+						t.Errorf("%s mounts %q, which is not a volume", c.Name, m.Name)
 					}
 				}
 			}
@@ -304,7 +304,7 @@ func TestManifestsAreConfigured(t *testing.T) {
 				if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool {
 					return strings.HasSuffix(listen, ":"+itoa(p.ContainerPort))
 				}) {
-					t.Errorf("%s is no port of the container", listen)
+					t.Errorf("%s is not a port of the container", listen)
 				}
 			}
 			if file != "replay.yaml" && (config.Loopback(cfg.Webhook.Listen) || len(cfg.Webhook.Advertise) == 0 ||

@@ -329,7 +329,7 @@ func (a *Service) diskChecks(ctx context.Context, c *Checks) error {
 			c.Add("disk", CheckOK, "", "%s", text)
 		}
 	}
-	days := "for ever"
+	days := "forever"
 	if retention.Events > 0 {
 		days = "for " + retention.Events.String()
 	}

@@ -269,7 +269,7 @@ func TestCan(t *testing.T) {
 			want: "\"\"\n  nodes. [get] a#0\n  /api/*,/healthz [get] a#0\n\"n\"\n  nodes. [get] b#0\n",
 		},
 		{
-			name: "a service account by itself, roles that are missing, and a kind there is not",
+			name: "a service account by itself, roles that are missing, and an unknown kind",
 			objects: []any{
 				namespaceRole("n", "r", rule(list("get"), core, list("pods"))),
 				namespaceBinding("n", "a", "Role", "r", account("", "sa")), namespaceBinding("n", "b", "Role", "r", account("n", "sa")),

@@ -58,7 +58,7 @@ func TestMayBind(t *testing.T) {
 			reason: attempt + `{APIGroups:["*"], Resources:["*"], Verbs:["*"]}` + "\n" + `{NonResourceURLs:["*"], Verbs:["*"]}`},
 		{name: "everything by rules", user: "root", kind: "ClusterRole", role: "cluster-admin", allowed: true, by: "root"},
 		{name: "a superuser", user: "x", groups: list("system:masters"), kind: "ClusterRole", role: "gone", allowed: true},
-		{name: "a superuser, a kind there is not", user: "x", groups: list("system:masters"), kind: "Foo", role: "gone", allowed: true},
+		{name: "a superuser, an unknown kind", user: "x", groups: list("system:masters"), kind: "Foo", role: "gone", allowed: true},
 		{name: "the verb", user: "binder", kind: "ClusterRole", role: "cluster-admin", allowed: true, by: "binder"},
 		{name: "the verb for a role that is missing", user: "binder", kind: "ClusterRole", role: "gone", allowed: true, by: "binder"},
 		{name: "the verb for others", user: "binder", kind: "ClusterRole", role: "pods", reason: `{APIGroups:[""], Resources:["pods"], ` +
@@ -69,7 +69,7 @@ func TestMayBind(t *testing.T) {
 			reason: "not currently held"},
 		{name: "a missing role", user: "alice", kind: "ClusterRole", role: "absent", absent: true},
 		{name: "a Role in no namespace", user: "alice", kind: "Role", role: "logs", absent: true},
-		{name: "a kind there is not", user: "root", kind: "Foo", role: "logs", absent: true},
+		{name: "an unknown kind", user: "root", kind: "Foo", role: "logs", absent: true},
 		{name: "errors on the way", user: "boss", kind: "ClusterRole", role: "binder",
 			reason: `ResourceNames:["gone"], Verbs:["bind"]}; resolution errors: [[clusterrole.rbac.authorization.k8s.io "gone" not ` +
 				`found, clusterrole.rbac.authorization.k8s.io "gone2" not found]]`},

@@ -8,7 +8,7 @@ import "sync/atomic"
 //
 // A version whose roles differ in a few is answered from the tables of another: roles that are gone
 // or were replaced are recognized by looking up the ones found, and newer ones are evaluated one by
-// one. So bindings may change for ever, and roles now and then, without rebuilding any table.
+// one. So bindings may change forever, and roles now and then, without rebuilding any table.
 type grantors struct {
 	of roleSet // the roles this answers for
 

@@ -251,7 +251,7 @@ func TestUpstreamSubjectLocator(t *testing.T) {
 	}{
 		{"in the namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "get",
 			"ns1", both},
-		{"a star is no namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "*", "*",
+		{"a star is not a namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "*", "*",
 			super},
 		{"in no namespace", append(slices.Clone(star), namespaceBinding("ns1", "b", "ClusterRole", "admin", admins...)), "*", "", super},
 		{"by a Role", append(slices.Clone(star), namespaceRole("ns1", "admin", rule(list("get"), list("*"), list("Pods"))),

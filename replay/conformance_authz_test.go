@@ -218,7 +218,7 @@ func TestConformanceRequests(t *testing.T) {
 		{name: "7 HEAD of a list", user: "alice", verb: "list", uri: pods, record: "allow " + alicePods, code: 405,
 			want: "list pods default/", by: "rbac"},
 		{name: "8 OPTIONS has no verb", user: "alice", verb: "", uri: pods, record: "forbid " + aliceLacks, want: " pods default/"},
-		{name: "8 every verb is no verb too", user: "erin", verb: "", uri: "/api/v1/namespaces/default/services",
+		{name: "8 every verb is not a verb too", user: "erin", verb: "", uri: "/api/v1/namespaces/default/services",
 			record: "allow " + erinEdges, want: " services default/", by: "rbac"},
 		{name: "9 the prefix watch", user: "alice", verb: "watch",
 			uri: "/api/v1/watch/namespaces/default/pods?fieldSelector=metadata.name%3Dx", record: "allow " + alicePods,
@@ -231,7 +231,7 @@ func TestConformanceRequests(t *testing.T) {
 			want: "get namespaces default/default", by: "rbac"},
 		{name: "13 finalize of a namespace", user: "erin", verb: "update", uri: "/api/v1/namespaces/default/finalize", record: "forbid",
 			want: "update namespaces/finalize default/default"},
-		{name: "14 a version of a group is no resource", user: "erin", verb: "get", uri: "/apis/apps/v1", record: "allow " + erinPaths,
+		{name: "14 a version of a group is not a resource", user: "erin", verb: "get", uri: "/apis/apps/v1", record: "allow " + erinPaths,
 			want: "get /apis/apps/v1", by: "rbac"},
 		{name: "15 the query is not of the path", user: "erin", verb: "get", uri: "/healthz?x=1", record: "allow " + erinPaths,
 			want: "get /healthz", by: "rbac"},
@@ -272,7 +272,7 @@ func TestConformanceRBAC(t *testing.T) {
 		{name: "37 a list of one name has", user: "erin", verb: "list", uri: ns + "configmaps?fieldSelector=metadata.name%3Da",
 			record: "allow " + erinEdges, want: "list configmaps default/a", by: "rbac"},
 		{name: "38 every verb", user: "erin", verb: "", uri: ns + "services/x", record: "allow " + erinEdges, by: "rbac"},
-		{name: "39 a kind of role there is not", user: "fred", verb: "get", uri: ns + "pods/x",
+		{name: "39 an unknown kind of role", user: "fred", verb: "get", uri: ns + "pods/x",
 			record: `forbid RBAC: unsupported role reference kind: "Foo"`},
 	} {
 		t.Run(c.name, c.run)

@@ -27,7 +27,7 @@ func TestReadRecord(t *testing.T) {
 			verdict.ClassUnauthenticated},
 		{"bad timeout", event.Event{Stage: event.StageResponseStarted, ResponseStatus: status(400,
 			"invalid timeout specified in the request URL - x")}, verdict.DecisionNone, verdict.ClassBadTimeout},
-		{"a user's own 400 is no bad timeout", event.Event{Stage: event.StageResponseStarted, User: alice, ResponseStatus: status(400,
+		{"a user's own 400 is not a bad timeout", event.Event{Stage: event.StageResponseStarted, User: alice, ResponseStatus: status(400,
 			"invalid timeout specified in the request URL - x")}, verdict.DecisionNone, verdict.ClassNoDecision},
 		{"impersonation refused, legacy", event.Event{Stage: event.StageResponseComplete, User: alice,
 			ResponseStatus: status(403, `users "bob" is forbidden: User "alice" cannot impersonate resource "users" in API group "" at `+

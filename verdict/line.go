@@ -22,7 +22,7 @@ type Line struct {
 	RecordedReason           string      `json:"recordedReason,omitempty"`
 	Replayed                 string      `json:"replayed"`
 	Outcome                  string      `json:"outcome"`
-	Verdict                  string      `json:"verdict"` // the outcome; the name goes with the next release
+	Verdict                  string      `json:"verdict"` // the outcome; the name will be removed in the next release
 	Class                    string      `json:"class"`
 	Cause                    string      `json:"cause"`
 	Authorizer               string      `json:"authorizer"`
@@ -74,9 +74,9 @@ type AdmissionLine struct {
 	Recorded string `json:"recorded,omitempty"`
 	// Answers are those of the plugin that refused the request, and of each that was evaluated again.
 	Answers []AdmissionAnswer `json:"answers,omitempty"`
-	// Plugin is the one that refused the request. It goes with the next release: see answers.
+	// Plugin is the one that refused the request. It will be removed in the next release: see answers.
 	Plugin string `json:"plugin,omitempty"`
-	// NamespaceLifecycle is that plugin's outcome. It goes with the next release: see answers.
+	// NamespaceLifecycle is that plugin's outcome. It will be removed in the next release: see answers.
 	NamespaceLifecycle string `json:"namespaceLifecycle,omitempty"`
 }
 
@@ -102,7 +102,7 @@ type ReviewLine struct {
 	Replayed string   `json:"replayed"`
 	Reason   string   `json:"reason,omitempty"`
 	Outcome  string   `json:"outcome"`
-	Verdict  string   `json:"verdict"` // the outcome; the name goes with the next release
+	Verdict  string   `json:"verdict"` // the outcome; the name will be removed in the next release
 	Cause    string   `json:"cause,omitempty"`
 }
 

@@ -62,7 +62,7 @@ type Transition struct {
 // Judgement is the outcome and class of a verdict.
 type Judgement struct {
 	Outcome string `json:"outcome"`
-	Verdict string `json:"verdict"` // the outcome; the name goes with the next release
+	Verdict string `json:"verdict"` // the outcome; the name will be removed in the next release
 	Class   string `json:"class"`
 }
 
@@ -83,7 +83,7 @@ type RejudgeExample struct {
 	AuditID string    `json:"auditID"`
 	At      time.Time `json:"at"`
 	Subject string    `json:"subject"` // as whom the request was made
-	User    string    `json:"user"`    // the subject; the name goes with the next release
+	User    string    `json:"user"`    // the subject; the name will be removed in the next release
 	Verb    string    `json:"verb"`
 	URI     string    `json:"requestURI"`
 	Before  string    `json:"before"` // the verdict's cause before

@@ -127,8 +127,7 @@ func (w *spanWork) hopefulPanes(groups []verdict.PaneCounts) (panes []verdict.Pa
 	return panes
 }
 
-// hopeful returns the panes of a group that lie in any window, that many panes wide, that reaches
-// all thresholds.
+// hopeful returns the panes of a group that lie in any window, that many panes wide, that reaches all thresholds.
 func hopeful(g *verdict.PaneCounts, thresholds []verdict.Threshold, width int64) []int64 {
 	order := make([]int, len(g.Panes))
 	for i := range order {
@@ -138,8 +137,7 @@ func hopeful(g *verdict.PaneCounts, thresholds []verdict.Threshold, width int64)
 	tally := verdict.NewTally(thresholds)
 	var out []int64
 	taken := 0 // panes of order that are in out, or never will be
-	// A window that ends with a pane in which it holds something holds what any window with the
-	// same last pane does.
+	// A window that ends with a pane in which it holds something holds what any window with the same last pane does.
 	for first, last := 0, 0; last < len(order); last++ {
 		tally.Add(g, order[last])
 		for g.Panes[order[last]]-g.Panes[order[first]] >= width {
@@ -218,8 +216,7 @@ func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored
 		}
 	}
 	if withdrawn > 0 {
-		// Retention removes events and leaves findings: events that can no longer be read are no
-		// reason to withdraw a finding.
+		// Retention removes events and leaves findings: a finding stays when its events can no longer be read.
 		whole, err := w.whole(ctx)
 		if err != nil {
 			return nil, err

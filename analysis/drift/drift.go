@@ -1,4 +1,4 @@
-// Package drift sorts the verdicts that are no match into groups with one cause each, and
+// Package drift sorts the verdicts that are not a match into groups with one cause each, and
 // says for each what probably lies behind it and what to give Retrial to settle it.
 //
 //	verdicts ──Observe──▶ Collector ──Groups──▶ counts, examples, likely causes, remedies
@@ -27,7 +27,7 @@ const (
 	maxUsers = 1000
 )
 
-// Sample is one request whose verdict is no match, or many alike.
+// Sample is one request whose verdict is not a match, or many alike.
 type Sample struct {
 	Cluster, Server string // server as its endpoint names it, often ""
 	Outcome         verdict.Outcome
@@ -51,7 +51,7 @@ type Example struct {
 	AuditID string    `json:"auditID"`
 	At      time.Time `json:"at"`
 	Subject string    `json:"subject"`
-	User    string    `json:"user"` // the subject; the name goes with the next release
+	User    string    `json:"user"` // the subject; the name will be removed in the next release
 	Verb    string    `json:"verb"`
 	URI     string    `json:"requestURI"`
 	Cause   string    `json:"cause"`
@@ -62,7 +62,7 @@ type Group struct {
 	Cluster string `json:"cluster"`
 	Server  string `json:"apiserver,omitempty"`
 	Outcome string `json:"outcome"`
-	Verdict string `json:"verdict"` // the outcome; the name goes with the next release
+	Verdict string `json:"verdict"` // the outcome; the name will be removed in the next release
 	Class   string `json:"class"`
 	Text    string `json:"text"` // the class in one line
 	// About is the object, or what is missing, that the requests have in common; "" if they

@@ -139,7 +139,7 @@ type Unused struct {
 	Whole   bool   `json:"whole"` // nothing of the rule was used
 	// Unused are what is, as "verb resource.group" or "verb /path"; the first 20.
 	Unused []string `json:"unused"`
-	Grants []string `json:"grants"` // the same; the name goes with the next release
+	Grants []string `json:"grants"` // the same; the name will be removed in the next release
 	More   int      `json:"more,omitempty"`
 	Excess int      `json:"excess"`
 	// TooLarge means that matching the rule with what was used is too much work. Excess is a lower

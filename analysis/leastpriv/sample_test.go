@@ -263,7 +263,7 @@ func strict(t *testing.T, o Object) {
 	case *rbacv1.ClusterRoleBinding:
 		into = &rbacv1.ClusterRoleBinding{}
 	default:
-		t.Fatalf("%T is no RBAC object", o)
+		t.Fatalf("%T is not an RBAC object", o)
 	}
 	if err := yaml.UnmarshalStrict(text, into); err != nil {
 		t.Errorf("%s: %v", text, err)

@@ -151,7 +151,7 @@ func TestPromQL(t *testing.T) {
 				}
 				for _, m := range legend.FindAllStringSubmatch(q.LegendFormat, -1) {
 					if !strings.Contains(q.Expr, m[1]) && !slices.Contains(targetLabels, m[1]) && !legendOf(q.Expr, m[1], known) {
-						t.Errorf("%s: the legend's %q is no label of %s", where, m[1], q.Expr)
+						t.Errorf("%s: the legend's %q is not a label of %s", where, m[1], q.Expr)
 					}
 				}
 			}

@@ -323,7 +323,7 @@ func write(t *testing.T, file, content string) {
 	}
 }
 
-// Bytes that are no Kafka, or Kafka the broker cannot stand, end their connection and
+// Bytes that are not Kafka, or Kafka the broker cannot stand, end their connection and
 // nothing else.
 func TestHostileBytes(t *testing.T) {
 	b := start(t, t.TempDir())
@@ -407,7 +407,7 @@ func TestDialAfterClose(t *testing.T) {
 	}
 }
 
-// Topics the broker retains for ever although their own settings would not.
+// Topics the broker retains forever although their own settings would not.
 func TestTopicSettingsDeleteNothing(t *testing.T) {
 	b := start(t, t.TempDir())
 	transport := &kafka.Transport{Dial: b.Dial}

@@ -97,7 +97,7 @@ type Position struct {
 }
 
 // DeadLetter is input that could not become an event, or a record that could not be
-// processed: never dropped silently, never retried for ever.
+// processed: never dropped silently, never retried forever.
 type DeadLetter struct {
 	Cluster string
 	Source  string // how it came in: "webhook", "import", "watch", "replay"

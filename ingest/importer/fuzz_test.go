@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzEntries checks that no content makes the cutter panic, run on for ever, or lose the
+// FuzzEntries checks that no content makes the cutter panic, run on forever, or lose the
 // order of numbers.
 func FuzzEntries(f *testing.F) {
 	f.Add([]byte(line("a", false) + "\n" + line("b", true)))

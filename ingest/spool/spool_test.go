@@ -182,7 +182,7 @@ func TestBounds(t *testing.T) {
 		for i := range 8 {
 			r.put(t, rec("quiet", fmt.Sprint(i), 64<<10))
 		}
-		for i := 0; i < 100 && err != nil; i++ { // refused for ever, not once in a while
+		for i := 0; i < 100 && err != nil; i++ { // refused forever, not once in a while
 			err = r.Produce(t.Context(), rec("flood", "more", 64<<10))
 		}
 		if err == nil {
@@ -378,7 +378,7 @@ func TestDamage(t *testing.T) {
 		"longer than acknowledged":  {func(b []byte) []byte { return append(b, b[heads(b)[2]:]...) }, "abcd", 0, false, name},
 		"all of it":                 {func(b []byte) []byte { return bytes.Repeat([]byte{7}, len(b)) }, "d", 1, false, name},
 		"the newest's end":          {func(b []byte) []byte { return b[:len(b)-5] }, "abc", 0, true, "0000000000000002.seg"},
-		"garbage behind the newest": {func(b []byte) []byte { return append(b, "RSF1 garbage that is no head at all"...) }, "abcd", 0,
+		"garbage behind the newest": {func(b []byte) []byte { return append(b, "RSF1 garbage that is not a head at all"...) }, "abcd", 0,
 			true, "0000000000000002.seg"},
 		"zeros behind the newest": {func(b []byte) []byte { return append(b, make([]byte, 5000)...) }, "abcd", 0, true,
 			"0000000000000002.seg"},

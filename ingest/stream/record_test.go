@@ -104,7 +104,7 @@ func TestCodecReadsThisVersionAndTheOneBefore(t *testing.T) {
 		{"two before", 3, singly, nil, ErrCodecVersion},
 		{"one after", 1, packed, nil, ErrCodecVersion},
 		{"two after", 2, packed, set(headerVersion, "4"), ErrCodecVersion},
-		{"zero is no version", 1, singly, set(headerVersion, "0"), ErrCodecVersion},
+		{"zero is not a version", 1, singly, set(headerVersion, "0"), ErrCodecVersion},
 		{"not a number", 2, packed, set(headerVersion, "x"), ErrMalformed},
 		{"no version", 2, packed, drop(headerVersion), ErrMalformed},
 		{"no headers", 2, packed, func([]header) []header { return nil }, ErrMalformed},

@@ -355,7 +355,7 @@ func TestSlowClients(t *testing.T) {
 		if _, err := io.WriteString(conn, "POST "+auditPath+" HTTP/1.1\r\nHost: x\r\nX-Slow: "); err != nil {
 			t.Fatal(err)
 		}
-		// The rest never comes: the server hangs up, or this would wait for ever.
+		// The rest never comes: the server hangs up, or this would wait forever.
 		if answer, _ := io.ReadAll(conn); strings.Contains(string(answer), "200") {
 			t.Errorf("answered %s", answer)
 		}

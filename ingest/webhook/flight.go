@@ -213,7 +213,7 @@ func (q *fairQueue) give(n int64) {
 }
 
 // grant serves the queues round-robin while the next waiter fits into what is free. It never
-// passes over a waiter because it wants more than is free: that one would wait for ever.
+// passes over a waiter because it wants more than is free: that one would wait forever.
 func (q *fairQueue) grant() {
 	for len(q.order) > 0 {
 		cluster := q.order[0]

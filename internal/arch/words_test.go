@@ -2,7 +2,9 @@ package arch
 
 import (
 	"go/ast"
+	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -17,13 +20,8 @@ import (
 // a field, and text in a raw string of several lines.
 const columns = 140
 
-// notYet has an empty file for every folder whose lines and messages are still to be read, a slash of its name
-// written as a comma: whoever has read a folder deletes its file. A folder that needs it no more fails the test.
-const notYet = "testdata/notyet"
-
-// TestWords holds every folder, those of nested modules too, to lines that fit and messages in English.
+// TestWords holds the Go of every folder, tests and nested modules too, to lines that fit and to comments and messages in English.
 func TestWords(t *testing.T) {
-	faults := map[string][]string{}
 	for _, file := range sources(t, true) {
 		source, err := os.ReadFile(filepath.Join("..", "..", file))
 		if err != nil {
@@ -32,21 +30,25 @@ func TestWords(t *testing.T) {
 		if generated.Match(source) {
 			continue
 		}
-		folder := filepath.ToSlash(filepath.Dir(file))
-		add := func(line int, text string) {
-			faults[folder] = append(faults[folder], file+":"+strconv.Itoa(line)+": "+text)
-		}
 		tokens := token.NewFileSet()
-		syntax := parseInto(t, tokens, file, 0)
+		syntax := parseInto(t, tokens, file, parser.ParseComments)
 		lines := strings.Split(string(source), "\n")
 		unbreakable(syntax, tokens, lines)
 		for i, line := range lines {
 			if n := width(line); n > columns {
-				add(i+1, "the line has "+strconv.Itoa(n)+" columns, more than "+strconv.Itoa(columns))
+				t.Errorf("%s:%d: the line has %d columns, more than %d", file, i+1, n, columns)
 			}
 		}
-		if strings.HasSuffix(file, "_test.go") {
+		if file == "internal/arch/words_test.go" {
 			continue
+		}
+		check := func(at token.Pos, text string) {
+			if words := germanic(text); words != "" {
+				t.Errorf("%s:%d: %q is not English", file, tokens.Position(at).Line, words)
+			}
+		}
+		for _, c := range syntax.Comments {
+			check(c.Pos(), c.Text())
 		}
 		ast.Inspect(syntax, func(n ast.Node) bool {
 			e, ok := n.(ast.Expr)
@@ -54,45 +56,67 @@ func TestWords(t *testing.T) {
 				return true
 			}
 			text, ok := literal(e)
-			if words := germanic(text); words != "" {
-				add(tokens.Position(e.Pos()).Line, strconv.Quote(words)+" is not English")
-			}
+			check(e.Pos(), text)
 			return !ok
 		})
 	}
-	waiting, err := filepath.Glob(notYet + "/*")
+}
+
+// TestWordsOfDocuments holds documents, pages, manifests and scripts to English.
+func TestWordsOfDocuments(t *testing.T) {
+	root, files := filepath.Join("..", ".."), 0
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && (name == "data" || name == "bin" || len(name) > 2 && name[0] == '.') {
+			return filepath.SkipDir
+		}
+		if !slices.Contains([]string{".md", ".html", ".js", ".css", ".yaml", ".sh", ".txtar"}, filepath.Ext(file)) || d.IsDir() {
+			return nil
+		}
+		files++
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, paragraph := range blankLine.Split(string(text), -1) {
+			if words := germanic(lineStart.ReplaceAllString(paragraph, " ")); words != "" {
+				t.Errorf("%s: %q is not English", file, words)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range waiting {
-		folder := strings.ReplaceAll(filepath.Base(file), ",", "/")
-		if faults[folder] == nil {
-			t.Errorf("%s: every line fits and every message is English: delete internal/arch/%s", folder, filepath.ToSlash(file))
-		}
-		delete(faults, folder)
-	}
-	for _, found := range faults {
-		for _, fault := range found {
-			t.Error(fault)
-		}
+	if files < 100 {
+		t.Errorf("only %d files were found", files)
 	}
 }
 
-// TestGermanic: what is and what is not a message in English.
+// TestGermanic: what is and what is not English.
 func TestGermanic(t *testing.T) {
 	for text, want := range map[string]string{
-		"since: %q is no RFC 3339 time":               "%q is no RFC",
-		"3 lines are no events":                       "lines are no events",
-		"names a role of a kind there is not":         "there is not",
-		"refused by a mode that there is not: %s":     "there is not",
-		"there is no event in it":                     "",
-		"There are no rules here":                     "",
-		"the webhook is no longer asked":              "",
-		"there is not enough room":                    "",
-		"invalid time %q: want RFC 3339":              "",
-		"SELECT count() WHERE x IS NOT NULL":          "",
-		"the user is not a node":                      "",
-		"a line is at most 3 MiB; this one is no fit": "one is no fit",
+		"since: %q is no RFC 3339 time":                  "%q is no RFC",
+		"3 lines are no events":                          "lines are no events",
+		"a comment that\nis no\nmessage":                 "that is no message",
+		"names a role of a kind there is not":            "there is not",
+		"refused by a mode that there is not: %s":        "there is not",
+		"a line is at most 3 MiB; this one is no fit":    "one is no fit",
+		"594 requests count for nothing":                 "count for nothing",
+		"the begin of the range":                         "the begin",
+		"kept for ever":                                  "for ever",
+		"whoever may write, writes as often as he likes": "he likes",
+		"there is no event in it":                        "",
+		"where (there is no key)":                        "",
+		"There are no rules here":                        "",
+		"the webhook is no longer asked":                 "",
+		"the answer is no or unknown":                    "",
+		"there is not enough room":                       "",
+		"invalid time %q: want RFC 3339":                 "",
+		"SELECT count() WHERE x IS NOT NULL":             "",
+		"the user is not a node":                         "",
 	} {
 		if got := germanic(text); got != want {
 			t.Errorf("germanic(%q) = %q, want %q", text, got, want)
@@ -102,21 +126,29 @@ func TestGermanic(t *testing.T) {
 
 var (
 	generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	blankLine = regexp.MustCompile(`\n\s*\n`)
+	lineStart = regexp.MustCompile(`\n\s*(?://|#|\*)?`)
 
 	isNo       = regexp.MustCompile(`(\S+) (?:is|are|was|were) no (\w+)`)
-	thereIsNot = regexp.MustCompile(`(?i)there (?:is|are) not(?:$|[^a-z ])`)
+	thereIsNot = regexp.MustCompile(`(?i)there (?:is|are)(?: not|n.t)(?:$|[^a-z ])`)
+	foreign    = regexp.MustCompile(`(?i)\bfor ever\b|\bthe begin\b|\bcounts? for nothing\b|\bhe likes\b`)
 )
 
-// germanic returns the words of a message that a native speaker would not write, "" for none: "VALUE is no
-// THING" and "of a kind there is not". "There is no THING" and "is no longer" are English.
-func germanic(message string) string {
-	for _, m := range isNo.FindAllStringSubmatch(message, -1) {
-		if !strings.EqualFold(m[1], "there") && !slices.Contains([]string{"longer", "more", "less"}, m[2]) {
+// germanic returns the words of a text that a native speaker would not write, "" for none: "VALUE is no THING", "of a kind there is not"
+// and some that are German. "There is no THING" and "is no longer" are English.
+func germanic(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	for _, m := range isNo.FindAllStringSubmatch(text, -1) {
+		subject := strings.TrimLeftFunc(m[1], func(r rune) bool { return !unicode.IsLetter(r) })
+		if !strings.EqualFold(subject, "there") && !slices.Contains(english, m[2]) {
 			return m[0]
 		}
 	}
-	return strings.TrimRight(thereIsNot.FindString(message), ".,:;!?)")
+	return strings.TrimRight(thereIsNot.FindString(text), ".,:;!?)\"'`") + foreign.FindString(text)
 }
+
+// english may follow "is no".
+var english = []string{"longer", "more", "less", "later", "older", "larger", "smaller", "better", "or"}
 
 // literal returns the text of a string literal, or of several joined by +; what else is joined to them counts
 // as one word. ok is false for every other expression.

@@ -181,8 +181,8 @@ func ApiserverEntry(entry string) (cluster, apiserver, value string, err error) 
 
 // Retention configures how long stored data stays, counted from its ingestion.
 type Retention struct {
-	Events      Duration `json:"events" doc:"Events and their verdicts, in whole days. 0: for ever."`
-	Rollups     Duration `json:"rollups" doc:"Usage rollups, in whole days. 0: for ever."`
+	Events      Duration `json:"events" doc:"Events and their verdicts, in whole days. 0: forever."`
+	Rollups     Duration `json:"rollups" doc:"Usage rollups, in whole days. 0: forever."`
 	KeepImports bool     `json:"keepImports" doc:"Keep imported events, whatever their age, until the disk cap needs their room."`
 	DiskCap     Bytes    `json:"diskCap" doc:"Most bytes the store may hold. Above it the oldest day of events is dropped, then the next, never the newest; rollups and policy stay. 0: for an embedded store whatever leaves 4 GiB of the disk free, or a twentieth of a small disk; for a ClickHouse server no cap."`
 }

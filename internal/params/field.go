@@ -35,7 +35,7 @@ type Field struct {
 	Required       bool
 	Enum           []string
 	Min, Max       string // "" for none
-	List           string // "csv", "lines", "json"; "" for what is no list
+	List           string // "csv", "lines", "json"; "" for what is not a list
 	Type           reflect.Type
 	index          []int
 	least, most    int64

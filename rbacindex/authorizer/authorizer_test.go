@@ -117,7 +117,7 @@ func TestRulesFor(t *testing.T) {
 		if err != nil {
 			list, ok := err.(interface{ Errors() []error })
 			if !ok || len(list.Errors()) != 2 || !apierrors.IsNotFound(list.Errors()[0]) {
-				t.Errorf("%s: the error is no list of two that say not found: %#v", tt.namespace, err)
+				t.Errorf("%s: the error is not a list of two that say not found: %#v", tt.namespace, err)
 			}
 		}
 	}

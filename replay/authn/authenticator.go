@@ -16,7 +16,7 @@ const (
 	ByWebhook       = "webhook-token"
 	ByAnyToken      = "any-token"
 	ByAnonymous     = "anonymous"
-	// ByInsecure is no authenticator: the port without authentication of versions up to 1.19.
+	// ByInsecure is not an authenticator: the port without authentication of versions up to 1.19.
 	ByInsecure = "insecure-port"
 )
 

@@ -217,7 +217,7 @@ func (x *subject) configured(out []Contradiction, c *compiled, certain, possible
 	if certain != 0 {
 		return out
 	}
-	// A front proxy can claim any identity. It is no excuse for one that is somebody's own.
+	// A front proxy can claim any identity. It is not an excuse for one that is somebody's own.
 	other := possible &^ (1 << requestHeader)
 	if c.tokens != nil && x.plain() && other == 0 && x.kind != kindAnonymous && x.kind != kindLoopback {
 		out = x.static(out, c, possible)

@@ -1,6 +1,6 @@
 package authn
 
-// insecurePort is no authenticator: the port without authentication of versions up to 1.19.
+// insecurePort is not an authenticator: the port without authentication of versions up to 1.19.
 type insecurePort struct{}
 
 func (insecurePort) configured(c *compiled) says {

@@ -160,7 +160,7 @@ func TestUnion(t *testing.T) {
 		{name: "front proxy without extra", cfg: with(frontProxy(config.RequestHeader{})),
 			user:           withExtra(user("sso-alice", "", GroupAuthenticated), "scopes", "read"),
 			contradictions: []string{ContradictionUnattributed}},
-		{name: "front proxy is no excuse for a known user", cfg: with(frontProxy(config.RequestHeader{GroupHeaders: []string{"g"}})),
+		{name: "front proxy is not an excuse for a known user", cfg: with(frontProxy(config.RequestHeader{GroupHeaders: []string{"g"}})),
 			user: user("bot", "u3", "wheel", GroupAuthenticated), want: nil, contradictions: []string{ContradictionStaticGroups,
 				ContradictionUnattributed}},
 		{name: "a certain explanation hides the front proxy", cfg: with(frontProxy(config.RequestHeader{GroupHeaders: []string{"g"},
@@ -311,6 +311,6 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	if _, _, ok := Refusal(by(account(podToken()))); ok {
-		t.Error("an accepted request is no refusal")
+		t.Error("an accepted request is not a refusal")
 	}
 }

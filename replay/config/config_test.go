@@ -83,16 +83,16 @@ func TestStaticUsers(t *testing.T) {
 	}{
 		"groups":                     {"t1,alice,1,\"dev, ops\"\nt2,bob,2\n", false, []string{"alice/1/dev| ops", "bob/2/"}, 0},
 		"the last of a token counts": {"t1,alice,1\nt2,bob,2\nt1,carol,3\n", false, []string{"bob/2/", "carol/3/"}, 1},
-		"redacted are no duplicates": {"redacted,alice,1\nREDACTED,bob,2\n<redacted>,carol,3\nredacted,dan,4\n***,erin,5\n" +
+		"redacted are not duplicates": {"redacted,alice,1\nREDACTED,bob,2\n<redacted>,carol,3\nredacted,dan,4\n***,erin,5\n" +
 			"***,frank,6\nxxxx,gus,7\nxxxx,hal,8\nREDACTED-1,ida,9\n", false,
 			[]string{"alice/1/", "bob/2/", "carol/3/", "dan/4/", "erin/5/", "frank/6/", "gus/7/", "hal/8/", "ida/9/"}, 0},
-		"nobody's":                     {",alice,1\nt,,2\nt2,bob,3\n", false, []string{"bob/3/"}, 2},
-		"one user, two tokens":         {"t1,alice,1\nt2,alice,1,x\n", false, []string{"alice/1/", "alice/1/x"}, 0},
-		"the last of a user counts":    {"p1,alice,1\np2,bob,2\np3,alice,3\n", true, []string{"bob/2/", "alice/3/"}, 1},
-		"one password, two users":      {"p,alice,1\np,bob,2\n", true, []string{"alice/1/", "bob/2/"}, 0},
-		"columns beyond the fourth":    {"t,alice,1,dev,whatever\n", false, []string{"alice/1/dev"}, 0},
-		"an empty file":                {"", false, nil, 0},
-		"a # is no comment in the CSV": {"#t,alice,1\n", false, []string{"alice/1/"}, 0},
+		"nobody's":                        {",alice,1\nt,,2\nt2,bob,3\n", false, []string{"bob/3/"}, 2},
+		"one user, two tokens":            {"t1,alice,1\nt2,alice,1,x\n", false, []string{"alice/1/", "alice/1/x"}, 0},
+		"the last of a user counts":       {"p1,alice,1\np2,bob,2\np3,alice,3\n", true, []string{"bob/2/", "alice/3/"}, 1},
+		"one password, two users":         {"p,alice,1\np,bob,2\n", true, []string{"alice/1/", "bob/2/"}, 0},
+		"columns beyond the fourth":       {"t,alice,1,dev,whatever\n", false, []string{"alice/1/dev"}, 0},
+		"an empty file":                   {"", false, nil, 0},
+		"a # is not a comment in the CSV": {"#t,alice,1\n", false, []string{"alice/1/"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			users, warnings, err := staticUsers([]byte(tc.text), tc.basic)
@@ -326,7 +326,7 @@ func TestVersionsOfNames(t *testing.T) {
 	}
 	for _, name := range []string{"manifests", "2026", "20261120", "pki", "2026-13-01"} {
 		if _, ok := folderTime(name); ok {
-			t.Errorf("%s is no time", name)
+			t.Errorf("%s is not a time", name)
 		}
 	}
 }

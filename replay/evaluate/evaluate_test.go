@@ -176,7 +176,7 @@ func TestErrors(t *testing.T) {
 		{"events cannot be opened", Options{Engine: eng, Events: []Input{fails}}, "open events bad: disk on fire"},
 		{"events cannot be read", Options{Engine: eng, Events: []Input{halfway}}, "read events half: line 2: disk on fire"},
 		{"state cannot be opened", Options{Engine: eng, Events: []Input{good}, States: []Input{fails}}, "open state bad: disk on fire"},
-		{"state is no state", Options{Engine: eng, Events: []Input{good},
+		{"state is not a state", Options{Engine: eng, Events: []Input{good},
 			States: []Input{memoryInput("s", []byte(`{"kind":"List","apiVersion":"v1","items":[]}`))}}, "no object of a kind"},
 		{"state is not JSON", Options{Engine: eng, Events: []Input{good}, States: []Input{memoryInput("s", []byte(`kind: List`))}},
 			"read state s"},

@@ -38,7 +38,7 @@ type TrailContradiction struct {
 	Count    int64     `json:"count"` // requests
 }
 
-// Malformed is a line that is no event.
+// Malformed is a line that is not an event.
 type Malformed struct {
 	Input string `json:"input"`
 	Line  int    `json:"line"` // from 1
@@ -76,7 +76,7 @@ type Summary struct {
 	Admission        map[string]int64            `json:"admission"`
 	Plugins          map[string]int64            `json:"plugins"`
 	AdmissionAnswers map[string]map[string]int64 `json:"admission_answers"`
-	// NamespaceLifecycle is in AdmissionAnswers too; it goes with the next release.
+	// NamespaceLifecycle is in AdmissionAnswers too; it will be removed in the next release.
 	NamespaceLifecycle map[string]int64 `json:"namespace_lifecycle"`
 
 	// CacheLags say by how much apiservers decided behind the policy, where requests show it.

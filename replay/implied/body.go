@@ -26,13 +26,12 @@ func (m *member) read(value []byte) (ok bool) {
 	return json.Unmarshal(value, m.into) == nil
 }
 
-// written decodes members of what a request wrote: of the request body of a create or update,
-// of a patch of the object it made, as far as the event shows it. ok is false if it does not,
-// or when the body has another shape. Of the rest of a body nothing is decoded: most of it is
-// metadata.
+// written decodes members of what a request wrote: of the request body of a create or update, of a patch of the object it made, as far as
+// the event shows it. ok is false if it does not, or when the body has another shape. Of the rest of a body nothing is decoded: most of it
+// is metadata.
 //
 // The object in the response is what the request wrote, completed: it says nothing about the
-// checks. Of a refused request there is none, for a Status is no such object.
+// checks. A refused request has none: a Status is not such an object.
 func (d *derivation) written(kind string, members ...member) (ok bool) {
 	if d.a.Verb == "patch" {
 		return decode(d.e.ResponseObject, kind, members...)
@@ -40,7 +39,7 @@ func (d *derivation) written(kind string, members ...member) (ok bool) {
 	return decode(d.e.RequestObject, "", members...)
 }
 
-// decode decodes members of an object. It is false for what is no object, for one of another
+// decode decodes members of an object. It is false for what is not an object, for one of another
 // kind (any will do for ""), and for members of another shape.
 func decode(object []byte, kind string, members ...member) bool {
 	is, shaped := kind == "", true
@@ -67,8 +66,7 @@ type patchDocument struct {
 	ops     []patchops.Operation       // of a JSON patch
 }
 
-// about returns the operations of a JSON patch that work on members of the object, and on
-// nothing else, as a JSON patch.
+// about returns the operations of a JSON patch that work on members of the object, and on nothing else, as a JSON patch.
 func (p *patchDocument) about(members ...string) []byte {
 	var out []json.RawMessage
 	for _, op := range p.ops {
@@ -113,8 +111,7 @@ func (d *derivation) patched() (p patchDocument, ok bool) {
 	return p, true
 }
 
-// collected reports whether a patch touches nothing but what the garbage collector writes: owner
-// references, finalizers and managed fields.
+// collected reports whether a patch touches nothing but what the garbage collector writes: owner references, finalizers and managed fields.
 func (p *patchDocument) collected() bool {
 	for _, path := range p.paths {
 		if !collectedPath(path) {

@@ -197,7 +197,7 @@ func TestOf(t *testing.T) {
 		{"patch shows its result", ask{verb: "patch", uri: rbac + "/namespaces/d/roles/old",
 			body: `[{"op":"add","path":"/rules/-","value":{}}]`, answer: `{"kind":"Role",` + other + `}`},
 			"role-escalate: escalate rbac.authorization.k8s.io/roles d/old or cover [list][pods]"},
-		{"a status is no role", ask{verb: "patch", uri: rbac + "/namespaces/d/roles/old", body: `{` + other + `}`,
+		{"a status is not a role", ask{verb: "patch", uri: rbac + "/namespaces/d/roles/old", body: `{` + other + `}`,
 			answer: `{"kind":"Status","status":"Failure"}`},
 			"role-escalate: escalate rbac.authorization.k8s.io/roles d/old or cover [list][pods]"},
 		{"patch labels", ask{verb: "patch", uri: rbac + "/namespaces/d/roles/old", body: `{"metadata":{"labels":{"a":"b"}}}`},

@@ -183,7 +183,7 @@ func segments(path string, out *[maxSegments]string) int {
 }
 
 // LongRunning reports whether a request is one the apiserver does not expect to end soon:
-// the end of such a request is no bound for when it was authorized.
+// the end of such a request is not a bound for when it was authorized.
 func LongRunning(a *verdict.Attributes) bool {
 	if !a.ResourceRequest {
 		return strings.HasPrefix(a.Path, "/debug/pprof/")

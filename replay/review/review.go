@@ -105,7 +105,7 @@ type selector struct {
 	} `json:"requirements"`
 }
 
-// Asked returns the question of a review; ok is false if the request is no review, or its
+// Asked returns the question of a review; ok is false if the request is not a review, or its
 // body is not recorded or not readable. caller is who made the request: a
 // SelfSubjectAccessReview asks about them.
 func Asked(e *event.Event, a *verdict.Attributes) (q Question, ok bool) {

@@ -240,7 +240,7 @@ func (l *lane) step(ctx context.Context, job verdict.Rejudge) error {
 	return nil
 }
 
-// resumed returns how far an earlier owner has come, or the begin of the job.
+// resumed returns how far an earlier owner has come, or the start of the job.
 func (l *lane) resumed(ctx context.Context, job verdict.Rejudge) (verdict.RejudgeProgress, error) {
 	list, err := l.r.store.Rejudges(ctx)
 	if err != nil {

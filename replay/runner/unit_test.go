@@ -102,7 +102,7 @@ func TestMergedFiltersCover(t *testing.T) {
 }
 
 // A lookup travels in a URL: subjects without number must not make it one no server takes,
-// which would be asked again for ever.
+// which would be asked again forever.
 func TestLookupsAreBounded(t *testing.T) {
 	binding := func(name, role string, users ...string) observe.Observation {
 		var subjects []string

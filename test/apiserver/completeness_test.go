@@ -283,7 +283,7 @@ func TestPatchHole(t *testing.T) {
 	}
 	others()
 	began := time.Now()
-	do(http.MethodPatch, maps+"/large", "application/json-patch+json", []byte("this is no JSON"), http.StatusBadRequest)
+	do(http.MethodPatch, maps+"/large", "application/json-patch+json", []byte("this is not JSON"), http.StatusBadRequest)
 	patched := time.Now()
 	others()
 	dropped := m.gaveUp(t, stop)

@@ -207,7 +207,7 @@ var credentialEscalations = []escalation{
 		})
 		return a.certified(request.Status.Certificate, key), nil
 	}},
-	// The right to sign is no way by itself: what it takes is the authority's key.
+	// The right to sign is not a way by itself: what it takes is the authority's key.
 	{edge: "csr-sign", how: "sign", none: true, grants: func(string, string) []grant {
 		return []grant{{verb: "create", group: certificatesGroup, resource: "certificatesigningrequests"},
 			{verb: "update", group: certificatesGroup, resource: "certificatesigningrequests/status"},

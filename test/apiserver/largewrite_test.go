@@ -123,7 +123,7 @@ func TestTruncatedBindings(t *testing.T) {
 	if _, err := bindings.Update(t.Context(), large("known"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// open are the verdicts on what alice is refused that are no match.
+	// open are the verdicts on what alice is refused that are not a match.
 	open := func() (about []string) {
 		t.Helper()
 		for range 20 {

@@ -119,7 +119,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: fred}]
 `)))
 	const role = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/reader"
-	l.root.must(t, ask{line: "PATCH " + role, body: "application/merge-patch+json this is no JSON", want: []int{http.StatusBadRequest}},
+	l.root.must(t, ask{line: "PATCH " + role, body: "application/merge-patch+json this is not JSON", want: []int{http.StatusBadRequest}},
 		ask{line: "PATCH " + role, body: `application/merge-patch+json {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ` +
 			`["list"]}]}`, want: []int{http.StatusOK}})
 	fred := newPerson(t, l.ledger, "fred", l.User(t, "fred"))
@@ -155,7 +155,7 @@ func (l *live) loseBatch(t *testing.T, m *measured) int64 {
 	t.Helper()
 	stop := m.flowing(t)
 	// What the shipped policy logs with bodies, among others.
-	l.root.must(t, ask{line: "PATCH /api/v1/namespaces/default/serviceaccounts/none", body: "application/merge-patch+json this is no JSON",
+	l.root.must(t, ask{line: "PATCH /api/v1/namespaces/default/serviceaccounts/none", body: "application/merge-patch+json this is not JSON",
 		want: []int{http.StatusBadRequest, http.StatusNotFound}})
 	return m.gaveUp(t, stop)
 }

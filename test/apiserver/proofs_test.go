@@ -183,7 +183,7 @@ func attributes(t *testing.T, resolver request.RequestInfoResolver, e *auditv1.E
 	method, ok := map[string]string{"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "update": "PUT", "patch": "PATCH",
 		"delete": "DELETE", "deletecollection": "DELETE", "proxy": "GET", "": "CONNECT"}[e.Verb]
 	if !ok {
-		method = strings.ToUpper(e.Verb) // of what is no resource
+		method = strings.ToUpper(e.Verb) // of what is not a resource
 	}
 	u, err := url.ParseRequestURI(e.RequestURI)
 	if err != nil {

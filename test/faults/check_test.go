@@ -386,7 +386,7 @@ func (w *world) checkRollups(ctx context.Context, conn driver.Conn, _ *storage.S
 	return nil
 }
 
-// checkLetters: everything acknowledged that is no event is a dead letter.
+// checkLetters: everything acknowledged that is not an event is a dead letter.
 func (w *world) checkLetters(ctx context.Context, conn driver.Conn, _ *storage.Store) error {
 	rows, err := conn.Query(ctx, "SELECT digest FROM "+w.db+".dead_letters FINAL")
 	if err != nil {
@@ -403,7 +403,7 @@ func (w *world) checkLetters(ctx context.Context, conn driver.Conn, _ *storage.S
 	}
 	for digest := range w.letters {
 		if !have[digest] {
-			w.report("an acknowledged entry that is no event is no dead letter: %s", digest)
+			w.report("an acknowledged entry that is not an event is not a dead letter: %s", digest)
 		}
 	}
 	return rows.Err()

@@ -37,7 +37,7 @@ const (
 	stepBinding  = "binding"  // a write of policy among requests it decides, or that came before it
 	stepListing  = "listing"  // the cluster's state, early or late
 	stepHuge     = "huge"     // a batch with an event of 10 MiB
-	stepGarbage  = "garbage"  // a batch with an entry that is no event
+	stepGarbage  = "garbage"  // a batch with an entry that is not an event
 	stepPoison   = "poison"   // a record in the log that cannot be read
 	stepFault    = "fault"    // something breaks at the next exchange of a kind
 	stepStore    = "store"    // the store fails all statements of a kind for a while

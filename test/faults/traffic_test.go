@@ -26,7 +26,7 @@ type identity struct {
 type item struct {
 	raw    []byte
 	id     identity
-	digest string // of an item that is no event; it becomes a dead letter
+	digest string // of an item that is not an event; it becomes a dead letter
 	policy bool   // the event writes policy
 }
 
@@ -71,7 +71,7 @@ func huge(cluster, name string, size int) item {
 	return itemOf(cluster, e)
 }
 
-// malformed returns an entry that is no event.
+// malformed returns an entry that is not an event.
 func malformed(name string) item {
 	raw := fmt.Appendf(nil, `{"auditID":17,"verb":%q}`, name)
 	return item{raw: raw, digest: digestOf(raw)}

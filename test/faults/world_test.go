@@ -58,7 +58,7 @@ type world struct {
 	began   time.Time
 	clients []*stream.Client  // of all processes there were
 	policy  map[identity]bool // acknowledged writes of policy
-	letters map[string]bool   // digests of acknowledged entries that are no events
+	letters map[string]bool   // digests of acknowledged entries that are not events
 	wrong   []string
 	fired   map[string]int // what actually happened, by name
 	heap    uint64
@@ -423,7 +423,7 @@ func (w *world) finish() {
 		err := w.drain(up, 15*time.Minute)
 		if err != nil && !w.plan.One && w.ghost() {
 			// The stand-in for a Kafka of its own keeps a member whose connection broke while
-			// it waited in a rebalance, for ever. A real one does not, and the embedded one
+			// it waited in a rebalance, forever. A real one does not, and the embedded one
 			// dies with its only members: begin it anew without them.
 			w.did("ghost member of the stand-in broker")
 			err = errors.Join(w.endBroker(endKilled, nil), w.startBroker())

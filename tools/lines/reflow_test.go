@@ -31,7 +31,7 @@ func TestReflowed(t *testing.T) {
 		}
 	}
 	if _, err := reflowed([]byte("no Go")); err == nil {
-		t.Error("no error of what is no Go")
+		t.Error("no error of what is not Go")
 	}
 }
 

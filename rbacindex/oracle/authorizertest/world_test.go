@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// klog flushes for ever, and so do the apiserver's own parts.
+		// klog flushes forever, and so do the apiserver's own parts.
 		goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/util/wait.BackoffUntilWithContext"))
 }
@@ -187,7 +187,7 @@ func (w *world) put(c rbacindex.Change) string {
 			made, err = api.ClusterRoleBindings().Update(ctx, o, update)
 		}
 	default:
-		err = fmt.Errorf("%T is no RBAC object", o)
+		err = fmt.Errorf("%T is not an RBAC object", o)
 	}
 	if err != nil {
 		w.t.Fatalf("write %s: %v", c.Key, err)

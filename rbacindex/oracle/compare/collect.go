@@ -52,7 +52,7 @@ func Collect(n, seed uint64) ([][]byte, error) {
 		if small.Question.Asked == AskRules {
 			limit += 500
 		}
-		// JSON has no place for bytes that are no UTF-8.
+		// JSON has no place for bytes that are not UTF-8.
 		if seen[string(body)] || bytes.Contains(raw, []byte(`\ufffd`)) || len(raw) > limit {
 			continue
 		}

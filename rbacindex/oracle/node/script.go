@@ -215,7 +215,7 @@ var paths = []string{
 	"/openid/v1/jwks", "/.well-known/openid-configuration", "/statusz", "/flagz", "/configz", "/logs", "/", "/secret",
 }
 
-// stranger makes a request of somebody who is no node.
+// stranger makes a request of somebody who is not a node.
 func (g *generator) stranger() asked {
 	s := pick(g, strangers)
 	q := asked{username: s.name, groups: append(append([]string{}, s.groups...), "system:authenticated")}

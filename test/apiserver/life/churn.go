@@ -46,7 +46,7 @@ const perNamespace = 5
 
 // Churn makes namespaces, lets scenes be played in them, one after the other, and deletes
 // them with what still runs. Which scenes and with what options is up to the seed; how they
-// interleave is not. Scenes that the apiserver, rightly, refuses at some step are no failures
+// interleave is not. Scenes that the apiserver, rightly, refuses at some step are not failures
 // (a namespace may be gone before they end), but every one must have been played to its end
 // once.
 func (c *Cluster) Churn(t testing.TB, plan Plan) Lived {

@@ -75,7 +75,7 @@ var accusing = []string{"decision-drift", "credential-forged", "credential-two-i
 // names are what tells a cause from others of its kind: objects, nodes and times.
 var names = regexp.MustCompile(`[a-z]+/life-[^ ;,)]+|\b[a-z-]*life-[\w./-]+|node-\d|\d{4}-\d\d-\d\dT\S+|\b[\d.]+(µs|ms|s)\b`)
 
-// Report returns a table of what is no match, the most frequent first: how often, what, who, where,
+// Report returns a table of what is not a match, the most frequent first: how often, what, who, where,
 // why, and the audit ID of one of them.
 func Report(verdicts map[string]*Verdict) string {
 	type group struct {

@@ -118,7 +118,7 @@ func TestSuite(t *testing.T) {
 	judged(t, in, c, 3)
 }
 
-// bounds holds how many verdicts are no match against what is allowed: no drift, and few that
+// bounds holds how many verdicts are not a match against what is allowed: no drift, and few that
 // are left open. Where pods come fast, on a busy machine, nodes ask for what a pod mounts before
 // the node authorizer has seen the binding, which no log tells: so many in a thousand may be
 // ambiguous, each with its cause. One in two thousand may be indeterminate: a kubelet asks some

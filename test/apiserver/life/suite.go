@@ -11,9 +11,8 @@ import (
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
 )
 
-// suites are the parts of Kubernetes' end-to-end suite that run at the same time. What needs
-// a process behind a container is left out; where that is not known, a spec fails, which is
-// no matter here: what it asked the apiserver is in the log.
+// suites are the parts of Kubernetes' end-to-end suite that run at the same time. What needs a process behind a container is left out;
+// where that is not known, a spec fails, which does not matter here: what it asked the apiserver is in the log.
 var suites = []string{`\[sig-auth\]`, `\[sig-api-machinery\]`, `\[sig-apps\] (Job|CronJob|StatefulSet)`, `\[sig-apps\] [A-BD-IK-RT-Z]`,
 	`\[sig-cli\]`}
 
@@ -25,8 +24,7 @@ const skipped = `\[Slow\]|\[Serial\]|\[Disruptive\]|\[Flaky\]|\[Feature:|\[Featu
 
 var ran = regexp.MustCompile(`(\d+) Passed.*?(\d+) Failed`)
 
-// Suite runs Kubernetes' end-to-end suite until all of it has run, or for the given time, and
-// returns how many specs passed.
+// Suite runs Kubernetes' end-to-end suite until all of it has run, or for the given time, and returns how many specs passed.
 func (c *Cluster) Suite(t testing.TB, most time.Duration) int {
 	t.Helper()
 	kubeconfig := filepath.Join(c.Folder(), "suite.kubeconfig")

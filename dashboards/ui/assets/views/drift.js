@@ -1,4 +1,4 @@
-// What does not agree, by likely cause: the requests that are no match, put together by what
+// What does not agree, by likely cause: the requests that do not match, put together by what
 // they have in common, with what probably lies behind and what to give to settle it.
 import {h, card, table, name, prose, count, plural, span} from '../dom.js';
 import {link} from '../router.js';

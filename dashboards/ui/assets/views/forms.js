@@ -56,7 +56,7 @@ function form(params, cluster, go, ask, fields) {
 // moment completes a time that was typed without its zone: times are UTC.
 function moment(text) {
   const t = text.trim().replace(/^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(:\d\d(?:\.\d+)?)?( ?UTC|Z)?$/i, (_, day, hm, s) => `${day}T${hm}${s ?? ':00'}Z`);
-  return /^\d{4}-\d\d-\d\d$/.test(t) ? t + 'T00:00:00Z' : t; // what is no time is for the server to say
+  return /^\d{4}-\d\d-\d\d$/.test(t) ? t + 'T00:00:00Z' : t; // what is not a time is for the server to say
 }
 
 // asOf words the moment an answer is about.
