@@ -14,10 +14,12 @@ var (
 	// A file or folder of ours in backticks, told by its slash.
 	path = regexp.MustCompile(
 		"`((?:cmd|ingest|rbacindex|replay|storage|analysis|dashboards|deploy|doctor|internal|query|test|docs|scripts)/[a-z0-9_/.*-]*)`")
-	title = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	// What users are told to apply or to build from.
+	manifest = regexp.MustCompile(`\bdeploy/[A-Za-z0-9_.-]*[A-Za-z0-9]`)
+	title    = regexp.MustCompile(`(?m)^#+ +(.+)$`)
 )
 
-// TestLinks follows every relative link of every document, and in ARCHITECTURE.md every
+// TestLinks follows every relative link and manifest of every document, and in ARCHITECTURE.md every
 // path: a map that leads nowhere is worse than none.
 func TestLinks(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -39,6 +41,11 @@ func TestLinks(t *testing.T) {
 		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
 			checkLink(t, file, m[1])
+		}
+		for _, name := range manifest.FindAllString(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+				t.Errorf("%s names %s: %v", file, name, err)
+			}
 		}
 		if d.Name() == "ARCHITECTURE.md" {
 			for _, m := range path.FindAllStringSubmatch(string(text), -1) {
