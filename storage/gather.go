@@ -11,10 +11,12 @@ import (
 // gathering has callers that come at the same time share one statement: whoever comes first
 // waits for his turn, and speaks for all who have come until then.
 type gathering[M any] struct {
-	turn sync.Mutex // held by who speaks
+	turn chan struct{} // has an element while somebody speaks; a channel, for simulated time to pass meanwhile
 	mu   sync.Mutex
 	open *gathered[M] // takes members; nil: the next caller begins one
 }
+
+func newGathering[M any]() *gathering[M] { return &gathering[M]{turn: make(chan struct{}, 1)} }
 
 // gathered are the callers of one statement.
 type gathered[M any] struct {
@@ -41,8 +43,8 @@ func (g *gathering[M]) do(m M, room func(before []M) bool, patience func(now []M
 	all := &gathered[M]{members: []M{m}, grown: make(chan struct{}, 1), done: make(chan struct{})}
 	g.open = all
 	g.mu.Unlock()
-	g.turn.Lock()
-	defer g.turn.Unlock()
+	g.turn <- struct{}{}
+	defer func() { <-g.turn }()
 	g.wait(all, patience)
 	defer close(all.done)
 	all.err = serve(all.members)

@@ -79,8 +79,8 @@ type Store struct {
 	trimAt   int64 // bytes of policy_objects from which it is looked at again; by trimming
 
 	inserted   atomic.Uint64 // blocks, those that failed included
-	inserts    gathering[insertMember]
-	lookups    gathering[*lookup]
+	inserts    *gathering[insertMember]
+	lookups    *gathering[*lookup]
 	mu         sync.Mutex
 	regulars   map[int32]time.Time // when a partition inserted last
 	blocks     []*pendingBlock     // at rest, for the next inserts
@@ -125,7 +125,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn,
 		Reader: queries.New(statement.DB{Conn: conn, Name: "`" + cfg.Database + "`"}), folds: codec.NewFolds(), trim: usualTrim,
-		partitions: map[int32]*partition{}, regulars: map[int32]time.Time{}}
+		partitions: map[int32]*partition{}, regulars: map[int32]time.Time{},
+		inserts: newGathering[insertMember](), lookups: newGathering[*lookup]()}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)
