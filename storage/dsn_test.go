@@ -56,7 +56,7 @@ func TestOpenErrors(t *testing.T) {
 		"both given":         {storage.Config{DSN: "http://h", Transport: http.DefaultTransport}, "both"},
 		"native protocol":    {storage.Config{DSN: "clickhouse://h:9000"}, "http://"},
 		"a hostile database": {storage.Config{DSN: "http://h", Database: "a`; DROP"}, "letters"},
-		"no URL":             {storage.Config{DSN: "http://u:se cret@h:8123"}, "no URL"},
+		"no URL":             {storage.Config{DSN: "http://u:se cret@h:8123"}, "invalid DSN: want"},
 		"nobody listens":     {storage.Config{DSN: "http://127.0.0.1:1"}, "connect"},
 	} {
 		t.Run(name, func(t *testing.T) {
