@@ -58,7 +58,7 @@ func (SuggestRequest) Question() (name string, answer SuggestAnswer) { return "s
 
 func (r SuggestRequest) check() error {
 	if r.All == (len(r.Subjects) > 0) {
-		return Bad("subject is missing: name one, or pass all=true")
+		return Bad("name a subject, or pass all=true, not both")
 	}
 	return before(r.From, r.To)
 }

@@ -196,7 +196,10 @@ func (s *Store) missed(now []insertMember) time.Duration {
 func (s *Store) insertAll(members []insertMember) error {
 	began := time.Now()
 	token, rows := members[0].token, 0
-	ctx, cancel := context.WithCancel(context.WithoutCancel(members[0].ctx))
+	ctx, cancel := members[0].ctx, func() {}
+	if len(members) > 1 {
+		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+	}
 	defer cancel()
 	left := atomic.Int64{}
 	left.Store(int64(len(members)))

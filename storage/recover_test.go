@@ -159,7 +159,8 @@ func TestLostPart(t *testing.T) {
 // TestForgottenToken inserts more blocks than the store remembers tokens of: Known still
 // finds the first block's rows, which is why they are not sent again.
 func TestForgottenToken(t *testing.T) {
-	s := storagetest.Open(t)
+	dir := t.TempDir()
+	s, closeStore := storagetest.Start(t, dir)
 	in := rows(t, "c", 0)
 	s.Exec(t, "ALTER TABLE retrial.events MODIFY SETTING non_replicated_deduplication_window = 3")
 	insert(t, s, "first", in)
@@ -170,6 +171,8 @@ func TestForgottenToken(t *testing.T) {
 		insert(t, s, fmt.Sprint("t", i), one)
 	}
 	before := consistent(t, s)
+	closeStore() // what this process sent it looks up
+	s = storagetest.OpenAt(t, dir)
 	insert(t, s, "first", in)
 	if totals(t, s) == before {
 		t.Fatal("the store still remembered the token: the test shows nothing")

@@ -95,7 +95,7 @@ func TestAPIEscalations(t *testing.T) {
 		t.Errorf("step %+v, holds %+v", step, a.Paths[0].Holds)
 	}
 	for query, want := range map[string]string{"": "cluster is missing", "cluster=c&limit=0": "limit",
-		"cluster=c&subject=group:": "followed by no name", "cluster=c&includeSystem=yes": "includeSystem"} {
+		"cluster=c&subject=group:": "the name is missing", "cluster=c&includeSystem=yes": "includeSystem"} {
 		w := askFake(t, f, http.MethodGet, "escalations?"+query)
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)

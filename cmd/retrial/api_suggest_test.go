@@ -97,8 +97,8 @@ func TestAPISuggest(t *testing.T) {
 		status      int
 		says        string
 	}{
-		{"nobody is meant", "cluster=c", f, 400, "subject, or all=true"},
-		{"both are meant", "cluster=c&subject=ann&all=true", f, 400, "subject, or all=true"},
+		{"nobody is meant", "cluster=c", f, 400, "name a subject, or pass all=true"},
+		{"both are meant", "cluster=c&subject=ann&all=true", f, 400, "name a subject, or pass all=true, not both"},
 		{"no cluster", "all=true", f, 400, "cluster is missing"},
 		{"an empty name", "cluster=c&subject=ann%0a", f, 400, "an empty name"},
 		{"no such choice", "cluster=c&all=yes", f, 400, "want true or false"},

@@ -305,7 +305,7 @@ func accessPage(t *testing.T, s *running, b *browser) {
 	b.until(t, "the subject", `document.querySelector('h1')?.innerText === 'carol'`)
 	b.blameless(t)
 	for hash, says := range map[string]string{
-		"verb=get&resource=secrets&at=yesterday": "want RFC 3339", "verb=get": "name a resource or a path",
+		"verb=get&resource=secrets&at=yesterday": "want RFC 3339", "verb=get": "name either a resource or a path",
 		"verb=get&path=healthz": "must begin with a slash", "verb=get&resource=a/b/c": "is not RESOURCE",
 	} {
 		b.load(t, s.ui+"#/access?cluster=sample&"+hash)

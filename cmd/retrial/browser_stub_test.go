@@ -105,7 +105,7 @@ func answersOf(texts []string) map[string]any {
 			"evidence": []any{object{"auditID": s, "request": s, "time": first, "text": s}}})
 		known = append(known, object{"id": s, "title": s, "description": s, "severity": s, "attack": []string{s}, "kind": s})
 		unused = append(unused, object{"binding": "ClusterRoleBinding/" + s, "role": "ClusterRole/" + s, "rule": 1,
-			"grants": []string{"get " + s}, "excess": 9})
+			"unused": []string{"get " + s}, "excess": 9})
 		keeps = append(keeps, object{"binding": "RoleBinding/x/" + s, "role": "ClusterRole/" + s, "group": s, "relied": 2, "excess": 1,
 			"undoes": []string{s}})
 		holders = append(holders, object{"kind": "User", "name": s, "namespace": "", "scope": "namespace:" + s, "grants": []any{grant}})

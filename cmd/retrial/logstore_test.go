@@ -123,7 +123,7 @@ func TestFromEmptyEverywhere(t *testing.T) {
 		}
 	}
 	if code, _, err := commandLine(t, "", "who-can", "list", "secrets", "--events", log); code != cli.ExitNoMatch ||
-		!strings.Contains(err, "or say --from-empty") {
+		!strings.Contains(err, "or --from-empty if") {
 		t.Errorf("without --from-empty: code %d, said %q", code, err)
 	}
 }
