@@ -37,7 +37,7 @@ func recorded(t *testing.T) [][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return log
+	return slices.Clone(log)
 }
 
 // portion returns the log the always-run tests use: the beginning, which holds the
