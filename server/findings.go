@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/procstat"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -180,7 +181,7 @@ func (d *detections) run(ctx context.Context) error {
 
 // pace returns how passes are spread: by this process's processor time, or, if the store is a server, by the time they take.
 func (d *detections) pace() detect.PaceConfig {
-	c := detect.PaceConfig{Every: time.Duration(d.cfg.Detect.Every), Now: time.Now, Sleep: sleepFor}
+	c := detect.PaceConfig{Every: time.Duration(d.cfg.Detect.Every), Now: time.Now, Sleep: sleep.For}
 	if d.owned {
 		c.CPU = procstat.Own
 	}
@@ -219,18 +220,6 @@ func (d *detections) pass(ctx context.Context, live *detect.Live) (detect.Pass, 
 		d.metrics.waiting.Set(float64(p.Left))
 	}
 	return p, err
-}
-
-// sleepFor waits, or returns the context's error.
-func sleepFor(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Rules are the detection rules.

@@ -32,6 +32,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // File is one input.
@@ -208,7 +210,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if c.Sleep == nil {
-		c.Sleep = sleep
+		c.Sleep = sleep.For
 	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
@@ -377,18 +379,6 @@ func (im *run) state(ctx context.Context, since time.Time) error {
 	}
 	in.mark.Done = true
 	return im.pos.save()
-}
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // jitter spreads d by a fifth, so that several importers do not retry in step.

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 const (
@@ -50,7 +51,7 @@ func (s *Spool) Run(ctx context.Context) error {
 			return nil
 		case err != nil:
 			d.failed(err)
-			if !sleep(ctx, pause/2+rand.N(pause/2)) {
+			if sleep.For(ctx, pause/2+rand.N(pause/2)) != nil {
 				return nil
 			}
 			pause = min(2*pause, maxPause)
@@ -63,17 +64,6 @@ func (s *Spool) Run(ctx context.Context) error {
 			}
 		}
 		pause = minPause
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

@@ -51,6 +51,8 @@ import (
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // Config is what NewClient needs. Brokers is required; each other field states its default,
@@ -394,12 +396,5 @@ func newBackoff() backoff { return backoff{minBackoff} }
 func (b *backoff) sleep(ctx context.Context) bool {
 	d := b.next/2 + rand.N(b.next/2+1)
 	b.next = min(2*b.next, maxBackoff)
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
+	return sleep.For(ctx, d) == nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // GroupLease is the prefix of the consumer groups through which leases are held. They commit
@@ -74,10 +76,5 @@ func hold(ctx context.Context, log *zap.Logger, f func(ctx context.Context) erro
 		err = errors.New("the work ended by itself")
 	}
 	log.Warn("work under a lease failed, another process may try", zap.Error(err))
-	t := time.NewTimer(pauseOfFailure)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
+	_ = sleep.For(ctx, pauseOfFailure) // nothing follows
 }

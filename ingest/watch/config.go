@@ -51,6 +51,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // Kind is a kind of objects that is watched.
@@ -255,23 +256,12 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	if c.Pause == nil {
-		c.Pause = pause
+		c.Pause = sleep.For
 	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
 	return c
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // Run follows the cluster until ctx ends and returns nil. It retries failures of the cluster

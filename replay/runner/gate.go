@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // gate answers one question for all partitions: has everything been applied that was in the
@@ -86,15 +87,8 @@ func (g *gate) rest(ctx context.Context, atMost time.Duration) {
 	case <-g.wanted:
 	default:
 	}
-	if g.waits.Load() > 0 || atMost <= 0 {
-		return
-	}
-	t := time.NewTimer(atMost)
-	defer t.Stop()
-	select {
-	case <-g.wanted:
-	case <-t.C:
-	case <-ctx.Done():
+	if g.waits.Load() == 0 {
+		_ = sleep.Unless(ctx, atMost, g.wanted) // the next read looks at ctx
 	}
 }
 

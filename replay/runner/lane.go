@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -200,7 +201,7 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 		}
 	}
 	due := l.due(&l.queue[0])
-	if err := sleep(ctx, time.Until(due)); err != nil {
+	if err := sleep.For(ctx, time.Until(due)); err != nil {
 		return false, err
 	}
 	end, err := l.r.pace.begin(ctx, due, l.end-l.queue[0].Position.Offset >= behind)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // rest is how many times as long as an insert took, or what came of several that began together,
@@ -52,7 +54,7 @@ func (p *pace) begin(ctx context.Context, due time.Time, many bool) (end func(in
 			until = p.next
 		}
 		p.mu.Unlock()
-		if err := sleepUntil(ctx, until, turned); err != nil {
+		if err := sleep.Unless(ctx, time.Until(until), turned); err != nil {
 			return nil, err
 		}
 	}
@@ -68,16 +70,4 @@ func (p *pace) end(inserting time.Duration) {
 		close(p.turned)
 		p.turned = make(chan struct{})
 	}
-}
-
-// sleepUntil waits for a time, or until a channel is closed, or returns the context's error.
-func sleepUntil(ctx context.Context, until time.Time, or <-chan struct{}) error {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-or:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -166,7 +167,7 @@ func (r *Runner) followRejudges(ctx context.Context) error {
 		}); err != nil {
 			return nil // only when the context ends
 		}
-		if err := sleep(ctx, r.cfg.RejudgePoll); err != nil {
+		if err := sleep.For(ctx, r.cfg.RejudgePoll); err != nil {
 			return nil
 		}
 	}

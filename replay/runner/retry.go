@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // Operations that are repeated after an error; a closed set, for the metric.
@@ -54,7 +56,7 @@ func (b *backoff) pause(ctx context.Context, err error, fields ...zap.Field) err
 	d := b.next
 	b.next = min(2*b.next, b.r.cfg.RetryMax)
 	// Half fixed, half random, so that partitions that failed together do not return together.
-	return sleep(ctx, d/2+time.Duration(b.r.jitter()*float64(d/2)))
+	return sleep.For(ctx, d/2+time.Duration(b.r.jitter()*float64(d/2)))
 }
 
 // done takes the operation off the metric of those that are stuck.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/codec"
@@ -100,7 +101,7 @@ func (l *life) step(ctx context.Context, actor, name string) error {
 		return errCrashed
 	}
 	if !l.instant {
-		if err := sleep(ctx, 10*time.Microsecond+time.Duration(l.intn(actor, 3_000_000))); err != nil {
+		if err := sleep.For(ctx, 10*time.Microsecond+time.Duration(l.intn(actor, 3_000_000))); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

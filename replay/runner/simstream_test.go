@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // Mutants: each takes one safeguard away, and the simulation must notice.
@@ -155,7 +156,7 @@ func (s *simSource) consume(ctx context.Context, topic string, h PartitionHandle
 		}
 		end()
 		handlers.Wait()
-		if err := sleep(ctx, time.Millisecond+time.Duration(s.life.intn(topic, 1_000_000))); err != nil {
+		if err := sleep.For(ctx, time.Millisecond+time.Duration(s.life.intn(topic, 1_000_000))); err != nil {
 			return nil
 		}
 	}
@@ -169,7 +170,7 @@ func (s *simSource) handle(ctx context.Context, at place, h PartitionHandler) {
 	case <-ctx.Done():
 		return
 	}
-	if sleep(ctx, time.Duration(s.life.intn(actorOf(at.topic, at.partition), 1_000_000))) != nil {
+	if sleep.For(ctx, time.Duration(s.life.intn(actorOf(at.topic, at.partition), 1_000_000))) != nil {
 		return
 	}
 	s.mu.Lock()
@@ -235,7 +236,7 @@ func (p *simPartition) Fetch(ctx context.Context, maxRecords, _ int) (stream.Bat
 	n := min(maxRecords, 1+p.life.intn(p.actor, 9))
 	records, end := p.read(p.at, p.next, n)
 	if len(records) == 0 {
-		if err := sleep(ctx, simFetchWait); err != nil {
+		if err := sleep.For(ctx, simFetchWait); err != nil {
 			return stream.Batch{}, err
 		}
 		records, end = p.read(p.at, p.next, n)
@@ -306,7 +307,7 @@ func (s *simSource) Policy(ctx context.Context, from map[int32]int64, apply func
 				f.moved = make(chan struct{})
 				f.mu.Unlock()
 			}
-			if !got && sleep(ctx, simFetchWait) != nil {
+			if !got && sleep.For(ctx, simFetchWait) != nil {
 				return
 			}
 		}
