@@ -231,13 +231,17 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 // share returns how many bytes the next block may have: as much as waits, by the size of what was
 // fetched. There is room in memory for many small blocks at once, or for a few large ones.
 func (l *lane) share() int {
-	bytes := 0
+	waiting := min(l.end-l.queue[0].Position.Offset, int64(l.r.cfg.BatchRecords))
+	guess := int64(l.queued()) * waiting / int64(len(l.queue)) * 5 / 4
+	return int(min(max(guess, int64(l.r.cfg.BatchBytes/8)), int64(l.r.cfg.BatchBytes)))
+}
+
+// queued returns the bytes of the records in the queue.
+func (l *lane) queued() (bytes int) {
 	for i := range l.queue {
 		bytes += len(l.queue[i].Value)
 	}
-	waiting := min(l.end-l.queue[0].Position.Offset, int64(l.r.cfg.BatchRecords))
-	guess := int64(bytes) * waiting / int64(len(l.queue)) * 5 / 4
-	return int(min(max(guess, int64(l.r.cfg.BatchBytes/8)), int64(l.r.cfg.BatchBytes)))
+	return bytes
 }
 
 // due returns when a record has been held long enough, counted from its append. A producer whose
@@ -251,10 +255,7 @@ func (l *lane) due(rec *stream.Record) time.Time {
 // gather fetches more records until a block is full, what comes is not due, or the log has
 // no more.
 func (l *lane) gather(ctx context.Context, limit int) error {
-	count, bytes := len(l.queue), 0
-	for i := range l.queue {
-		bytes += len(l.queue[i].Value)
-	}
+	count, bytes := len(l.queue), l.queued()
 	asked := l.r.cfg.Linger == 0 // whether the end is news; it may be as old as the hold
 	for count < l.r.cfg.BatchRecords && bytes < limit && !l.due(&l.queue[len(l.queue)-1]).After(time.Now()) {
 		if l.p.Position() >= l.end {
