@@ -41,7 +41,7 @@ func (s *Store) assure(ctx context.Context, token string, rows []verdict.Row) er
 	s.metrics.reinserts.Inc()
 	s.cfg.Log.Warn("store remembers a block it does not have, sending it again",
 		zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", len(missing)))
-	return s.insertAll([]insertMember{{ctx, fmt.Sprintf("%s+%d", token, len(missing)), missing}})
+	return s.insertAll(ctx, []insertMember{{fmt.Sprintf("%s+%d", token, len(missing)), missing}})
 }
 
 // missing returns the rows of a block (all of one Kafka partition) that the store does not have.

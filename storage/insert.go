@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
@@ -116,16 +115,17 @@ func (s *Store) insert(ctx context.Context, part *partition, token string, rows 
 			return err
 		}
 	}
-	m := insertMember{ctx, token, missing}
+	m := insertMember{token, missing}
+	room := func(before []insertMember) bool { return rowsOf(before)+len(missing) <= mostJoined }
 	switch {
 	case len(missing) == 0:
 	case again || s.cfg.Transport == nil || s.cfg.ClusterName != "":
-		if err := s.insertAll([]insertMember{m}); err != nil {
+		if err := s.insertAll(ctx, []insertMember{m}); err != nil {
 			return err
 		}
 	default:
 		part.sent.add(token)
-		if err := s.inserts.do(m, roomFor(len(rows)), s.missed, s.insertAll); err != nil {
+		if err := s.inserts.do(ctx, m, room, s.missed, s.insertAll); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,6 @@ func (t *tokens) has(token string) bool { return slices.Contains(t.last[:], toke
 
 // insertMember is what one partition has to insert.
 type insertMember struct {
-	ctx   context.Context
 	token string
 	rows  []verdict.Row
 }
@@ -155,14 +154,12 @@ type insertMember struct {
 // partition returns whose rows they are.
 func (m *insertMember) partition() int32 { return m.rows[0].Position.Partition }
 
-// roomFor returns a condition on an insert that others have joined before.
-func roomFor(rows int) func([]insertMember) bool {
-	return func(before []insertMember) bool {
-		for i := range before {
-			rows += len(before[i].rows)
-		}
-		return rows <= mostJoined
+// rowsOf counts the rows of several partitions.
+func rowsOf(members []insertMember) (n int) {
+	for i := range members {
+		n += len(members[i].rows)
 	}
+	return n
 }
 
 const (
@@ -174,13 +171,12 @@ const (
 // missed returns how long an insert waits for partitions that are not in it: those that have
 // inserted lately. One that has many rows is not held up.
 func (s *Store) missed(now []insertMember) time.Duration {
-	in, rows := make(map[int32]bool, len(now)), 0
+	if rowsOf(now) > mostJoined/2 {
+		return 0
+	}
+	in := make(map[int32]bool, len(now))
 	for i := range now {
 		in[now[i].partition()] = true
-		rows += len(now[i].rows)
-	}
-	if rows > mostJoined/2 {
-		return 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,40 +188,32 @@ func (s *Store) missed(now []insertMember) time.Duration {
 	return 0
 }
 
-// insertAll sends the rows of all members in one INSERT. It ends when all their contexts have.
-func (s *Store) insertAll(members []insertMember) error {
-	began := time.Now()
-	token, rows := members[0].token, 0
-	ctx, cancel := members[0].ctx, func() {}
-	if len(members) > 1 {
-		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+// tokenOf returns the token of an insert: of several partitions' none that one of them has alone.
+func tokenOf(members []insertMember) string {
+	if len(members) == 1 {
+		return members[0].token
 	}
-	defer cancel()
-	left := atomic.Int64{}
-	left.Store(int64(len(members)))
 	hash := xxhash.New()
+	for i := range members {
+		_, _ = hash.WriteString(members[i].token + "\n")
+	}
+	return fmt.Sprintf("jo/%d/%016x", len(members), hash.Sum64())
+}
+
+// insertAll sends the rows of all members in one INSERT.
+func (s *Store) insertAll(ctx context.Context, members []insertMember) error {
+	began := time.Now()
 	p := s.takeBlock()
 	for i := range members {
-		m := &members[i]
-		defer context.AfterFunc(m.ctx, func() {
-			if left.Add(-1) == 0 {
-				cancel()
-			}
-		})()
-		_, _ = hash.WriteString(m.token + "\n")
-		rows += len(m.rows)
-		for j := range m.rows {
-			if err := p.block.Append(&m.rows[j]); err != nil {
+		for j := range members[i].rows {
+			if err := p.block.Append(&members[i].rows[j]); err != nil {
 				return err
 			}
 		}
 	}
-	if len(members) > 1 {
-		token = fmt.Sprintf("jo/%d/%016x", len(members), hash.Sum64())
-	}
 	err := p.encode()
 	if err == nil {
-		err = s.send(ctx, token, members[0].partition(), p)
+		err = s.send(ctx, tokenOf(members), members[0].partition(), p)
 	}
 	s.noted(members)
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
@@ -234,7 +222,7 @@ func (s *Store) insertAll(members []insertMember) error {
 		return err
 	}
 	s.metrics.inserts.WithLabelValues("ok").Inc()
-	s.metrics.rows.Add(float64(rows))
+	s.metrics.rows.Add(float64(rowsOf(members)))
 	s.metrics.bytes.Add(float64(p.data.Size()))
 	for cause, n := range p.block.FoldedAs {
 		s.metrics.folded.WithLabelValues(cause).Add(float64(n))

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -27,22 +26,19 @@ func (s *Store) Known(ctx context.Context, rows []verdict.Row) ([]verdict.KnownR
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	l := &lookup{ctx: ctx, rows: rows}
-	err := s.lookups.do(l, func(before []*lookup) bool {
+	l := &lookup{rows: rows}
+	err := s.lookups.do(ctx, l, func(before []*lookup) bool {
 		n := len(rows)
 		for _, b := range before {
 			n += len(b.rows)
 		}
 		return n <= knownChunk && len(before) < 64
 	}, nil, s.lookUp)
-	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		err = s.lookUp([]*lookup{l}) // whoever spoke for all was called off
-	}
 	return l.known, err
 }
 
 // lookUp answers all members.
-func (s *Store) lookUp(members []*lookup) error {
+func (s *Store) lookUp(ctx context.Context, members []*lookup) error {
 	began := time.Now()
 	type asked struct {
 		rows []*verdict.Row
@@ -50,7 +46,6 @@ func (s *Store) lookUp(members []*lookup) error {
 	}
 	clusters := map[string]*asked{}
 	for n, m := range members {
-		m.known = nil
 		for i := range m.rows {
 			r := &m.rows[i]
 			c := clusters[r.Cluster]
@@ -67,7 +62,7 @@ func (s *Store) lookUp(members []*lookup) error {
 	}
 	for cluster, c := range clusters {
 		for rows := range slices.Chunk(c.rows, knownChunk) {
-			err := s.knownChunk(members[0].ctx, cluster, rows, func(k verdict.KnownRow) {
+			err := s.knownChunk(ctx, cluster, rows, func(k verdict.KnownRow) {
 				for who := c.by[k.Request]; who != 0; who &= who - 1 {
 					m := members[bits.TrailingZeros64(who)]
 					m.known = append(m.known, k)
