@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -97,7 +96,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		return out, err
 	}
 	metas := metadata{}
-	if err := a.Store.NewestPolicy(ctx, cluster, slices.Sorted(maps.Keys(policyKinds)), func(text []byte) error {
+	if err := a.Store.NewestPolicy(ctx, cluster, policyResources, func(text []byte) error {
 		if o, err := observe.Decode(text); err == nil { // as in the replay: what cannot be read stays unknown
 			metas.add(&o)
 		}
@@ -196,16 +195,15 @@ var Latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // metadata keeps labels and annotations of RBAC objects, which the state does not, so that a rollback brings objects back as they were.
 type metadata map[rbacindex.Key]metav1.ObjectMeta
 
-// policyKinds are the kinds of the objects of a policy, by their resources.
-var policyKinds = map[string]rbacindex.Kind{ //nolint:gochecknoglobals // constant table
-	kept.Roles: rbacindex.KindRole, kept.ClusterRoles: rbacindex.KindClusterRole,
-	kept.RoleBindings: rbacindex.KindRoleBinding, kept.ClusterRoleBindings: rbacindex.KindClusterRoleBinding,
+// policyResources are the resources of the objects of a policy.
+var policyResources = []string{ //nolint:gochecknoglobals // constant table
+	kept.ClusterRoleBindings, kept.ClusterRoles, kept.RoleBindings, kept.Roles,
 }
 
 // add takes the metadata of an observation in place of an earlier one's.
 func (m metadata) add(o *observe.Observation) {
-	kind, ok := policyKinds[o.Resource]
-	if !ok || len(o.Object) == 0 {
+	kind := kept.ResourceOf(o.Resource).RBACKind()
+	if kind == 0 || len(o.Object) == 0 {
 		return
 	}
 	var object struct {

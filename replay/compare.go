@@ -11,6 +11,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -335,6 +336,6 @@ func (t *trial) absent(k rbacindex.Key) string {
 }
 
 func (t *trial) versionOf(k rbacindex.Key) state.Version {
-	v, _ := t.s.Version(resourceOfKind(k.Kind), k.Namespace, k.Name, t.base.At)
+	v, _ := t.s.Version(kept.ResourceOfRBAC(k.Kind).String(), k.Namespace, k.Name, t.base.At)
 	return v
 }

@@ -64,7 +64,7 @@ func (t *trial) doubts(rec *record) []string {
 	from, to = from.Add(-doubtAround), to.Add(doubtAround)
 	var out []string
 	add := func(k rbacindex.Key) {
-		if why := t.s.Doubt(resourceOfKind(k.Kind), k.Namespace, k.Name, from, to); why != "" {
+		if why := t.s.Doubt(kept.ResourceOfRBAC(k.Kind).String(), k.Namespace, k.Name, from, to); why != "" {
 			if text := verdict.DoubtObject + reason.ObjectName(k) + ": " + why; !slices.Contains(out, text) {
 				out = append(out, text)
 			}
@@ -87,16 +87,4 @@ func (t *trial) doubts(rec *record) []string {
 		}
 	}
 	return out
-}
-
-func resourceOfKind(k rbacindex.Kind) string {
-	switch k {
-	case rbacindex.KindRole:
-		return kept.Roles
-	case rbacindex.KindClusterRole:
-		return kept.ClusterRoles
-	case rbacindex.KindRoleBinding:
-		return kept.RoleBindings
-	}
-	return kept.ClusterRoleBindings
 }
