@@ -16,7 +16,6 @@ import (
 	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/config"
-	apiserver "github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/evaluate"
 )
 
@@ -169,7 +168,7 @@ func summaryHint(sum *Summary, stated bool) string {
 }
 
 // apiserver reads the configuration of the log's apiserver: DIR, or the entry NAME=DIR of its cluster; nil if none was given.
-func (l Log) apiserver() (func(cluster, server string) *apiserver.History, error) {
+func (l Log) apiserver() (func(cluster, server string) *config.History, error) {
 	cluster := l.name()
 	usage := func(format string, args ...any) error {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--apiserver-config "+format, args...))
@@ -208,5 +207,5 @@ func (l Log) apiserver() (func(cluster, server string) *apiserver.History, error
 			fmt.Fprintf(l.Streams.Err, "hint: %s: %s\n", safe.Text(filepath.Join(dir, v.Folder)), safe.Text(v.Warnings[i]))
 		}
 	}
-	return func(_, server string) *apiserver.History { return h.Of(server) }, nil
+	return func(_, server string) *config.History { return h.Of(server) }, nil
 }
