@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"strings"
 	"testing"
@@ -111,13 +110,10 @@ func TestAPIChanges(t *testing.T) {
 			if f.looked > 1 {
 				t.Errorf("the store was asked %d times for writes", f.looked)
 			}
-			var out, hints bytes.Buffer
-			if err := printChanges(&out, &hints, &got); err != nil {
-				t.Fatal(err)
-			}
+			out, _ := printed(printChanges, &got)
 			for _, s := range got.Subjects {
-				if !strings.Contains(out.String(), s.Name) {
-					t.Errorf("%s is not printed:\n%s", s.Name, out.String())
+				if !strings.Contains(out, s.Name) {
+					t.Errorf("%s is not printed:\n%s", s.Name, out)
 				}
 			}
 		})
@@ -132,11 +128,7 @@ func TestAPIChangesOfWhatIsNotKnown(t *testing.T) {
 	if got.Known || len(got.MissingBefore) == 0 || strings.Join(got.MissingAfter, ",") != "ClusterRoleBinding/ann-reads" {
 		t.Errorf("known %t, missing before %v, after %v", got.Known, got.MissingBefore, got.MissingAfter)
 	}
-	var out, hints bytes.Buffer
-	if err := printChanges(&out, &hints, &got); err != nil {
-		t.Fatal(err)
-	}
-	if s := hints.String(); !strings.Contains(s, "at the first moment") || !strings.Contains(s,
+	if _, s := printed(printChanges, &got); !strings.Contains(s, "at the first moment") || !strings.Contains(s,
 		"at the second: ClusterRoleBinding/ann-reads (it was written by 2026-11-20T11:40:00Z, and what was written was not recorded)") {
 		t.Error(s)
 	}

@@ -122,17 +122,15 @@ func TestEscalationsTooLarge(t *testing.T) {
 	if a.TooLargeCount != 1 || len(a.TooLarge) != 1 || a.TooLarge[0].Name != "eve" {
 		t.Errorf("too large are %d: %+v", a.TooLargeCount, a.TooLarge)
 	}
-	var out strings.Builder
-	if err := printEscalations(&out, &a); err != nil || !strings.Contains(out.String(), "Too large to check: 1 subject") ||
-		!strings.Contains(out.String(), "  User eve\n") {
-		t.Errorf("%v\n%s", err, out.String())
+	if out, _ := printed(printEscalations, &a); !strings.Contains(out, "Too large to check: 1 subject") ||
+		!strings.Contains(out, "  User eve\n") {
+		t.Error(out)
 	}
 	for subject, want := range map[string]string{"eve": "Too large to check", "ben": "It reaches neither"} {
 		a := decodeAnswer[query.EscalationsAnswer](t, askFake(t, f, http.MethodGet, "escalations?cluster=c&subject="+subject))
-		out.Reset()
-		if err := printReached(&out, &a); err != nil || len(a.Paths) > 0 || !strings.Contains(out.String(), want) ||
-			strings.Count(out.String(), "It reaches neither")+a.TooLargeCount != 1 {
-			t.Errorf("%s: %v, %d too large\n%s", subject, err, a.TooLargeCount, out.String())
+		if out, _ := printed(printReached, &a); len(a.Paths) > 0 || !strings.Contains(out, want) ||
+			strings.Count(out, "It reaches neither")+a.TooLargeCount != 1 {
+			t.Errorf("%s: %d too large\n%s", subject, a.TooLargeCount, out)
 		}
 	}
 }

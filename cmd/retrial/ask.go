@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
@@ -21,6 +23,8 @@ import (
 //	   ├ none running ─▶ the same API on the store, opened here
 //	   └ --events ─▶ the same API on a log, replayed here (bindLog)
 type asker struct {
+	cli.Streams
+	output string
 	flags  *config.Flags
 	set    *pflag.FlagSet
 	server string
@@ -28,16 +32,24 @@ type asker struct {
 	rules  *server.Rules // that look for findings in the log; nil: those of the binary
 }
 
-// bind adds the flags of every such command. Help shows the configuration's flags that matter to all of them, and the named ones.
-func (a *asker) bind(c *cobra.Command, show ...string) {
-	a.flags, a.set = config.Bind(c.Flags()), c.Flags()
-	showFlags(c.Flags(), append(show, "data-dir", "clickhouse-dsn")...)
+// bind adds the flags of a command that asks a server, a store or a log, those of the named parameters of its request, and -o.
+func (a *asker) bind(c *cobra.Command, s cli.Streams, request any, names ...string) {
+	a.bindServer(c, s)
+	a.bindLog(c)
+	cli.BindRequest(c, request, names...)
+	cli.AddOutput(c, &a.output, "table", "json", "yaml")
+}
+
+// bindServer adds the flags that ask a server or a store. Help shows the configuration's flags that matter to all such commands.
+func (a *asker) bindServer(c *cobra.Command, s cli.Streams) {
+	a.Streams, a.flags, a.set = s, config.Bind(c.Flags()), c.Flags()
+	showFlags(c.Flags(), "data-dir", "clickhouse-dsn")
 	c.Flags().StringVar(&a.server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
 }
 
 // bindLog adds the flags that ask a log instead.
-func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
-	a.log = &server.Log{Streams: s}
+func (a *asker) bindLog(c *cobra.Command) {
+	a.log = &server.Log{Streams: a.Streams}
 	f := c.Flags()
 	f.StringSliceVar(&a.log.Events, "events", nil,
 		"look at this audit log instead, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
@@ -58,6 +70,11 @@ func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
 		}
 		return nil
 	}
+}
+
+// show prints an answer in the form asked for, as a page by the function.
+func (a *asker) show(answer any, page func(*cli.Page)) error {
+	return cli.Show(a.Streams, a.output, answer, page)
 }
 
 // offline reports whether a log is asked.
@@ -89,12 +106,16 @@ func (a *asker) apiservers() []string {
 	return nil
 }
 
-// noRequest returns the beginning of a message that no request has something.
-func (a *asker) noRequest() string {
+// noRequest says that no request has an audit ID.
+func (a *asker) noRequest(id, cluster string) error {
+	what := "no stored request"
 	if a.offline() {
-		return "no judged request of the log"
+		what = "no judged request of the log"
 	}
-	return "no stored request"
+	if cluster != "" {
+		cluster = " in cluster " + cluster
+	}
+	return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, phrase.Shorten(id), cluster))
 }
 
 // open returns a client of the API; call done when finished.
@@ -128,4 +149,16 @@ func answerOne[A any, R query.Request[A]](ctx context.Context, a *asker, cluster
 		return answer, err
 	}
 	return apiclient.Ask(ctx, client, *request)
+}
+
+// onePage returns what a command runs that asks a question about one cluster and prints the answer.
+func onePage[A any, R query.Request[A]](a *asker, cluster *string, request *R,
+	page func(*cli.Page, *A)) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, _ []string) error {
+		answer, err := answerOne(c.Context(), a, cluster, request)
+		if err != nil {
+			return err
+		}
+		return a.show(answer, func(p *cli.Page) { page(p, &answer) })
+	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
@@ -19,7 +17,7 @@ import (
 func newCan(s cli.Streams) *cobra.Command {
 	var from asker
 	var q query.CanRequest
-	var output, sub string
+	var sub string
 	c := &cobra.Command{
 		Use:   "can SUBJECT [VERB RESOURCE [NAME] | VERB /PATH]",
 		Short: "List what a subject may do, now or at a time, and which grants give it",
@@ -55,11 +53,8 @@ webhooks allow is not in it.`,
 			return nil
 		},
 	}
-	from.bind(c)
-	from.bindLog(c, s)
-	cli.BindRequest(c, &q, "group", "namespace", "cluster", "at")
+	from.bind(c, s, &q, "group", "namespace", "cluster", "at")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
-	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		q.Subject = args[0]
 		if len(args) > 1 {
@@ -75,7 +70,7 @@ webhooks allow is not in it.`,
 		if err != nil {
 			return err
 		}
-		err = cli.Show(s.Out, output, answer, func() error { return printCan(s.Out, s.Err, &answer) })
+		err = from.show(answer, func(p *cli.Page) { printCan(p, &answer) })
 		switch d := answer.Request; {
 		case err != nil || d == nil || d.Yes():
 			return err
@@ -87,55 +82,51 @@ webhooks allow is not in it.`,
 	return c
 }
 
-func printCan(out, hints io.Writer, a *query.CanAnswer) error {
-	w := cli.Table(out, "")
-	if a.Subject != "" {
-		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
-	}
-	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone",
-		"unknown": "by its name; those of its requests are not known: name them with --group"}[a.GroupsFrom]
-	if a.Stranger {
-		from += ": nobody of that name is known, and this is what everybody has"
-	}
-	if a.GroupsSeen != nil {
-		from += ", last " + a.GroupsSeen.UTC().Format(time.RFC3339)
-	}
-	fmt.Fprintf(w, "GROUPS\t%s (%s)\n", safe.Text(strings.Join(a.Groups, ", ")), from)
-	fmt.Fprintf(w, "POLICY\t%s\n", safe.Text("cluster "+a.Cluster+asOf(a.At)))
+func printCan(p *cli.Page, a *query.CanAnswer) {
+	printWho(p, a.Subject, strings.Join(a.Groups, ", "), a.GroupsFrom, a.GroupsSeen, a.Stranger)
+	p.Printf("POLICY\t%s\n", "cluster "+a.Cluster+asOf(a.At))
 	if a.Superuser {
-		fmt.Fprintln(w, "SUPERUSER\tit is in system:masters: it may do everything, whatever the rules")
+		p.Printf("SUPERUSER\tit is in system:masters: it may do everything, whatever the rules\n")
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	printDoubts(p, &a.Policy, a.Hints)
 	if a.Request != nil {
-		fmt.Fprintln(out)
-		err := printDecision(out, a)
-		printDoubts(hints, &a.Policy, a.Hints)
-		return err
+		p.Printf("\n")
+		printDecision(p, a)
+		return
 	}
 	for _, scope := range a.Scopes {
 		where := "In the whole cluster"
 		if scope.Namespace != "" {
-			where = "In namespace " + safe.Text(scope.Namespace)
+			where = "In namespace " + scope.Namespace
 		}
-		fmt.Fprintf(out, "\n%s\n", where)
-		if err := printScope(out, &scope); err != nil {
-			return err
-		}
+		p.Printf("\n%s\n", where)
+		printScope(p, &scope)
 	}
 	if len(a.Scopes) == 0 && !a.Superuser {
-		fmt.Fprintln(out, "\nNo rule applies to it.")
+		p.Printf("\nNo rule applies to it.\n")
 	}
-	printDoubts(hints, &a.Policy, a.Hints)
-	return nil
+}
+
+// printWho prints whom a question is about, and where the groups are from.
+func printWho(p *cli.Page, subject, groups, from string, seen *time.Time, stranger bool) {
+	if subject != "" {
+		p.Printf("SUBJECT\t%s\n", subject)
+	}
+	from = map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone",
+		"unknown": "by its name; those of its requests are not known: name them with --group"}[from]
+	if stranger {
+		from += ": nobody of that name is known, and this is what everybody has"
+	}
+	if seen != nil {
+		from += ", last " + seen.UTC().Format(time.RFC3339)
+	}
+	p.Printf("GROUPS\t%s (%s)\n", groups, from)
 }
 
 // printScope prints a line for each resource or path, as kubectl auth can-i --list does, and the grants behind it.
-func printScope(out io.Writer, scope *query.Scope) error {
-	w := cli.Table(out, "")
+func printScope(p *cli.Page, scope *query.Scope) {
 	if len(scope.Rules) > 0 {
-		fmt.Fprintln(w, "RESOURCES\tNON-RESOURCE URLS\tRESOURCE NAMES\tVERBS\tBY")
+		p.Table("RESOURCES\tNON-RESOURCE URLS\tRESOURCE NAMES\tVERBS\tBY")
 	}
 	for _, r := range scope.Rules {
 		by := make([]string, len(r.By))
@@ -151,71 +142,74 @@ func printScope(out io.Writer, scope *query.Scope) error {
 		line := func(resource, path string) {
 			for i, b := range by {
 				if i > 0 {
-					fmt.Fprintf(w, "\t\t\t\t%s\n", safe.Text(b))
+					p.Printf("\t\t\t\t%s\n", b)
 					continue
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safe.Text(resource), safe.Text(path), safe.Text(list(r.ResourceNames)),
-					safe.Text(list(r.Verbs)), safe.Text(b))
+				p.Printf("%s\t%s\t%s\t%s\t%s\n", resource, path, list(r.ResourceNames), list(r.Verbs), b)
 			}
 		}
-		for _, res := range r.Resources {
-			for _, g := range r.APIGroups {
-				word := query.ResourceWord{Name: res, Group: g}
-				if head, sub, ok := strings.Cut(res, "/"); ok {
-					word.Name, word.Sub = head, sub
-				}
-				line(word.String(), "")
-			}
+		for _, resource := range resourceWords(&r.Rule) {
+			line(resource, "")
 		}
 		for _, u := range r.NonResourceURLs {
 			line("", list([]string{u}))
 		}
 	}
 	for _, role := range scope.MissingRoles {
-		fmt.Fprintf(w, "a binding names %s, which does not exist\n", safe.Text(role))
+		p.Printf("a binding names %s, which does not exist\n", role)
 	}
-	return w.Flush()
+}
+
+// resourceWords returns the resources of a rule as they are written on the command line.
+func resourceWords(r *query.Rule) (words []string) {
+	for _, res := range r.Resources {
+		for _, g := range r.APIGroups {
+			word := query.ResourceWord{Name: res, Group: g}
+			if head, sub, ok := strings.Cut(res, "/"); ok {
+				word.Name, word.Sub = head, sub
+			}
+			words = append(words, word.String())
+		}
+	}
+	return words
 }
 
 // list writes a list as kubectl does.
 func list(words []string) string { return "[" + strings.Join(words, " ") + "]" }
 
 // printDecision prints whether a subject may make one request, why, and what would help.
-func printDecision(out io.Writer, a *query.CanAnswer) error {
+func printDecision(p *cli.Page, a *query.CanAnswer) {
 	d := a.Request
-	w := cli.Table(out, "")
-	p := fields{w}
-	p.add("MAY", "%s: %s", d.Allowed, d.Text())
+	p.Field("MAY", "%s: %s", d.Allowed, d.Text())
 	for i, g := range d.Grants {
 		if g.Kind == query.KindSuperuser {
-			p.add(nth("GRANT", i), "%s: needs no grant", g.Subject)
+			p.Field(nth("GRANT", i), "%s: needs no grant", g.Subject)
 			continue
 		}
-		p.add(nth("GRANT", i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+		p.Field(nth("GRANT", i), grantForm, g.Subject, g.Binding, g.Role, g.Rule)
 	}
 	if b := d.Bind; b != nil {
-		p.add("MAY BIND THE ROLE", "%s", b.Text())
+		p.Field("MAY BIND THE ROLE", "%s", b.Text())
 		for i, r := range b.RulesMissing {
-			p.add(nth("RULES IT LACKS", i), "%s", r.String())
+			p.Field(nth("RULES IT LACKS", i), "%s", r.String())
 		}
 	}
-	p.nearest("", d.Nearest)
-	return w.Flush()
+	printNearest(p, "", d.Nearest)
 }
 
-// nearest prints what would have allowed a request, nothing for nil, with names behind indent.
-func (p fields) nearest(indent string, n *query.NearestMiss) {
+// printNearest prints what would have allowed a request, nothing for nil, with names behind indent.
+func printNearest(p *cli.Page, indent string, n *query.NearestMiss) {
 	if n == nil {
 		return
 	}
 	for i, x := range n.Almost {
-		p.add(nth(indent+"ALMOST", i), "%s  ←  %s  ←  %s (rule %d), but for the %s", x.Subject, x.Binding, x.Role, x.Rule, x.Lacks)
+		p.Field(nth(indent+"ALMOST", i), grantForm+", but for the %s", x.Subject, x.Binding, x.Role, x.Rule, x.Lacks)
 	}
 	for i, o := range n.Roles {
-		p.add(nth(indent+"ROLES THAT ALLOW IT", i), "%s (rule %d)", o.Role, o.Rule)
+		p.Field(nth(indent+"ROLES THAT ALLOW IT", i), "%s (rule %d)", o.Role, o.Rule)
 	}
 	for i, o := range n.Bindings {
-		p.add(nth(indent+"BINDINGS THAT DO", i), "%s  ←  %s", o.Binding, o.Role)
+		p.Field(nth(indent+"BINDINGS THAT DO", i), "%s  ←  %s", o.Binding, o.Role)
 	}
 	about := fmt.Sprintf("apiGroups: %q, resources: %q", n.Rule.APIGroups, n.Rule.Resources)
 	if len(n.Rule.ResourceNames) > 0 {
@@ -224,5 +218,5 @@ func (p fields) nearest(indent string, n *query.NearestMiss) {
 	if len(n.Rule.NonResourceURLs) > 0 {
 		about = fmt.Sprintf("nonResourceURLs: %q", n.Rule.NonResourceURLs)
 	}
-	p.add(indent+"NARROWEST RULE", "%s, verbs: %q", about, n.Rule.Verbs)
+	p.Field(indent+"NARROWEST RULE", "%s, verbs: %q", about, n.Rule.Verbs)
 }

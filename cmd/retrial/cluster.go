@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,13 +25,13 @@ func newCluster(s cli.Streams) *cobra.Command {
 	return c
 }
 
-// clustersOf loads the configuration of the data directory whose clusters are administered.
-func clustersOf(s cli.Streams, flags *config.Flags) (server.Clusters, error) {
+// onClusters administers the clusters of the configured data directory.
+func onClusters(s cli.Streams, flags *config.Flags, do func(server.Clusters) error) error {
 	cfg, err := flags.Load()
 	if err != nil {
-		return server.Clusters{}, cli.ExitWith(cli.ExitUsage, err)
+		return cli.ExitWith(cli.ExitUsage, err)
 	}
-	return server.Clusters{Config: cfg, Streams: s}, nil
+	return do(server.Clusters{Config: cfg, Streams: s})
 }
 
 func newClusterAdd(s cli.Streams, flags *config.Flags) *cobra.Command {
@@ -48,11 +47,7 @@ A running server accepts the certificate at once.`,
 		Example: "  retrial cluster add prod --server https://retrial.example:9443 --output webhook.kubeconfig",
 		Args:    cli.OneArg("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			clusters, err := clustersOf(s, flags)
-			if err != nil {
-				return err
-			}
-			return clusters.Add(args[0], k)
+			return onClusters(s, flags, func(c server.Clusters) error { return c.Add(args[0], k) })
 		},
 	}
 	bindWebhookFile(c, &k)
@@ -78,23 +73,21 @@ func newClusterList(s cli.Streams, flags *config.Flags) *cobra.Command {
 		Short: "List the registered clusters",
 		Args:  cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			clusters, err := clustersOf(s, flags)
-			if err != nil {
-				return err
-			}
-			list, err := clusters.List()
-			if err != nil {
-				return err
-			}
-			return cli.Show(s.Out, output, list, func() error { return printClusters(s.Out, list) })
+			return onClusters(s, flags, func(c server.Clusters) error {
+				list, err := c.List()
+				if err != nil {
+					return err
+				}
+				return cli.Show(s, output, list, func(p *cli.Page) { printClusters(p, list) })
+			})
 		},
 	}
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	return c
 }
 
-func printClusters(out io.Writer, list []server.Registered) error {
-	w := cli.Table(out, "CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tUSED\tSTATE")
+func printClusters(p *cli.Page, list []server.Registered) {
+	p.Table("CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tUSED\tSTATE")
 	for _, c := range list {
 		state, expires, used := "accepted", "-", "-"
 		if c.Overlap {
@@ -109,10 +102,8 @@ func printClusters(out io.Writer, list []server.Registered) error {
 		if c.Expires != nil {
 			expires = c.Expires.Format(time.DateOnly)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.Added.Format(time.DateOnly), c.Certificates, c.Tokens, expires, used,
-			state)
+		p.Printf("%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.Added.Format(time.DateOnly), c.Certificates, c.Tokens, expires, used, state)
 	}
-	return w.Flush()
 }
 
 func newClusterRevoke(s cli.Streams, flags *config.Flags) *cobra.Command {
@@ -121,15 +112,13 @@ func newClusterRevoke(s cli.Streams, flags *config.Flags) *cobra.Command {
 		Short: "Refuse everything the cluster posts from now on, open connections included",
 		Args:  cli.OneArg("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			clusters, err := clustersOf(s, flags)
-			if err != nil {
-				return err
-			}
-			if err := clusters.Revoke(args[0]); err != nil {
-				return err
-			}
-			fmt.Fprintf(s.Err, "cluster %s is revoked; what it sent before stays\n", args[0])
-			return nil
+			return onClusters(s, flags, func(c server.Clusters) error {
+				if err := c.Revoke(args[0]); err != nil {
+					return err
+				}
+				fmt.Fprintf(s.Err, "cluster %s is revoked; what it sent before stays\n", args[0])
+				return nil
+			})
 		},
 	}
 }
@@ -151,11 +140,7 @@ Do it again with another token before the old one expires.`,
   retrial cluster scrape prod --apiserver cp-2 --remove`,
 		Args: cli.OneArg("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			clusters, err := clustersOf(s, flags)
-			if err != nil {
-				return err
-			}
-			return clusters.Scrape(c.Context(), args[0], o)
+			return onClusters(s, flags, func(clusters server.Clusters) error { return clusters.Scrape(c.Context(), args[0], o) })
 		},
 	}
 	c.Flags().StringVar(&o.URL, "url", "", "URL of the apiserver itself, such as https://10.0.0.1:6443")

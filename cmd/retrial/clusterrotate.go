@@ -60,23 +60,21 @@ kube-apiserver reads again while it runs, and which want a restart: docs/rotate.
 		if err := r.check(); err != nil {
 			return cli.ExitWith(cli.ExitUsage, err)
 		}
-		clusters, err := clustersOf(s, flags)
-		if err != nil {
-			return err
-		}
-		switch {
-		case r.server:
-			return clusters.RenewServer()
-		case r.authority && r.abort:
-			return clusters.AbortAuthority(r.force)
-		case r.authority && r.finish:
-			return clusters.FinishAuthority(r.quiet, r.force)
-		case r.authority:
-			return clusters.RotateAuthority()
-		case r.finish:
-			return clusters.Finish(args[0], r.quiet, r.force)
-		}
-		return clusters.Rotate(args[0], k, r.revokeOld)
+		return onClusters(s, flags, func(c server.Clusters) error {
+			switch {
+			case r.server:
+				return c.RenewServer()
+			case r.authority && r.abort:
+				return c.AbortAuthority(r.force)
+			case r.authority && r.finish:
+				return c.FinishAuthority(r.quiet, r.force)
+			case r.authority:
+				return c.RotateAuthority()
+			case r.finish:
+				return c.Finish(args[0], r.quiet, r.force)
+			}
+			return c.Rotate(args[0], k, r.revokeOld)
+		})
 	}
 	return c
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
@@ -26,7 +25,7 @@ type completenessAnswer struct {
 func newCompleteness(s cli.Streams) *cobra.Command {
 	var ask asker
 	var q query.CompletenessRequest
-	var logFile, output string
+	var logFile string
 	c := &cobra.Command{
 		Use:   "completeness",
 		Short: "Compare what apiservers sent with what arrived, and explain what is missing",
@@ -44,11 +43,9 @@ The exit code is 3 when events are missing that could be brought in, or an apise
   retrial completeness --apiserver-log /var/log/pods/kube-system_kube-apiserver-*/kube-apiserver/0.log`,
 		Args: cli.NoArgs,
 	}
-	ask.bind(c, "completeness-scrape")
-	ask.bindLog(c, s)
-	cli.BindRequest(c, &q, "cluster", "from", "to", "settle")
+	ask.bind(c, s, &q, "cluster", "from", "to", "settle")
+	c.Flags().Lookup("completeness-scrape").Hidden = false
 	c.Flags().StringVar(&logFile, "apiserver-log", "", "log of a kube-apiserver, to name the events it lost")
-	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var answer completenessAnswer
 		if logFile != "" {
@@ -65,7 +62,7 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 		if answer.CompletenessReport, err = answerOne(c.Context(), &ask, &q.Cluster, &q); err != nil {
 			return err
 		}
-		err = cli.Show(s.Out, output, answer, func() error { return printCompleteness(s.Out, &answer) })
+		err = ask.show(answer, func(p *cli.Page) { printCompleteness(p, &answer) })
 		if err == nil && answer.Failed() {
 			return cli.ExitWith(cli.ExitFinding, errors.New("not everything that was sent is here"))
 		}
@@ -77,9 +74,9 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 // mostNamed bounds the lost events that a table names.
 const mostNamed = 20
 
-func printCompleteness(out io.Writer, a *completenessAnswer) error {
-	fmt.Fprintf(out, "%s from %s to %s\n\n", safe.Text(a.Cluster), a.From.Format(time.RFC3339), a.To.Format(time.RFC3339))
-	w := cli.Table(out, "APISERVER\tSENT\tMISSING\tDROPPED\tARRIVED\tFROM A LOG\tLAST POST")
+func printCompleteness(p *cli.Page, a *completenessAnswer) {
+	p.Printf("%s from %s to %s\n\n", a.Cluster, a.From.Format(time.RFC3339), a.To.Format(time.RFC3339))
+	p.Table("APISERVER\tSENT\tMISSING\tDROPPED\tARRIVED\tFROM A LOG\tLAST POST")
 	for _, s := range a.Servers {
 		sent, missing, dropped, last := "not known", "-", "-", "-"
 		if m := s.Measured; m != nil {
@@ -91,55 +88,49 @@ func printCompleteness(out io.Writer, a *completenessAnswer) error {
 		if !s.LastPost.IsZero() {
 			last = s.LastPost.Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dash(safe.Text(s.Name)), sent, missing, dropped, phrase.Thousands(s.Events),
+		p.Printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(s.Name, "-"), sent, missing, dropped, phrase.Thousands(s.Events),
 			phrase.Thousands(s.Log), last)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	if len(a.Servers) == 0 {
-		fmt.Fprintln(out, "nothing arrived in this time")
+		p.Printf("nothing arrived in this time\n")
 	}
-	fmt.Fprintf(out, "\nopen requests: %d; with a missing stage: %d; events an hour: %d", a.Pairs.Open,
+	p.Printf("\nopen requests: %d; with a missing stage: %d; events an hour: %d", a.Pairs.Open,
 		a.Pairs.Overdue+a.Pairs.NoStart+a.Pairs.NoAnswer, a.Volume.Hourly)
 	if a.Volume.Usual > 0 {
-		fmt.Fprintf(out, ", usual by %s: %d", a.Volume.By, a.Volume.Usual)
+		p.Printf(", usual by %s: %d", a.Volume.By, a.Volume.Usual)
 	}
-	fmt.Fprintln(out)
-	for _, p := range a.Problems {
-		fmt.Fprintf(out, "\n%s  %s\n", p.Severity, safe.Text(p.Text))
-		if p.Todo != "" {
-			fmt.Fprintf(out, "      %s\n", safe.Text(p.Todo))
+	p.Printf("\n")
+	for _, x := range a.Problems {
+		p.Printf("\n%s  %s\n", x.Severity, x.Text)
+		if x.Todo != "" {
+			p.Printf("      %s\n", x.Todo)
 		}
 	}
 	if len(a.Problems) == 0 {
-		fmt.Fprintln(out, "\nNothing is known to be missing.")
+		p.Printf("\nNothing is known to be missing.\n")
 	}
-	printPluginErrors(out, a.Log)
-	return nil
+	printPluginErrors(p, a.Log)
 }
 
 // printPluginErrors names what an apiserver's log says it lost.
-func printPluginErrors(out io.Writer, list []query.PluginError) {
+func printPluginErrors(p *cli.Page, list []query.PluginError) {
 	named := 0
 	for i := range list {
 		e := &list[i]
-		fmt.Fprintf(out, "\n%s  the %s backend lost %s (%s): %s\n", e.Written.Format(time.RFC3339), e.Plugin,
-			phrase.Count(e.Events, "event"), e.Cause, safe.Text(phrase.Shorten(e.Reason)))
-		suspects := e.Suspects()
-		for _, l := range suspects {
-			fmt.Fprintf(out, "      by one of: %s %s %s by %s, answered %s\n", l.Received.Format(time.RFC3339Nano), l.Verb,
-				safe.Text(l.URI), safe.Text(l.User), safe.Text(l.Response))
+		p.Printf("\n%s  the %s backend lost %s (%s): %s\n", e.Written.Format(time.RFC3339), e.Plugin, phrase.Count(e.Events, "event"),
+			e.Cause, phrase.Shorten(e.Reason))
+		for _, l := range e.Suspects() {
+			p.Printf("      by one of: %s %s %s by %s, answered %s\n", l.Received.Format(time.RFC3339Nano), l.Verb, l.URI,
+				l.User, l.Response)
 		}
 		for _, l := range e.Lost {
 			if named++; named > mostNamed {
 				break
 			}
-			fmt.Fprintf(out, "      lost: %s %s %s %s by %s\n", l.Received.Format(time.RFC3339Nano), safe.Text(l.AuditID),
-				safe.Text(l.Verb), safe.Text(l.URI), safe.Text(l.User))
+			p.Printf("      lost: %s %s %s %s by %s\n", l.Received.Format(time.RFC3339Nano), l.AuditID, l.Verb, l.URI, l.User)
 		}
 	}
 	if named > mostNamed {
-		fmt.Fprintf(out, "      and more; -o json names them all\n")
+		p.Printf("      and more; -o json names them all\n")
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/safe"
 )
 
 // newConfig groups the commands about configurations.
@@ -56,7 +53,15 @@ judged as unknown), with 1 when the configuration contradicts itself or cannot b
 			if err != nil {
 				return err
 			}
-			if err := printReport(s.Out, output, report); err != nil {
+			err = cli.Show(s, output, report, func(p *cli.Page) {
+				for i, v := range report.Versions {
+					if i > 0 {
+						p.Printf("\n")
+					}
+					printReading(p, v)
+				}
+			})
+			if err != nil {
 				return err
 			}
 			if !report.Complete {
@@ -69,25 +74,8 @@ judged as unknown), with 1 when the configuration contradicts itself or cannot b
 	return c
 }
 
-func printReport(w io.Writer, output string, report *doctor.ConfigReport) error {
-	if output != "table" {
-		return cli.PrintAs(w, output, report)
-	}
-	for i, v := range report.Versions {
-		if i > 0 {
-			if _, err := fmt.Fprintln(w); err != nil {
-				return fmt.Errorf("write the result: %w", err)
-			}
-		}
-		if err := printReading(w, v); err != nil {
-			return fmt.Errorf("write the result: %w", err)
-		}
-	}
-	return nil
-}
-
 // printReading prints one configuration as blocks of lines, those that need action last.
-func printReading(w io.Writer, v *doctor.ConfigReading) error {
+func printReading(p *cli.Page, v *doctor.ConfigReading) {
 	what, since, version := "kube-apiserver", "always", v.Version
 	switch {
 	case v.Aggregated:
@@ -99,14 +87,13 @@ func printReading(w io.Writer, v *doctor.ConfigReading) error {
 		since = "from " + v.From.Format(time.RFC3339)
 	}
 	version = cmp.Or(version, "of no stated version, taken as a current one")
-	t := cli.Table(w, "")
-	fmt.Fprintf(t, "%s %s, %s (folder %s, digest %s)\n", safe.Text(what), safe.Text(version), since, safe.Text(v.Folder), v.Digest)
+	p.Printf("%s %s, %s (folder %s, digest %s)\n", what, version, since, v.Folder, v.Digest)
 	block := func(title string, notes []doctor.ConfigNote) {
 		if len(notes) > 0 {
-			fmt.Fprintf(t, "\n%s\n", title)
+			p.Printf("\n%s\n", title)
 		}
 		for _, n := range notes {
-			fmt.Fprintf(t, "  %s\t%s\n", safe.Text(n.Subject), safe.Text(n.Text))
+			p.Printf("  %s\t%s\n", n.Subject, n.Text)
 		}
 	}
 	block("UNDERSTOOD", v.Understood)
@@ -120,7 +107,6 @@ func printReading(w io.Writer, v *doctor.ConfigReading) error {
 	}
 	block("WARNINGS", warnings)
 	block("MISSING", v.Missing)
-	return t.Flush()
 }
 
 // folded puts the subjects of notes with one text on one line.

@@ -1,20 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
@@ -22,17 +20,16 @@ import (
 
 // findingsCommand is what a run of the command was asked.
 type findingsCommand struct {
-	cli.Streams
-	from     asker
+	asker
 	ruleDirs []string
 	query.FindingsRequest
-	output, failOn string
-	listRules      bool
+	failOn    string
+	listRules bool
 }
 
 // api/v1/findings of the server, the store or a log (see asker; by the built-in rules and those of --rules) ─▶ -o table | json | yaml
 func newFindings(s cli.Streams) *cobra.Command {
-	f := &findingsCommand{Streams: s}
+	var f findingsCommand
 	c := &cobra.Command{
 		Use:   "findings [--events FILE... --state FILE|DIR]",
 		Short: "Say what is odd: in what is stored, or in an audit log",
@@ -52,13 +49,11 @@ A log that is imported or read again gives the same findings under the same ids.
 		Args: cli.NoArgsBut("logs are named with --events, states with --state"),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
-	f.from.bind(c, "apiserver-config")
-	f.from.bindLog(c, s)
-	cli.BindRequest(c, &f.FindingsRequest, "cluster", "from", "to", "at", "rule", "subject", "severity")
+	f.bind(c, s, &f.FindingsRequest, "cluster", "from", "to", "at", "rule", "subject", "severity")
+	c.Flags().Lookup("apiserver-config").Hidden = false
 	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 3 on a printed finding of that severity or above")
 	c.Flags().StringSliceVar(&f.ruleDirs, "rules", nil, "with --events or --list-rules: folder of further rules; may be repeated")
 	c.Flags().BoolVar(&f.listRules, "list-rules", false, "print the rules of the binary, and those of --rules, instead")
-	cli.AddOutput(c, &f.output, "table", "json", "yaml")
 	return c
 }
 
@@ -67,26 +62,21 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.listRules || f.from.offline() {
-		if f.from.rules, err = server.LoadRules("--rules", f.ruleDirs); err != nil {
+	if f.listRules || f.offline() {
+		if f.rules, err = server.LoadRules("--rules", f.ruleDirs); err != nil {
 			return cli.ExitWith(cli.ExitUsage, err)
 		}
 	} else if len(f.ruleDirs) > 0 {
 		return cli.UsageError(c, "--rules needs a log: add --events")
 	}
 	if f.listRules {
-		return printRules(f.Out, f.output, f.from.rules)
+		return f.show(f.rules.Rules(), func(p *cli.Page) { printRules(p, f.rules) })
 	}
 	found, err := f.found(c.Context())
 	if err != nil {
 		return err
 	}
-	return f.print(found, fail)
-}
-
-// print prints findings, and returns an error if one is a reason to fail.
-func (f *findingsCommand) print(found []query.Finding, fail int) error {
-	if err := printFindings(f.Out, f.output, found); err != nil {
+	if err := f.show(found, func(p *cli.Page) { printFindings(p, found) }); err != nil {
 		return err
 	}
 	if f.failOn != "" && slices.ContainsFunc(found, func(x query.Finding) bool { return query.SeverityOrder(x.Severity) >= fail }) {
@@ -97,7 +87,7 @@ func (f *findingsCommand) print(found []query.Finding, fail int) error {
 
 // found returns the findings, oldest first.
 func (f *findingsCommand) found(ctx context.Context) (found []query.Finding, err error) {
-	client, done, err := f.from.openFor(ctx, f.Cluster)
+	client, done, err := f.openFor(ctx, f.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +102,7 @@ func (f *findingsCommand) found(ctx context.Context) (found []query.Finding, err
 			return nil, err
 		}
 	}
+	found = []query.Finding{} // an empty list, not null
 	for q := f.FindingsRequest; ; {
 		q.Limit = 500 // the most there are of an answer
 		page, err := apiclient.Ask(ctx, client, q)
@@ -164,40 +155,24 @@ func severityRank(flag, severity string) (int, error) {
 		fmt.Errorf("invalid %s %q: want one of %s", flag, severity, strings.Join(query.Severities(), ", ")))
 }
 
-func printFindings(out io.Writer, form string, found []query.Finding) error {
-	if form != "table" {
-		if found == nil {
-			found = []query.Finding{} // an empty list, not null
-		}
-		return cli.PrintAs(out, form, found)
-	}
+func printFindings(p *cli.Page, found []query.Finding) {
 	if len(found) == 0 {
-		_, err := fmt.Fprintln(out, "no findings")
-		return err
+		p.Printf("no findings\n")
+		return
 	}
 	// The most severe first; within a severity by time, as they come.
 	slices.SortStableFunc(found, func(a, b query.Finding) int {
 		return query.SeverityOrder(b.Severity) - query.SeverityOrder(a.Severity)
 	})
-	buf := bufio.NewWriter(out)
-	w := cli.Table(buf, "SEVERITY\tRULE\tSUBJECT\tREQUESTS\tFIRST\tWHAT")
+	p.Table("SEVERITY\tRULE\tSUBJECT\tREQUESTS\tFIRST\tWHAT")
 	for _, f := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", f.Severity, f.Rule, safe.Text(f.Subject), f.Count,
-			f.First.UTC().Format("2006-01-02 15:04:05"), safe.Text(f.Text))
+		p.Printf("%s\t%s\t%s\t%d\t%s\t%s\n", f.Severity, f.Rule, f.Subject, f.Count, f.First.UTC().Format(time.DateTime), f.Text)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return buf.Flush()
 }
 
-func printRules(out io.Writer, form string, set *server.Rules) error {
-	if form != "table" {
-		return cli.PrintAs(out, form, set.Rules())
-	}
-	w := cli.Table(out, "ID\tSEVERITY\tKIND\tATT&CK\tTITLE")
+func printRules(p *cli.Page, set *server.Rules) {
+	p.Table("ID\tSEVERITY\tKIND\tATT&CK\tTITLE")
 	for _, r := range set.Rules() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Severity, r.Kind, strings.Join(r.Attack, " "), safe.Text(r.Title))
+		p.Printf("%s\t%s\t%s\t%s\t%s\n", r.ID, r.Severity, r.Kind, strings.Join(r.Attack, " "), r.Title)
 	}
-	return w.Flush()
 }

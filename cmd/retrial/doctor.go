@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,7 +24,6 @@ import (
 //	└ none running ─▶ the same on the store, opened here; or, when it cannot be, on the files alone
 func newDoctor(s cli.Streams) *cobra.Command {
 	var ask asker
-	var output string
 	c := &cobra.Command{
 		Use:   "doctor [NAME]",
 		Short: "Check the installation and the connection of its clusters, and say what to do",
@@ -41,8 +40,8 @@ if a check fails; warnings leave it at 0.`,
 			return cli.OneArg("NAME")(c, args)
 		},
 	}
-	ask.bind(c)
-	cli.AddOutput(c, &output, "table", "json", "yaml")
+	ask.bindServer(c, s)
+	cli.AddOutput(c, &ask.output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cluster := strings.Join(args, "")
 		if err := server.CheckName(cluster); cluster != "" && err != nil {
@@ -60,7 +59,7 @@ if a check fails; warnings leave it at 0.`,
 			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it",
 				cluster, cluster, doctor.Site{Config: cfg}.DataDir()))
 		}
-		err = cli.Show(s.Out, output, answer, func() error { return printChecks(s.Out, answer.Checks) })
+		err = ask.show(answer, func(p *cli.Page) { printChecks(p, answer.Checks) })
 		return errors.Join(err, doctor.Checks(answer.Checks).Failure())
 	}
 	return c
@@ -92,24 +91,14 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 }
 
 // printChecks prints one line a check and, indented, what to do.
-func printChecks(out io.Writer, list []doctor.Check) error {
-	w := cli.Table(out, "")
+func printChecks(p *cli.Page, list []doctor.Check) {
 	for _, c := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.State, dash(c.Cluster), c.ID, safe.Text(c.Text))
+		p.Printf("%s\t%s\t%s\t%s\n", c.State, cmp.Or(c.Cluster, "-"), c.ID, c.Text)
 		if c.State == doctor.CheckOK || c.Todo == "" {
 			continue
 		}
 		for line := range strings.SplitSeq(c.Todo, "\n") {
-			fmt.Fprintf(w, "\t\t\t  %s\n", safe.Text(line))
+			p.Printf("\t\t\t  %s\n", line)
 		}
 	}
-	return w.Flush()
-}
-
-// dash returns s, or a dash if it is empty.
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

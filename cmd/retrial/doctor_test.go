@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -397,14 +396,11 @@ func TestDoctorPrints(t *testing.T) {
 		{ID: "connected", Cluster: "prod", State: doctor.CheckFail, Text: "no\x1b[31m", Todo: "do\nthis\x07"},
 		{ID: "clock", Cluster: "prod", State: doctor.CheckWarn, Text: "late"},
 	}
-	var out bytes.Buffer
-	if err := printChecks(&out, list); err != nil {
-		t.Fatal(err)
-	}
+	out, _ := printed(printChecks, list)
 	want := "ok    -     server     fine\nfail  prod  connected  no\\x1b[31m\n                         do\n                         " +
 		"this\\x07\nwarn  prod  clock      late\n"
-	if out.String() != want {
-		t.Errorf("printed\n%swant\n%s", out.String(), want)
+	if out != want {
+		t.Errorf("printed\n%swant\n%s", out, want)
 	}
 	if err := doctor.Checks(list).Failure(); err == nil || err.Error() != "not in order: connected of prod" {
 		t.Errorf("failure: %v", err)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -11,22 +10,14 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
-// driftCommand is what a run of the command was asked.
-type driftCommand struct {
-	cli.Streams
-	from   asker
-	output string
-	query.DriftRequest
-	failOn bool
-}
-
 // api/v1/drift of the server, the store or a log (see asker) ─▶ groups by likely cause, as table | json | yaml
 func newDrift(s cli.Streams) *cobra.Command {
-	d := &driftCommand{Streams: s}
+	var from asker
+	var q query.DriftRequest
+	var fail bool
 	c := &cobra.Command{
 		Use:   "drift [--events FILE... --state FILE|DIR]",
 		Short: "Group what the replica does not agree with, by likely cause, and say what would settle it",
@@ -41,36 +32,30 @@ The running server is asked; with none running the command reads the store itsel
   retrial drift --from 2026-11-20T00:00:00Z -o json
   retrial drift --state state.json --events audit.log --apiserver-config /etc/kubernetes`,
 		Args: cli.NoArgsBut("logs are named with --events, states with --state"),
-		RunE: func(c *cobra.Command, _ []string) error { return d.run(c) },
 	}
-	d.from.bind(c)
-	d.from.bindLog(c, s)
-	cli.BindRequest(c, &d.DriftRequest, "cluster", "from", "to")
-	c.Flags().BoolVar(&d.failOn, "fail", false, "exit with 3 when anything drifts, or when nothing was judged")
-	cli.AddOutput(c, &d.output, "table", "json", "yaml")
+	from.bind(c, s, &q, "cluster", "from", "to")
+	c.Flags().BoolVar(&fail, "fail", false, "exit with 3 when anything drifts, or when nothing was judged")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
+		if err != nil {
+			return err
+		}
+		err = from.show(answer, func(p *cli.Page) { printDrift(p, &answer) })
+		switch {
+		case err != nil || !fail:
+			return err
+		case answer.Judged == 0:
+			return cli.ExitWith(cli.ExitFinding, errors.New("nothing was judged"))
+		case len(answer.Groups) > 0 && answer.Groups[0].Outcome == "drift":
+			return cli.ExitWith(cli.ExitFinding, errors.New("there is drift"))
+		}
+		return nil
+	}
 	return c
 }
 
-func (d *driftCommand) run(c *cobra.Command) error {
-	answer, err := answerOne(c.Context(), &d.from, &d.Cluster, &d.DriftRequest)
-	if err != nil {
-		return err
-	}
-	err = cli.Show(d.Out, d.output, answer, func() error { return printDrift(d.Out, &answer) })
-	if err != nil {
-		return err
-	}
-	if d.failOn && answer.Judged == 0 {
-		return cli.ExitWith(cli.ExitFinding, errors.New("nothing was judged"))
-	}
-	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Outcome == "drift" {
-		return cli.ExitWith(cli.ExitFinding, errors.New("there is drift"))
-	}
-	return nil
-}
-
 // printDrift prints groups for people, each as a few lines.
-func printDrift(out io.Writer, answer *query.DriftAnswer) error {
+func printDrift(p *cli.Page, answer *query.DriftAnswer) {
 	if len(answer.Groups) == 0 {
 		text := "Nothing drifts in cluster %s: all " + phrase.Number(int(answer.Judged), "judged request") +
 			" of that time match the record.\n"
@@ -83,17 +68,15 @@ func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 			text = "Nothing can be said of cluster %s: none of the " + phrase.Number(int(answer.Requests), "request") +
 				" of that time could be compared (docs/verdicts.md, not judged).\n"
 		}
-		_, err := fmt.Fprintf(out, text, safe.Text(answer.Cluster))
-		return err
+		p.Printf(text, answer.Cluster)
 	}
 	for i := range answer.Groups {
 		g := &answer.Groups[i]
 		if i > 0 {
-			fmt.Fprintln(out)
+			p.Printf("\n")
 		}
-		fmt.Fprintf(out, "%s  %s: %s\n", strings.ToUpper(g.Outcome), safe.Text(g.Class), safe.Text(g.Text))
-		w := cli.Table(out, "")
-		line := func(name, text string) { fmt.Fprintf(w, "  %s\t%s\n", name, safe.Text(text)) }
+		p.Printf("%s  %s: %s\n", strings.ToUpper(g.Outcome), g.Class, g.Text)
+		line := func(name, text string) { p.Printf("  %s\t%s\n", name, text) }
 		if g.About != "" {
 			line("about", g.About)
 		}
@@ -112,12 +95,8 @@ func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 				line("", x.Cause)
 			}
 		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
 	}
 	if answer.Truncated {
-		fmt.Fprintln(out, "\nThere is more than one answer can hold: narrow it with --from and --to.")
+		p.Printf("\nThere is more than one answer can hold: narrow it with --from and --to.\n")
 	}
-	return nil
 }

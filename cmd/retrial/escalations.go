@@ -2,16 +2,13 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
@@ -19,7 +16,6 @@ import (
 func newEscalations(s cli.Streams) *cobra.Command {
 	var from asker
 	var q query.EscalationsRequest
-	var output string
 	c := &cobra.Command{
 		Use:   "escalations [SUBJECT]",
 		Short: "Say who can make itself cluster administrator, now or at a time, and how",
@@ -50,120 +46,87 @@ that allows it; a step that takes more than rights says what it presumes.`,
 			return nil
 		},
 	}
-	from.bind(c)
-	from.bindLog(c, s)
-	cli.BindRequest(c, &q, "group", "includeSystem", "limit", "cluster", "at")
-	cli.AddOutput(c, &output, "table", "json", "yaml")
+	from.bind(c, s, &q, "group", "includeSystem", "limit", "cluster", "at")
+	asked := onePage(&from, &q.Cluster, &q, func(p *cli.Page, answer *query.EscalationsAnswer) {
+		if answer.GroupsFrom == "" {
+			printEscalations(p, answer)
+		} else {
+			printReached(p, answer)
+		}
+		printDoubts(p, &answer.Policy, answer.Hints)
+		if !answer.AccountsKnown {
+			p.Hint("hint: not all service accounts of that time are known; those that bindings name are assumed to exist")
+		}
+	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		q.Subject = strings.Join(args, "")
-		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
-		if err != nil {
-			return err
-		}
-		switch {
-		case output != "table":
-			return cli.PrintAs(s.Out, output, answer)
-		case answer.GroupsFrom == "":
-			err = printEscalations(s.Out, &answer)
-		default:
-			err = printReached(s.Out, &answer)
-		}
-		printDoubts(s.Err, &answer.Policy, answer.Hints)
-		if !answer.AccountsKnown {
-			fmt.Fprintln(s.Err, "hint: not all service accounts of that time are known; those that bindings name are assumed to exist")
-		}
-		return err
+		return asked(c, args)
 	}
 	return c
 }
 
 // printEscalations prints everybody who reaches a goal.
-func printEscalations(out io.Writer, a *query.EscalationsAnswer) error {
-	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can become cluster administrator, in cluster %s%s: %s", a.Cluster, asOf(a.At),
-		phrase.Number(a.Count, "subject"))))
-	w := cli.Table(out, "")
+func printEscalations(p *cli.Page, a *query.EscalationsAnswer) {
+	p.Printf("%s\n\n", fmt.Sprintf("Who can become cluster administrator, in cluster %s%s: %s", a.Cluster, asOf(a.At),
+		phrase.Number(a.Count, "subject")))
 	if len(a.Paths) > 0 {
-		fmt.Fprintln(w, "SUBJECT\tSTEPS\tPRESUMES\tPATH")
+		p.Table("SUBJECT\tSTEPS\tPRESUMES\tPATH")
 	}
-	for _, p := range a.Paths {
-		path := p.Text
-		if len(p.Steps) == 0 && len(p.Holds) == 0 {
-			path = "is " + p.To.Text() + query.PerhapsText(p.Doubted)
+	for _, x := range a.Paths {
+		path := x.Text
+		if len(x.Steps) == 0 && len(x.Holds) == 0 {
+			path = "is " + x.To.Text() + query.PerhapsText(x.Doubted)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", safe.Text(p.From.Text()), len(p.Steps), p.Presumptions, safe.Text(path))
-	}
-	if err := w.Flush(); err != nil {
-		return err
+		p.Printf("%s\t%d\t%d\t%s\n", x.From.Text(), len(x.Steps), x.Presumptions, path)
 	}
 	if n := a.Count - len(a.Paths); n > 0 {
-		fmt.Fprintf(out, "and %d more; --limit lists more\n", n)
+		p.Printf("and %d more; --limit lists more\n", n)
 	}
 	if a.System > 0 {
-		fmt.Fprintf(out, "\nLeft out: %s of Kubernetes itself; --include-system lists them\n", phrase.Number(a.System, "subject"))
+		p.Printf("\nLeft out: %s of Kubernetes itself; --include-system lists them\n", phrase.Number(a.System, "subject"))
 	}
 	if a.TooLargeCount == 0 {
-		return nil
+		return
 	}
-	fmt.Fprintf(out, "\nToo large to check: %s, which may reach it too, or by fewer steps (ask for each by name)\n",
+	p.Printf("\nToo large to check: %s, which may reach it too, or by fewer steps (ask for each by name)\n",
 		phrase.Number(a.TooLargeCount, "subject"))
 	for _, n := range a.TooLarge {
-		fmt.Fprintf(out, "  %s\n", safe.Text(n.Text()))
+		p.Printf("  %s\n", n.Text())
 	}
 	if n := a.TooLargeCount - len(a.TooLarge); n > 0 {
-		fmt.Fprintf(out, "  and %d more; --limit lists more\n", n)
+		p.Printf("  and %d more; --limit lists more\n", n)
 	}
-	return nil
 }
 
 // printReached prints what one subject reaches, step by step.
-func printReached(out io.Writer, a *query.EscalationsAnswer) error {
-	w := cli.Table(out, "")
-	if a.Subject != "" {
-		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
-	}
-	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone",
-		"unknown": "by its name; those of its requests are not known: name them with --group"}[a.GroupsFrom]
-	if a.GroupsSeen != nil {
-		from += ", last " + a.GroupsSeen.UTC().Format(time.RFC3339)
-	}
-	fmt.Fprintf(w, "GROUPS\t%s (%s)\n", safe.Text(list(a.Groups)), from)
-	fmt.Fprintf(w, "POLICY\t%s\n", safe.Text("cluster "+a.Cluster+asOf(a.At)))
-	if err := w.Flush(); err != nil {
-		return err
-	}
+func printReached(p *cli.Page, a *query.EscalationsAnswer) {
+	printWho(p, a.Subject, list(a.Groups), a.GroupsFrom, a.GroupsSeen, false)
+	p.Printf("POLICY\t%s\n", "cluster "+a.Cluster+asOf(a.At))
 	switch {
 	case a.TooLargeCount > 0:
-		fmt.Fprintln(out, "\nToo large to check: it may reach more than is told here, or by fewer steps.")
+		p.Printf("\nToo large to check: it may reach more than is told here, or by fewer steps.\n")
 	case len(a.Paths) == 0:
-		fmt.Fprintln(out, "\nIt reaches neither cluster-admin nor system:masters.")
+		p.Printf("\nIt reaches neither cluster-admin nor system:masters.\n")
 	}
 	for i := range a.Paths {
-		if err := printPath(out, &a.Paths[i]); err != nil {
-			return err
-		}
+		printPath(p, &a.Paths[i])
 	}
 	if a.ReachCount == 0 {
-		return nil
+		return
 	}
-	fmt.Fprintf(out, "\nIt can become %s\n", phrase.Number(a.ReachCount, "other"))
-	w = cli.Table(out, "")
-	for _, p := range a.Reaches {
-		fmt.Fprintf(w, "  %s\t%d\t%d\t%s\n", safe.Text(p.To.Text()), len(p.Steps), p.Presumptions, safe.Text(p.Text))
-	}
-	if err := w.Flush(); err != nil {
-		return err
+	p.Printf("\nIt can become %s\n", phrase.Number(a.ReachCount, "other"))
+	for _, x := range a.Reaches {
+		p.Printf("  %s\t%d\t%d\t%s\n", x.To.Text(), len(x.Steps), x.Presumptions, x.Text)
 	}
 	if n := a.ReachCount - len(a.Reaches); n > 0 {
-		fmt.Fprintf(out, "  and %d more; --limit lists more\n", n)
+		p.Printf("  and %d more; --limit lists more\n", n)
 	}
-	return nil
 }
 
-func printPath(out io.Writer, p *query.Path) error {
-	fmt.Fprintf(out, "\n%s\n",
-		safe.Text(fmt.Sprintf("To %s in %s%s", p.To.Text(), phrase.Number(len(p.Steps), "step"), query.PerhapsText(p.Doubted))))
-	w := cli.Table(out, "")
-	for i, s := range p.Steps {
+func printPath(p *cli.Page, path *query.Path) {
+	p.Printf("\n%s\n",
+		fmt.Sprintf("To %s in %s%s", path.To.Text(), phrase.Number(len(path.Steps), "step"), query.PerhapsText(path.Doubted)))
+	for i, s := range path.Steps {
 		what := s.Edge
 		if s.Namespace != "" {
 			what += " in " + s.Namespace
@@ -171,20 +134,19 @@ func printPath(out io.Writer, p *query.Path) error {
 		for _, r := range s.Roles {
 			what += " of " + r.Role
 		}
-		fmt.Fprintf(w, "  %d\t%s\t→ %s\n", i+1, safe.Text(what), safe.Text(s.To.Text()))
-		printNeeded(w, s.Requests)
+		p.Printf("  %d\t%s\t→ %s\n", i+1, what, s.To.Text())
+		printNeeded(p, s.Requests)
 		for _, x := range s.Presumes {
-			fmt.Fprintf(w, "\t  presumes\t%s\n", safe.Text(x))
+			p.Printf("\t  presumes\t%s\n", x)
 		}
 	}
-	if len(p.Holds) > 0 {
-		fmt.Fprintf(w, "  \t%s\thas all rights\n", safe.Text(p.LastText()))
-		printNeeded(w, p.Holds)
+	if len(path.Holds) > 0 {
+		p.Printf("  \t%s\thas all rights\n", path.LastText())
+		printNeeded(p, path.Holds)
 	}
-	return w.Flush()
 }
 
-func printNeeded(w io.Writer, requests []query.Needed) {
+func printNeeded(p *cli.Page, requests []query.Needed) {
 	for _, r := range requests {
 		asked := query.AccessRequest{Verb: r.Verb, Resource: r.Resource, Group: r.Group, Subresource: r.Subresource, Namespace: r.Namespace,
 			Name: r.Name}
@@ -195,6 +157,6 @@ func printNeeded(w io.Writer, requests []query.Needed) {
 				by += fmt.Sprintf(", and %d more", n)
 			}
 		}
-		fmt.Fprintf(w, "\t  %s\t%s\n", safe.Text(asked.Text()), safe.Text(by))
+		p.Printf("\t  %s\t%s\n", asked.Text(), by)
 	}
 }

@@ -60,11 +60,13 @@ The state is that of the time the log begins:
 			if err != nil {
 				return err
 			}
-			if err := printSummary(out, output, sum); err != nil {
-				return err
-			}
 			if err := out.Flush(); err != nil {
 				return fmt.Errorf("write the result: %w", err)
+			}
+			if output != "jsonl" {
+				if err := cli.Show(s, output, sum, func(p *cli.Page) { printSummary(p, sum) }); err != nil {
+					return err
+				}
 			}
 			if err := log.Remarks(sum); err != nil {
 				return err
@@ -97,20 +99,9 @@ func failing(on string, sum *server.Summary) error {
 	return nil
 }
 
-func printSummary(w io.Writer, output string, sum *server.Summary) error {
-	switch output {
-	case "json", "yaml":
-		return cli.PrintAs(w, output, sum)
-	case "table":
-		return summaryTable(w, sum)
-	}
-	return nil // the lines are out
-}
-
-func summaryTable(out io.Writer, sum *server.Summary) error {
-	w := cli.Table(out, "")
-	fmt.Fprintf(w, "events\t%d\n", sum.Events)
-	fmt.Fprintf(w, "requests\t%d\n", sum.Requests)
+func printSummary(p *cli.Page, sum *server.Summary) {
+	p.Printf("events\t%d\n", sum.Events)
+	p.Printf("requests\t%d\n", sum.Requests)
 	for _, l := range []struct {
 		name string
 		n    int64
@@ -118,26 +109,22 @@ func summaryTable(out io.Writer, sum *server.Summary) error {
 		{"match", sum.Verdicts.Match}, {"drift", sum.Verdicts.Drift}, {"ambiguous", sum.Verdicts.Ambiguous},
 		{"indeterminate", sum.Verdicts.Indeterminate}, {"not judged", sum.Verdicts.NotJudged},
 	} {
-		fmt.Fprintf(w, "  %s\t%d\n", l.name, l.n)
+		p.Printf("  %s\t%d\n", l.name, l.n)
 	}
 	if sum.Agreement != nil {
-		fmt.Fprintf(w, "agreement\t%.4f %%\n", 100**sum.Agreement)
+		p.Printf("agreement\t%.4f %%\n", 100**sum.Agreement)
 	}
 	if sum.Malformed > 0 {
-		fmt.Fprintf(w, "malformed lines\t%d\n", sum.Malformed)
+		p.Printf("malformed lines\t%d\n", sum.Malformed)
 	}
-	fmt.Fprintf(w, "seconds\t%.2f\n", sum.Seconds)
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	p.Printf("seconds\t%.2f\n", sum.Seconds)
 	classes := slices.SortedFunc(maps.Keys(sum.Classes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sum.Classes[b], sum.Classes[a]), strings.Compare(a, b))
 	})
 	if len(classes) > 0 {
-		fmt.Fprintln(w)
+		p.Printf("\n")
 	}
 	for _, c := range classes {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", c, sum.Classes[c], query.ClassText(c))
+		p.Printf("%s\t%d\t%s\n", c, sum.Classes[c], query.ClassText(c))
 	}
-	return w.Flush()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
@@ -18,7 +16,6 @@ import (
 func newHygiene(s cli.Streams) *cobra.Command {
 	var from asker
 	var q query.HygieneRequest
-	var output string
 	c := &cobra.Command{
 		Use:   "hygiene",
 		Short: "List what is idle, dangling or open to everybody in a policy, now or at a time",
@@ -33,26 +30,15 @@ No cluster knows which users and groups exist.`,
   retrial hygiene --include-system`,
 		Args: cli.NoArgs,
 	}
-	from.bind(c)
-	from.bindLog(c, s)
-	cli.BindRequest(c, &q, "includeSystem", "cluster", "at")
-	cli.AddOutput(c, &output, "table", "json", "yaml")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
-		if err != nil {
-			return err
-		}
-		return cli.Show(s.Out, output, answer, func() error { return printHygiene(s.Out, s.Err, &answer) })
-	}
+	from.bind(c, s, &q, "includeSystem", "cluster", "at")
+	c.RunE = onePage(&from, &q.Cluster, &q, printHygiene)
 	return c
 }
 
-func printHygiene(out, hints io.Writer, a *query.HygieneAnswer) error {
-	fmt.Fprintf(out, "%s\n\n",
-		safe.Text(fmt.Sprintf("The policy of cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(len(a.Flaws), "flaw"))))
-	w := cli.Table(out, "")
+func printHygiene(p *cli.Page, a *query.HygieneAnswer) {
+	p.Printf("%s\n\n", fmt.Sprintf("The policy of cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(len(a.Flaws), "flaw")))
 	if len(a.Flaws) > 0 {
-		fmt.Fprintln(w, "FLAW\tOBJECT\tIDLE\tWHAT")
+		p.Table("FLAW\tOBJECT\tIDLE\tWHAT")
 	}
 	for _, f := range a.Flaws {
 		object, idle := f.Object, "no"
@@ -72,18 +58,13 @@ func printHygiene(out, hints io.Writer, a *query.HygieneAnswer) error {
 		if len(f.By) > 0 {
 			what += ": " + strings.Join(f.By, ", ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Kind, safe.Text(object), idle, safe.Text(what))
-	}
-	if err := w.Flush(); err != nil {
-		return err
+		p.Printf("%s\t%s\t%s\t%s\n", f.Kind, object, idle, what)
 	}
 	if a.System > 0 {
-		fmt.Fprintf(out, "\nLeft out: %s of what Kubernetes itself installs; --include-system lists them\n",
-			phrase.Number(a.System, "flaw"))
+		p.Printf("\nLeft out: %s of what Kubernetes itself installs; --include-system lists them\n", phrase.Number(a.System, "flaw"))
 	}
-	printDoubts(hints, &a.Policy, nil)
+	printDoubts(p, &a.Policy, nil)
 	if !a.AccountsKnown {
-		fmt.Fprintln(hints, "hint: not all service accounts of that time are known; bindings to missing ones are not listed")
+		p.Hint("hint: not all service accounts of that time are known; bindings to missing ones are not listed")
 	}
-	return nil
 }

@@ -87,7 +87,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 		if errors.Is(err, context.Canceled) && c.Context().Err() != nil {
 			err = errors.New("interrupted: what was accepted stays, and the same command continues after it")
 		}
-		err = errors.Join(printImport(s, output, &sum), err)
+		err = errors.Join(showImport(s, output, &sum), err)
 		if sum.Own && err == nil && output == "table" {
 			fmt.Fprintf(s.Out, "stored in %s, which no server has open\n", config.Absolute(cfg.DataDir))
 		}
@@ -96,42 +96,39 @@ apiserver's own webhook file. See docs/completeness.md.`,
 	return c
 }
 
-func printImport(s cli.Streams, output string, sum *server.Imported) error {
-	if output == "json" {
-		return cli.PrintAs(s.Out, output, sum.Summary)
-	}
-	for _, f := range sum.Files {
+func showImport(s cli.Streams, output string, sum *server.Imported) error {
+	state, broken := sum.StateText()
+	err := cli.Show(s, output, sum.Summary, func(p *cli.Page) {
+		for _, f := range sum.Files {
+			switch {
+			case f.Complete:
+				p.Printf("%s: already in\n", f.Name)
+			case f.Resumed > 0:
+				p.Printf("%s: %d events (continued behind line %d)\n", f.Name, f.Events, f.Resumed)
+			default:
+				p.Printf("%s: %d events\n", f.Name, f.Events)
+			}
+			if f.Truncated {
+				p.Hint("%s: the last line is cut off", f.Name)
+			}
+			for _, b := range f.BadLines {
+				p.Hint("%s:%d: not an event: %s", f.Name, b.Line, b.Reason)
+			}
+			if more := f.Malformed - int64(len(f.BadLines)); more > 0 {
+				p.Hint("%s: %d more malformed lines", f.Name, more)
+			}
+			if f.Malformed > 0 && f.Events == 0 && f.Resumed == 0 {
+				p.Hint("%s: no line is an audit event: %s", f.Name, server.WantLog)
+			}
+		}
 		switch {
-		case f.Complete:
-			fmt.Fprintf(s.Out, "%s: already in\n", safe.Text(f.Name))
-		case f.Resumed > 0:
-			fmt.Fprintf(s.Out, "%s: %d events (continued behind line %d)\n", safe.Text(f.Name), f.Events, f.Resumed)
-		default:
-			fmt.Fprintf(s.Out, "%s: %d events\n", safe.Text(f.Name), f.Events)
+		case state != "":
+			p.Printf("state: %s\n", state)
+		case broken == nil && sum.StateKnown:
+			p.Printf("state: already in\n")
 		}
-		if f.Truncated {
-			fmt.Fprintf(s.Err, "%s: the last line is cut off\n", safe.Text(f.Name))
-		}
-		for _, b := range f.BadLines {
-			fmt.Fprintf(s.Err, "%s:%d: not an event: %s\n", safe.Text(f.Name), b.Line, safe.Text(b.Reason))
-		}
-		if more := f.Malformed - int64(len(f.BadLines)); more > 0 {
-			fmt.Fprintf(s.Err, "%s: %d more malformed lines\n", safe.Text(f.Name), more)
-		}
-		if f.Malformed > 0 && f.Events == 0 && f.Resumed == 0 {
-			fmt.Fprintf(s.Err, "%s: no line is an audit event: %s\n", safe.Text(f.Name), server.WantLog)
-		}
-	}
-	text, err := sum.StateText()
-	switch {
-	case err != nil:
-		return err
-	case text != "":
-		fmt.Fprintf(s.Out, "state: %s\n", safe.Text(text))
-	case sum.StateKnown:
-		fmt.Fprintln(s.Out, "state: already in")
-	}
-	return nil
+	})
+	return errors.Join(err, broken)
 }
 
 // importBar shows how far an import is.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -11,21 +10,13 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
-// lineageCommand is what a run of the command was asked.
-type lineageCommand struct {
-	cli.Streams
-	from   asker
-	output string
-	query.LineageRequest
-}
-
 // CREDENTIAL | SUBJECT ─▶ api/v1/lineage of the server, the store or a log (see asker) ─▶ issue ─▶ uses, as table | json | yaml
 func newLineage(s cli.Streams) *cobra.Command {
-	l := &lineageCommand{Streams: s}
+	var from asker
+	var q query.LineageRequest
 	c := &cobra.Command{
 		Use:   "lineage CREDENTIAL|SUBJECT",
 		Short: "Follow a credential from the request that issued it to every use",
@@ -43,42 +34,32 @@ The running server is asked; with none running the command reads the store itsel
   retrial lineage system:serviceaccount:payments:worker
   retrial lineage system:node:node-1 --events audit.log --state state.json -o json`,
 		Args: cli.OneArg("CREDENTIAL|SUBJECT"),
-		RunE: func(c *cobra.Command, args []string) error { return l.run(c, args[0]) },
 	}
-	l.from.bind(c)
-	l.from.bindLog(c, s)
-	cli.BindRequest(c, &l.LineageRequest, "cluster", "from", "to", "limit")
-	cli.AddOutput(c, &l.output, "table", "json", "yaml")
+	from.bind(c, s, &q, "cluster", "from", "to", "limit")
+	asked := onePage(&from, &q.Cluster, &q, printLineage)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if query.IsCredential(args[0]) {
+			q.Credential = args[0]
+		} else {
+			q.Subject = args[0]
+		}
+		return asked(c, args)
+	}
 	return c
 }
 
-func (l *lineageCommand) run(c *cobra.Command, arg string) error {
-	if query.IsCredential(arg) {
-		l.Credential = arg
-	} else {
-		l.Subject = arg
-	}
-	answer, err := answerOne(c.Context(), &l.from, &l.Cluster, &l.LineageRequest)
-	if err != nil {
-		return err
-	}
-	return cli.Show(l.Out, l.output, answer, func() error { return printLineage(l.Out, &answer) })
-}
-
 // printLineage prints credentials for people, one after the other.
-func printLineage(out io.Writer, answer *query.LineageAnswer) error {
+func printLineage(p *cli.Page, answer *query.LineageAnswer) {
 	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	for i := range answer.Credentials {
 		c := &answer.Credentials[i]
 		if i > 0 {
-			fmt.Fprintln(out)
+			p.Printf("\n")
 		}
-		name := cmp.Or(c.Credential, "(not told by the events)")
-		fmt.Fprintln(out, safe.Text(name))
-		w := cli.Table(out, "")
+		p.Printf("%s\n", cmp.Or(c.Credential, "(not told by the events)"))
 		line := func(name, text string) {
 			if text != "" {
-				fmt.Fprintf(w, "  %s\t%s\n", name, safe.Text(text))
+				p.Printf("  %s\t%s\n", name, text)
 			}
 		}
 		if is := c.Issue; is != nil {
@@ -104,34 +85,21 @@ func printLineage(out io.Writer, answer *query.LineageAnswer) error {
 		for _, f := range c.Contradictions {
 			line("contradiction", f.Name+": "+f.Evidence)
 		}
-		if err := w.Flush(); err != nil {
-			return err
+		if len(c.Uses) > 0 {
+			p.Table("    REQUESTS\tFROM\tPOD\tNODE\tFIRST\tLAST\tUSER AGENT")
 		}
-		if err := printUses(out, c); err != nil {
-			return err
+		for _, u := range c.Uses {
+			p.Printf("    %d\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Requests, cmp.Or(u.From, "-"), cmp.Or(u.Pod, "-"), cmp.Or(u.Node, "-"),
+				stamp(u.First), stamp(u.Last), phrase.Shorten(u.UserAgent))
+		}
+		switch {
+		case c.More > 0:
+			p.Printf("    and %d more\n", c.More)
+		case c.More < 0:
+			p.Printf("    and more\n")
 		}
 	}
 	if answer.Truncated {
-		fmt.Fprintln(out, "\nThere are more credentials: --limit shows them.")
+		p.Printf("\nThere are more credentials: --limit shows them.\n")
 	}
-	return nil
-}
-
-func printUses(out io.Writer, c *query.Credential) error {
-	if len(c.Uses) == 0 {
-		return nil
-	}
-	w := cli.Table(out, "    REQUESTS\tFROM\tPOD\tNODE\tFIRST\tLAST\tUSER AGENT")
-	for _, u := range c.Uses {
-		fmt.Fprintf(w, "    %d\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Requests, safe.Text(dash(u.From)), safe.Text(dash(u.Pod)),
-			safe.Text(dash(u.Node)),
-			u.First.UTC().Format(time.RFC3339), u.Last.UTC().Format(time.RFC3339), safe.Text(phrase.Shorten(u.UserAgent)))
-	}
-	switch {
-	case c.More > 0:
-		fmt.Fprintf(w, "    and %d more\n", c.More)
-	case c.More < 0:
-		fmt.Fprintln(w, "    and more")
-	}
-	return w.Flush()
 }

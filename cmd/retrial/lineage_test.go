@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"strings"
 	"testing"
@@ -87,18 +86,14 @@ func issued(t *testing.T, at time.Time, id string) observe.Observation {
 func TestPrintLineageIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nJTI=forged"
 	now := time.Unix(0, 0)
-	var out bytes.Buffer
-	err := printLineage(&out, &query.LineageAnswer{Truncated: true, Credentials: []query.Credential{{
+	out, _ := printed(printLineage, &query.LineageAnswer{Truncated: true, Credentials: []query.Credential{{
 		Credential: hostile, Users: []string{hostile}, Explained: []string{hostile}, Requests: 1, First: &now, Last: &now, More: -1,
 		Issue: &query.Issue{By: hostile, From: hostile, AuditID: hostile, Expires: &now, ServiceAccount: hostile, Pod: hostile,
 			Organizations: []string{hostile}},
 		Uses:           []query.CredentialUse{{User: hostile, UserAgent: hostile, From: hostile, Pod: hostile, Node: hostile}},
 		Contradictions: []query.CredentialContradiction{{Name: hostile, Evidence: hostile}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.ContainsAny(out.String(), "\x1b\a") || strings.Contains(out.String(), "\nJTI=forged") {
-		t.Errorf("a control byte, or a forged line, came through:\n%q", out.String())
+	if strings.ContainsAny(out, "\x1b\a") || strings.Contains(out, "\nJTI=forged") {
+		t.Errorf("a control byte, or a forged line, came through:\n%q", out)
 	}
 }

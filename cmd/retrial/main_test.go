@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // TestMain makes the test binary serve as the product's own executable: under the name
@@ -16,4 +18,11 @@ func TestMain(m *testing.M) {
 		"retrial-inspect": inspectMain,
 		"retrial-store":   storeMain,
 	})
+}
+
+// printed returns what a command prints of an answer, and its hints.
+func printed[A any](print func(*cli.Page, A), answer A) (lines, hints string) {
+	var p cli.Page
+	print(&p, answer)
+	return p.Texts()
 }

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
 // api/v1/query-log of the server, or of the store opened here ─▶ table | json | yaml
 func newQueryLogCommand(s cli.Streams) *cobra.Command {
 	var from asker
-	var output string
 	var q query.QueryLogRequest
 	c := &cobra.Command{
 		Use:   "query-log",
@@ -24,27 +20,24 @@ newest first. Repeats of a question within a minute are one line. The name of a 
 the user of the process on this machine; beside a token it is what the caller says.`,
 		Args: cli.NoArgs,
 	}
-	from.bind(c)
+	from.bindServer(c, s)
 	cli.BindRequest(c, &q, "limit")
-	cli.AddOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &from.output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		answer, err := answerOf(c.Context(), &from, "", q)
 		if err != nil {
 			return err
 		}
-		if output != "table" {
-			return cli.PrintAs(s.Out, output, answer.Asked)
-		}
-		w := cli.Table(s.Out, "MINUTE\tTIMES\tCALLER\tDOOR\tQUESTION\tSTATUS\tDETAIL")
-		for _, a := range answer.Asked {
-			who := a.Caller
-			if a.Address != "" {
-				who += " at " + a.Address
+		return from.show(answer.Asked, func(p *cli.Page) {
+			p.Table("MINUTE\tTIMES\tCALLER\tDOOR\tQUESTION\tSTATUS\tDETAIL")
+			for _, a := range answer.Asked {
+				if a.Address != "" {
+					a.Caller += " at " + a.Address
+				}
+				p.Printf("%s\t%d\t%s\t%s\t%s\t%s\t%s\n", a.Minute.Format("2006-01-02 15:04"), a.Count, a.Caller, a.Door, a.Question,
+					a.Status, phrase.Shorten(a.Detail))
 			}
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", a.Minute.Format("2006-01-02 15:04"), a.Count, safe.Text(who), a.Door,
-				safe.Text(a.Question), a.Status, safe.Text(phrase.Shorten(a.Detail)))
-		}
-		return w.Flush()
+		})
 	}
 	return c
 }

@@ -23,15 +23,13 @@ import (
 
 // askCommand is what a run of the command was asked.
 type askCommand struct {
-	cli.Streams
-	from asker
+	asker
 	query.AskRequest
-	output string
 	params []string
 }
 
 func newAsk(s cli.Streams) *cobra.Command {
-	a := &askCommand{Streams: s}
+	var a askCommand
 	var names []string
 	for _, q := range query.NamedQuestions() {
 		if q.Now == "" {
@@ -69,8 +67,8 @@ removed afterwards.`,
 			return a.run(c, args[0])
 		},
 	}
-	a.from.bind(c)
-	a.from.bindLog(c, s)
+	a.bindServer(c, s)
+	a.bindLog(c)
 	cli.BindRequest(c, &a.AskRequest, "cluster")
 	c.Flags().StringArrayVar(&a.params, "param", nil, "a parameter of the question, NAME=VALUE; may be repeated")
 	cli.AddOutput(c, &a.output, "table", "json", "csv")
@@ -79,34 +77,37 @@ removed afterwards.`,
 
 // list prints the questions.
 func (a *askCommand) list() error {
-	w := cli.Table(a.Out, "")
-	for _, q := range query.NamedQuestions() {
-		var takes []string
-		for _, p := range q.Params {
-			if p.Default == "" {
-				takes = append(takes, p.Name)
-			} else {
-				takes = append(takes, "["+p.Name+"]")
+	return cli.Show(a.Streams, "table", nil, func(page *cli.Page) {
+		line := func(name, about string, takes []string) {
+			page.Printf("%s\t%s\t%s\n", name, strings.Join(takes, " "), about)
+		}
+		for _, q := range query.NamedQuestions() {
+			var takes []string
+			for _, p := range q.Params {
+				if p.Default == "" {
+					takes = append(takes, p.Name)
+				} else {
+					takes = append(takes, "["+p.Name+"]")
+				}
+			}
+			if q.Now == "" {
+				line(q.Name, q.About, takes)
 			}
 		}
-		if q.Now == "" {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, strings.Join(takes, " "), q.About)
-		}
-	}
-	for _, q := range plainQuestions() {
-		var takes []string
-		for _, p := range q.Parameters() {
-			switch {
-			case p.Name == "cluster":
-			case p.Required:
-				takes = append(takes, p.Name)
-			default:
-				takes = append(takes, "["+p.Name+"]")
+		for _, q := range plainQuestions() {
+			var takes []string
+			for _, p := range q.Parameters() {
+				switch {
+				case p.Name == "cluster":
+				case p.Required:
+					takes = append(takes, p.Name)
+				default:
+					takes = append(takes, "["+p.Name+"]")
+				}
 			}
+			line(q.Name, q.Summary, takes)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, strings.Join(takes, " "), q.Summary)
-	}
-	return w.Flush()
+	})
 }
 
 // values parses --param.
@@ -148,17 +149,14 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 		return a.instead(c, &named[i])
 	}
 	a.Name = name
-	answer, err := answerOne(c.Context(), &a.from, &a.Cluster, &a.AskRequest)
+	answer, err := answerOne(c.Context(), &a.asker, &a.Cluster, &a.AskRequest)
 	if err != nil {
 		return err
 	}
-	switch a.output {
-	case "json":
-		return cli.PrintAs(a.Out, "json", answer)
-	case "csv":
+	if a.output == "csv" {
 		return printAnswerCSV(a.Out, &answer)
 	}
-	return printAnswer(a.Out, &answer)
+	return a.show(answer, func(p *cli.Page) { printAnswer(p, &answer) })
 }
 
 // texts returns a row's values as text.
@@ -199,17 +197,21 @@ func printAnswerCSV(out io.Writer, j *query.AskAnswer) error {
 	return w.Error()
 }
 
-func printAnswer(out io.Writer, j *query.AskAnswer) error {
+func printAnswer(p *cli.Page, j *query.AskAnswer) {
 	if len(j.Rows) == 0 {
-		_, err := fmt.Fprintln(out, "nothing")
-		return err
+		p.Printf("nothing\n")
+		return
 	}
-	w := cli.Table(out, "")
-	fmt.Fprintln(w, strings.ToUpper(strings.Join(j.Columns, "\t")))
+	p.Table(strings.ToUpper(strings.Join(j.Columns, "\t")))
 	for _, row := range j.Rows {
-		fmt.Fprintln(w, strings.Join(texts(row), "\t"))
+		for i, cell := range texts(row) {
+			if i > 0 {
+				p.Printf("\t")
+			}
+			p.Printf("%s", cell)
+		}
+		p.Printf("\n")
 	}
-	return w.Flush()
 }
 
 // plainNames are the questions of the API that no other command asks.
@@ -232,7 +234,7 @@ func (a *askCommand) plain(ctx context.Context, q *query.Question) (err error) {
 	if _, err := params.Read(q.NewRequest(), values); err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
 	}
-	client, done, err := a.from.openFor(ctx, a.Cluster)
+	client, done, err := a.openFor(ctx, a.Cluster)
 	if err != nil {
 		return err
 	}

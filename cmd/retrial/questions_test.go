@@ -71,8 +71,12 @@ func TestAnswersArePrintedSafely(t *testing.T) {
 		print func(*bytes.Buffer) error
 		want  string
 	}{
-		"csv":   {func(b *bytes.Buffer) error { return printAnswerCSV(b, &a) }, "'=cmd()"},
-		"table": {func(b *bytes.Buffer) error { return printAnswer(b, &a) }, "=cmd()"},
+		"csv": {func(b *bytes.Buffer) error { return printAnswerCSV(b, &a) }, "'=cmd()"},
+		"table": {func(b *bytes.Buffer) error {
+			lines, _ := printed(printAnswer, &a)
+			_, err := b.WriteString(lines)
+			return err
+		}, "=cmd()"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
@@ -86,10 +84,7 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 	} else if jobs, err = o.follow(ctx, s, client); err != nil {
 		return err
 	}
-	if o.output != "table" {
-		return cli.PrintAs(s.Out, o.output, map[string]any{"jobs": jobs})
-	}
-	return printRejudges(s.Out, jobs)
+	return cli.Show(s, o.output, map[string]any{"jobs": jobs}, func(p *cli.Page) { printRejudges(p, jobs) })
 }
 
 // follow starts the jobs and waits for them.
@@ -172,47 +167,43 @@ func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiclient.Clie
 	})
 }
 
-func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {
-	w := cli.Table(out, "")
+func printRejudges(p *cli.Page, jobs []query.RejudgeJob) {
 	for i := range jobs {
 		j := &jobs[i]
 		if i > 0 {
-			fmt.Fprintln(w)
+			p.Printf("\n")
 		}
 		what, verb := "REJUDGED", "changed"
 		if j.DryRun {
 			what, verb = "DRY RUN", "would change"
 		}
-		fmt.Fprintf(w, "%s\tcluster %s, %s to %s\n", what, safe.Text(j.Cluster), j.From.UTC().Format(time.RFC3339),
-			j.To.UTC().Format(time.RFC3339))
+		p.Printf("%s\tcluster %s, %s to %s\n", what, j.Cluster, j.From.UTC().Format(time.RFC3339), j.To.UTC().Format(time.RFC3339))
 		if len(j.Where) > 0 {
-			fmt.Fprintf(w, "WHERE\t%s\n", safe.Text(strings.Join(j.Where, ", ")))
+			p.Printf("WHERE\t%s\n", strings.Join(j.Where, ", "))
 		}
 		if !j.Done {
-			fmt.Fprintf(w, "DONE\t%.0f %%\n", 100*j.Share)
+			p.Printf("DONE\t%.0f %%\n", 100*j.Share)
 		}
-		fmt.Fprintf(w, "REQUESTS\t%d judged again, %d %s\n", j.Report.Visited, j.Report.Changed, verb)
+		p.Printf("REQUESTS\t%d judged again, %d %s\n", j.Report.Visited, j.Report.Changed, verb)
 		if j.Report.Failed > 0 {
-			fmt.Fprintf(w, "FAILED\t%d could not be judged again; their verdicts stand\n", j.Report.Failed)
+			p.Printf("FAILED\t%d could not be judged again; their verdicts stand\n", j.Report.Failed)
 		}
 		if j.Interrupted > 0 {
-			fmt.Fprintf(w, "NOTE\tinterrupted %d times: what changed in those steps may be missing here\n", j.Interrupted)
+			p.Printf("NOTE\tinterrupted %d times: what changed in those steps may be missing here\n", j.Interrupted)
 		}
 		if len(j.Report.Transitions) == 0 {
 			continue
 		}
-		fmt.Fprintln(w, "\nCOUNT\tBEFORE\tAFTER\tFOR EXAMPLE")
+		p.Printf("\nCOUNT\tBEFORE\tAFTER\tFOR EXAMPLE\n")
 		for _, t := range j.Report.Transitions {
 			example := ""
 			if len(t.Examples) > 0 {
 				e := t.Examples[0]
 				example = fmt.Sprintf("%s %s by %s (%s)", e.Verb, e.URI, e.Subject, e.AuditID)
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Outcome, t.From.Class), judgement(t.To.Outcome, t.To.Class),
-				safe.Text(example))
+			p.Printf("%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Outcome, t.From.Class), judgement(t.To.Outcome, t.To.Class), example)
 		}
 	}
-	return w.Flush()
 }
 
 // judgement is an outcome with its class.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -118,17 +117,14 @@ func TestRejudgeReport(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || len(answer.Jobs) != 1 || answer.Jobs[0].Share != 0.5 {
 		t.Fatalf("%v, %s", err, w.Body)
 	}
-	var out bytes.Buffer
-	if err := printRejudges(&out, answer.Jobs); err != nil {
-		t.Fatal(err)
-	}
+	out, _ := printed(printRejudges, answer.Jobs)
 	for _, want := range []string{"DONE", "50 %", "7 judged again, 2 changed", "interrupted 1 times", "indeterminate/no-state",
 		"get /api by u"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is missing in\n%s", want, out.String())
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
 		}
 	}
-	if strings.ContainsRune(out.String(), 0x1b) {
+	if strings.ContainsRune(out, 0x1b) {
 		t.Error("control bytes reach the terminal")
 	}
 }

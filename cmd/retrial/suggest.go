@@ -23,11 +23,11 @@ import (
 
 // suggestOptions are the flags of suggest.
 type suggestOptions struct {
-	from asker
+	asker
 	query.SuggestRequest
-	final, force      bool
-	output, minWindow string
-	window            time.Duration
+	final, force bool
+	minWindow    string
+	window       time.Duration
 }
 
 // api/v1/suggest of the server, the store or a log (see asker) ─▶ SuggestAnswer ─▶ table | json | yaml
@@ -51,16 +51,14 @@ is refused without --force: what happens once a month is not in it.`,
   retrial suggest --subject system:serviceaccount:ci:runner -o yaml
   retrial suggest --state state.json --events audit.log --all -o json | jq '.[] | select(.proof.holds)'`,
 		Args: cli.NoArgsBut("subjects are named with --subject"),
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
-	o.from.bind(c, "apiserver-config")
-	o.from.bindLog(c, s)
+	o.bind(c, s, &o.SuggestRequest, "cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards")
 	f := c.Flags()
-	cli.BindRequest(c, &o.SuggestRequest, "cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards")
+	f.Lookup("apiserver-config").Hidden = false
 	f.BoolVar(&o.final, "final", false, "print all RBAC objects that concern the subjects as they are after the change (-o yaml or json)")
 	f.StringVar(&o.minWindow, "min-window", "7d", "shortest recording YAML is made from")
 	f.BoolVar(&o.force, "force", false, "make YAML from a shorter recording, or although a proof does not hold")
-	cli.AddOutput(c, &o.output, "table", "json", "yaml")
 	return c
 }
 
@@ -85,44 +83,33 @@ func (o *suggestOptions) check() error {
 	return nil
 }
 
-func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
+func (o *suggestOptions) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	began := time.Now()
-	answer, err := o.answer(ctx)
+	began, q := time.Now(), o.SuggestRequest
+	q.All = len(q.Subjects) == 0
+	answer, err := answerOne(ctx, &o.asker, &q.Cluster, &q)
 	if err != nil {
 		return err
 	}
-	if err := o.allowed(s, answer); err != nil {
+	if err := o.allowed(&answer); err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(s.Out, 1<<16)
-	if err := o.print(out, answer); err != nil {
+	if err := o.print(&answer); err != nil {
 		return err
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write the result: %w", err)
 	}
 	if len(answer.Suggestions) == 0 {
-		fmt.Fprintln(s.Err, "hint: RBAC decided nothing about anybody but Kubernetes itself in this recording; --include-system adds that")
+		fmt.Fprintln(o.Err, "hint: RBAC decided nothing about anybody but Kubernetes itself in this recording; --include-system adds that")
 		return nil
 	}
 	before, after := 0, 0
 	for _, one := range answer.Suggestions {
 		before, after = before+one.Excess.Before, after+one.Excess.After
 	}
-	fmt.Fprintf(s.Err, "subjects: %d, in %.1f s; excess %d, after the changes %d; %s\n", len(answer.Suggestions),
-		time.Since(began).Seconds(), before, after, verdictOn(answer))
+	fmt.Fprintf(o.Err, "subjects: %d, in %.1f s; excess %d, after the changes %d; %s\n", len(answer.Suggestions),
+		time.Since(began).Seconds(), before, after, verdictOn(&answer))
 	return nil
-}
-
-// answer asks the server, the store, or a log.
-func (o *suggestOptions) answer(ctx context.Context) (*query.SuggestAnswer, error) {
-	q := o.SuggestRequest
-	q.All = len(q.Subjects) == 0
-	answer, err := answerOne(ctx, &o.from, &q.Cluster, &q)
-	return &answer, err
 }
 
 func verdictOn(answer *query.SuggestAnswer) string {
@@ -142,14 +129,14 @@ func verdictOn(answer *query.SuggestAnswer) string {
 }
 
 // allowed returns an error if YAML must not be made; with --force it warns instead.
-func (o *suggestOptions) allowed(s cli.Streams, answer *query.SuggestAnswer) error {
+func (o *suggestOptions) allowed(answer *query.SuggestAnswer) error {
 	if seen := answer.Window.To.Sub(answer.Window.From); seen < o.window {
 		short := fmt.Sprintf("the recording covers %s, less than --min-window %s: what happens more rarely is not in it",
 			seen.Round(time.Second), o.minWindow)
 		if o.output == "yaml" && !o.force {
 			return fmt.Errorf("%s; record for longer, or --force", short)
 		}
-		fmt.Fprintln(s.Err, "hint:", short)
+		fmt.Fprintln(o.Err, "hint:", short)
 	}
 	if o.output == "yaml" && !answer.Plan.Holds && !o.force {
 		return fmt.Errorf("%s: see -o table, or --force", verdictOn(answer))
@@ -158,18 +145,21 @@ func (o *suggestOptions) allowed(s cli.Streams, answer *query.SuggestAnswer) err
 }
 
 // print writes the suggestions in the form asked for.
-func (o *suggestOptions) print(w io.Writer, answer *query.SuggestAnswer) error {
+func (o *suggestOptions) print(answer *query.SuggestAnswer) error {
 	switch {
 	case o.final && o.output == "json":
-		return cli.PrintAs(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": answer.Plan.Final})
-	case o.final:
-		return finalYAML(w, answer)
-	case o.output == "json":
-		return cli.PrintAs(w, "json", answer.Suggestions)
+		return cli.PrintAs(o.Out, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": answer.Plan.Final})
 	case o.output == "yaml":
-		return suggestYAML(w, answer)
+		out := bufio.NewWriterSize(o.Out, 1<<16)
+		if err := o.yaml(out, answer); err != nil {
+			return err
+		}
+		if err := out.Flush(); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+		return nil
 	}
-	return suggestTable(w, answer)
+	return o.show(answer.Suggestions, func(p *cli.Page) { suggestTable(p, answer) })
 }
 
 // comment writes one line of a YAML comment; nothing in it can end the line.
@@ -178,40 +168,37 @@ func comment(w io.Writer, format string, args ...any) {
 }
 
 // suggestTable ranks the subjects; of a single one it also says what is unused and what its groups keep.
-func suggestTable(out io.Writer, answer *query.SuggestAnswer) error {
-	fmt.Fprintf(out, "WINDOW  %s\n", windowText(&answer.Window))
+func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
+	p.Printf("WINDOW  %s\n", windowText(&answer.Window))
 	for i, g := range answer.Window.Gaps {
-		fmt.Fprintf(out, "%-6s  %s\n", nth("GAPS", i), safe.Text(g))
+		p.Printf("%-6s  %s\n", nth("GAPS", i), g)
 	}
-	fmt.Fprintln(out)
-	w := cli.Table(out, "SUBJECT\tEXCESS\tAFTER\tBY GROUPS\tREQUESTS\tJUDGED\tAPPLY\tREMOVE\tPROOF")
+	p.Printf("\n")
+	p.Table("SUBJECT\tEXCESS\tAFTER\tBY GROUPS\tREQUESTS\tJUDGED\tAPPLY\tREMOVE\tPROOF")
 	listed := map[string]bool{}
 	for _, s := range answer.Suggestions {
 		listed[s.Subject] = true
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%d\t%s\n", safe.Text(s.Subject), s.Excess.Before, s.Excess.After, s.Excess.Kept,
-			s.Window.Requests, 100*s.Window.Coverage, len(s.Apply), len(s.Remove), proofText(s))
+		p.Printf("%s\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%d\t%s\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, s.Window.Requests,
+			100*s.Window.Coverage, len(s.Apply), len(s.Remove), proofText(s))
 	}
 	for _, u := range answer.Unseen {
 		if !listed[u.Subject] {
-			fmt.Fprintf(w, "%s\t%d\t\t\t0\t\t\t\tnever seen: all of it is unused (--include-unseen)\n", safe.Text(u.Subject), u.Excess)
+			p.Printf("%s\t%d\t\t\t0\t\t\t\tnever seen: all of it is unused (--include-unseen)\n", u.Subject, u.Excess)
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("write the result: %w", err)
-	}
 	if len(answer.Suggestions) != 1 {
-		return nil
+		return
 	}
 	s := answer.Suggestions[0]
 	section := func(title string, lines []string) {
 		if len(lines) > 0 {
-			fmt.Fprintf(out, "\n%s\n", title)
+			p.Printf("\n%s\n", title)
 		}
 		for _, l := range lines {
-			fmt.Fprintln(out, " ", safe.Text(l))
+			p.Printf("  %s\n", l)
 		}
 	}
-	var unused, keeps, failures []string
+	var unused, keeps []string
 	for _, u := range s.Unused {
 		more := ""
 		if u.More > 0 {
@@ -226,12 +213,10 @@ func suggestTable(out io.Writer, answer *query.SuggestAnswer) error {
 	for _, k := range s.Keeps {
 		keeps = append(keeps, keepText(&k))
 	}
-	failures = append(failures, s.Proof.Failures...)
 	section("Granted and never used, by weight:", unused)
 	section("What groups go on giving:", keeps)
-	section("Where the proof fails:", failures)
+	section("Where the proof fails:", s.Proof.Failures)
 	section("Gaps:", s.Gaps)
-	return nil
 }
 
 func keepText(k *query.KeptBinding) string {
@@ -261,31 +246,23 @@ func proofText(s *query.Suggestion) string {
 func pointless(s *query.Suggestion) string {
 	for _, k := range s.Keeps {
 		if len(k.Undoes) > 0 {
-			return "; group " + safe.Text(k.Group) + " undoes part of it"
+			return "; group " + k.Group + " undoes part of it"
 		}
 	}
 	return ""
 }
 
-// header writes, as comments, what the suggestions are based on.
-func header(w io.Writer, answer *query.SuggestAnswer) {
+// yaml writes what to apply and, as comments, why and what to remove; or the objects of the final state.
+func (o *suggestOptions) yaml(w io.Writer, answer *query.SuggestAnswer) error {
 	comment(w, "window: %s", windowText(&answer.Window))
 	for _, g := range answer.Window.Gaps {
 		comment(w, "window gap: %s", g)
 	}
 	comment(w, "%s", verdictOn(answer))
 	comment(w, "")
-}
-
-// finalYAML writes the objects of the final state.
-func finalYAML(w io.Writer, answer *query.SuggestAnswer) error {
-	header(w, answer)
-	return yamlObjects(w, answer.Plan.Final)
-}
-
-// suggestYAML writes what to apply and, as comments, why and what to remove.
-func suggestYAML(w io.Writer, answer *query.SuggestAnswer) error {
-	header(w, answer)
+	if o.final {
+		return yamlObjects(w, answer.Plan.Final)
+	}
 	plan := answer.Plan
 	for _, s := range answer.Suggestions {
 		comment(w, "subject: %s", s.Subject)

@@ -146,15 +146,13 @@ func TestSuggestHostileNames(t *testing.T) {
 	}}
 	answer := &query.SuggestAnswer{Window: leastpriv.Recording{Gaps: []string{evil}}, Suggestions: []*leastpriv.Suggestion{s}, Plan: plan,
 		Unseen: []leastpriv.Unseen{{Subject: evil + "2"}}}
-	var out, table bytes.Buffer
-	if err := suggestYAML(&out, answer); err != nil {
+	var out bytes.Buffer
+	if err := (&suggestOptions{}).yaml(&out, answer); err != nil {
 		t.Fatal(err)
 	}
-	if err := suggestTable(&table, answer); err != nil {
-		t.Fatal(err)
-	}
+	table, _ := printed(suggestTable, answer)
 	for _, bad := range []string{"\x1b", "\u202e", "\u2028", "\nkind"} {
-		if strings.Contains(out.String(), bad) || strings.Contains(table.String(), bad) {
+		if strings.Contains(out.String(), bad) || strings.Contains(table, bad) {
 			t.Errorf("%q is in the output", bad)
 		}
 	}

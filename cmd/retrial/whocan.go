@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
@@ -18,7 +16,7 @@ import (
 func newWhoCan(s cli.Streams) *cobra.Command {
 	var from asker
 	var q query.WhoCanRequest
-	var output, sub string
+	var sub string
 	c := &cobra.Command{
 		Use:   "who-can VERB RESOURCE [NAME] | VERB /PATH",
 		Short: "Say who may make a request, now or at a time, with every grant",
@@ -52,22 +50,16 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 			return nil
 		},
 	}
-	from.bind(c)
-	from.bindLog(c, s)
-	cli.BindRequest(c, &q, "namespace", "allNamespaces", "cluster", "at")
+	from.bind(c, s, &q, "namespace", "allNamespaces", "cluster", "at")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
-	cli.AddOutput(c, &output, "table", "json", "yaml")
+	asked := onePage(&from, &q.Cluster, &q, printWhoCan)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		what, err := whatIsAsked(c, args[1:], q.Namespace, sub, q.AllNamespaces)
 		if err != nil {
 			return err
 		}
 		q.Verb, q.Resource, q.Name, q.Path = args[0], what.resource, what.name, what.path
-		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
-		if err != nil {
-			return err
-		}
-		return cli.Show(s.Out, output, answer, func() error { return printWhoCan(s.Out, s.Err, &answer) })
+		return asked(c, args)
 	}
 	return c
 }
@@ -115,33 +107,27 @@ func whatIsAsked(c *cobra.Command, args []string, namespace, sub string, all boo
 	return asked{resource: what, name: name}, nil
 }
 
-func printWhoCan(out, hints io.Writer, a *query.WhoCanAnswer) error {
-	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can %s, in cluster %s%s", a.Text(), a.Cluster, asOf(a.At))))
-	w := cli.Table(out, "SUBJECT\tWHERE\tBINDING\tROLE\tRULE")
+func printWhoCan(p *cli.Page, a *query.WhoCanAnswer) {
+	p.Printf("%s\n\n", fmt.Sprintf("Who can %s, in cluster %s%s", a.Text(), a.Cluster, asOf(a.At)))
+	p.Table("SUBJECT\tWHERE\tBINDING\tROLE\tRULE")
 	for _, s := range a.Subjects {
-		subject, where := s.Kind+" "+s.Name, strings.TrimPrefix(s.Scope, "namespace:")
-		if s.Namespace != "" {
-			subject = s.Kind + " " + s.Namespace + "/" + s.Name
-		}
+		subject := query.Node{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}.Text()
+		where := strings.TrimPrefix(s.Scope, "namespace:")
 		for i, g := range s.Grants {
 			if i > 0 {
 				subject, where = "", ""
 			}
 			if g.Kind == query.KindSuperuser {
-				fmt.Fprintf(w, "%s\t%s\t-\tneeds no grant\t-\n", safe.Text(subject), safe.Text(where))
+				p.Printf("%s\t%s\t-\tneeds no grant\t-\n", subject, where)
 				continue
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\n", safe.Text(subject), safe.Text(where), safe.Text(g.Binding), safe.Text(g.Role), g.Rule)
+			p.Printf("%s\t%s\t%s\t%s\t%d\n", subject, where, g.Binding, g.Role, g.Rule)
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	if a.InNamespaces > 0 {
-		fmt.Fprintf(hints, "hint: RoleBindings allow it to %d more, each in one namespace: add --all-namespaces\n", a.InNamespaces)
+		p.Hint("hint: RoleBindings allow it to %d more, each in one namespace: add --all-namespaces", a.InNamespaces)
 	}
-	printDoubts(hints, &a.Policy, a.Hints)
-	return nil
+	printDoubts(p, &a.Policy, a.Hints)
 }
 
 // asOf returns the moment an answer is about, in words.
@@ -153,16 +139,20 @@ func asOf(at *time.Time) string {
 }
 
 // printDoubts prints what may be wrong with a question, and what is not known.
-func printDoubts(w io.Writer, p *query.Policy, hints []string) {
+func printDoubts(p *cli.Page, policy *query.Policy, hints []string) {
 	for _, h := range hints {
-		fmt.Fprintln(w, "hint:", safe.Text(h))
+		p.Hint("hint: %s", h)
 	}
-	if len(p.Missing) == 0 {
-		return
+	if len(policy.Missing) > 0 {
+		said, more := firstTen(policy.Missing)
+		p.Hint("warning: there may be more; not known at that time: %s%s", strings.Join(said, ", "), more)
 	}
-	said, and := p.Missing, ""
-	if len(said) > 10 {
-		said, and = said[:10], fmt.Sprintf(" and %d more", len(said)-10)
+}
+
+// firstTen returns a copy of the first of some names, ten at most, and how many more there are in words.
+func firstTen(names []string) (said []string, more string) {
+	if n := len(names) - 10; n > 0 {
+		names, more = names[:10], fmt.Sprintf(" and %d more", n)
 	}
-	fmt.Fprintf(w, "warning: there may be more; not known at that time: %s%s\n", safe.Text(strings.Join(said, ", ")), and)
+	return slices.Clone(names), more
 }

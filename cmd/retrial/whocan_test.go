@@ -101,24 +101,18 @@ func TestAccessIsSafeToPrint(t *testing.T) {
 	policy := query.Policy{At: &at, Missing: []string{bad}}
 	by := []query.Grant{{GrantNames: verdict.GrantNames{Binding: bad, Role: bad, Subject: "Group/" + bad}, Verbs: []string{bad}},
 		{GrantNames: verdict.GrantNames{Binding: bad}}}
-	var out, hints strings.Builder
-	if err := printWhoCan(&out, &hints, &query.WhoCanAnswer{Cluster: bad, Policy: policy,
+	var text string
+	add := func(lines, hints string) { text += lines + hints }
+	add(printed(printWhoCan, &query.WhoCanAnswer{Cluster: bad, Policy: policy,
 		AccessRequest: query.AccessRequest{Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad},
 		Subjects:      []query.Holder{{Kind: "User", Name: bad, Namespace: bad, Scope: "namespace:" + bad, Grants: by}},
-		Hints:         []string{bad}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := printWhoCan(&out, &hints,
-		&query.WhoCanAnswer{Cluster: "c", AccessRequest: query.AccessRequest{Verb: "get", Path: "/" + bad}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := printCan(&out, &hints, &query.CanAnswer{Cluster: bad, Policy: policy, Subject: bad, Groups: []string{bad},
+		Hints:         []string{bad}}))
+	add(printed(printWhoCan, &query.WhoCanAnswer{Cluster: "c", AccessRequest: query.AccessRequest{Verb: "get", Path: "/" + bad}}))
+	add(printed(printCan, &query.CanAnswer{Cluster: bad, Policy: policy, Subject: bad, Groups: []string{bad},
 		GroupsFrom: "asked", Hints: []string{bad}, Scopes: []query.Scope{{
 			Namespace: bad, MissingRoles: []string{bad}, Rules: []query.HeldRule{
 				{Rule: query.Rule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}},
-					By: by}, {Rule: query.Rule{Verbs: []string{bad}, NonResourceURLs: []string{bad}}, By: by}}}}}); err != nil {
-		t.Fatal(err)
-	}
+					By: by}, {Rule: query.Rule{Verbs: []string{bad}, NonResourceURLs: []string{bad}}, By: by}}}}}))
 	rule := rbacv1.PolicyRule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}}
 	for _, d := range []query.Decision{
 		{AccessRequest: query.AccessRequest{Verb: bad, Resource: bad, Namespace: bad, Name: bad}, Allowed: "yes", Grants: by},
@@ -127,11 +121,8 @@ func TestAccessIsSafeToPrint(t *testing.T) {
 				Almost: []query.Almost{{Grant: by[0], Lacks: bad}}}},
 		{Allowed: "no", Nearest: &query.NearestMiss{Rule: rbacv1.PolicyRule{NonResourceURLs: []string{bad}}}},
 	} {
-		if err := printCan(&out, &hints, &query.CanAnswer{Subject: bad, Request: &d}); err != nil {
-			t.Fatal(err)
-		}
+		add(printed(printCan, &query.CanAnswer{Subject: bad, Request: &d}))
 	}
-	text := out.String() + hints.String()
 	if strings.ContainsAny(text, "\x1b\u202e\t") || strings.Contains(text, "\ny") {
 		t.Errorf("%q", text)
 	}

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -10,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
@@ -19,7 +18,6 @@ import (
 func newWhy(s cli.Streams) *cobra.Command {
 	var from asker
 	var q query.WhyRequest
-	var output string
 	c := &cobra.Command{
 		Use:   "why AUDIT-ID",
 		Short: "Explain one request: who it was, every grant that allows it, recorded against replayed",
@@ -36,10 +34,7 @@ evaluate does instead, and stores nothing.`,
   retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 --events audit.log --state state.json`,
 		Args: cli.OneArg("AUDIT-ID"),
 	}
-	from.bind(c)
-	from.bindLog(c, s)
-	cli.BindRequest(c, &q, "cluster", "at")
-	cli.AddOutput(c, &output, "table", "json", "yaml")
+	from.bind(c, s, &q, "cluster", "at")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		q.AuditID = args[0]
 		answer, err := answerOf(c.Context(), &from, q.Cluster, q)
@@ -47,31 +42,28 @@ evaluate does instead, and stores nothing.`,
 			return err
 		}
 		if len(answer.Requests) == 0 {
-			where := ""
-			if q.Cluster != "" {
-				where = " in cluster " + q.Cluster
-			}
-			return cli.ExitWith(cli.ExitNoMatch,
-				fmt.Errorf("%s carries the audit ID %s%s", from.noRequest(), phrase.Shorten(args[0]), where))
+			return from.noRequest(q.AuditID, q.Cluster)
 		}
-		return cli.Show(s.Out, output, answer, func() error { return printWhy(s.Out, answer) })
+		var broken error
+		err = from.show(answer, func(p *cli.Page) { broken = printWhy(p, &answer) })
+		return errors.Join(err, broken)
 	}
 	return c
 }
 
-func printWhy(w io.Writer, answer query.WhyAnswer) error {
+func printWhy(p *cli.Page, answer *query.WhyAnswer) error {
 	if n := len(answer.Requests); n > 1 {
 		why := "clients choose it and may reuse one"
 		if names := clusters(answer); len(names) > 1 {
-			why = "clusters " + safe.Text(strings.Join(names, ", ")) + "; --cluster NAME shows one"
+			why = "clusters " + strings.Join(names, ", ") + "; --cluster NAME shows one"
 		}
-		fmt.Fprintf(w, "%d requests carry this audit ID (%s).\n\n", n, why)
+		p.Printf("%d requests carry this audit ID (%s).\n\n", n, why)
 	}
-	for i, r := range answer.Requests {
+	for i := range answer.Requests {
 		if i > 0 {
-			fmt.Fprintln(w)
+			p.Printf("\n")
 		}
-		if err := printRequest(w, r); err != nil {
+		if err := printRequest(p, &answer.Requests[i]); err != nil {
 			return err
 		}
 	}
@@ -79,7 +71,7 @@ func printWhy(w io.Writer, answer query.WhyAnswer) error {
 }
 
 // clusters names the clusters of an answer, each once.
-func clusters(answer query.WhyAnswer) []string {
+func clusters(answer *query.WhyAnswer) []string {
 	var names []string
 	for _, r := range answer.Requests {
 		if !slices.Contains(names, r.Cluster) {
@@ -91,7 +83,7 @@ func clusters(answer query.WhyAnswer) []string {
 
 // printRequest prints one request: what was asked, who it was, whether they might act as somebody else, what the authorizers said, what was
 // checked behind them, what became of it, and the verdict.
-func printRequest(out io.Writer, r query.JudgedRequest) error {
+func printRequest(p *cli.Page, r *query.JudgedRequest) error {
 	e, err := r.Decode()
 	if err != nil {
 		return fmt.Errorf("stored event of cluster %s: %w", r.Cluster, err)
@@ -100,105 +92,97 @@ func printRequest(out io.Writer, r query.JudgedRequest) error {
 	if v == nil {
 		v = &query.VerdictLine{Verdict: "none", Recorded: "none", Replayed: "none"}
 	}
-	w := cli.Table(out, "")
-	p := fields{w}
-	p.add("REQUEST", "%s %s", e.Verb, e.RequestURI)
-	p.add("CLUSTER", "%s %s", r.Cluster, r.APIServer)
-	p.add("TWIN", "%s", r.Twin)
-	p.add("RECEIVED", "%s", e.RequestReceivedTimestamp.Format(time.RFC3339Nano))
-	p.add("FROM", "%s (%s)", strings.Join(e.SourceIPs, ", "), e.UserAgent)
+	p.Field("REQUEST", "%s %s", e.Verb, e.RequestURI)
+	p.Field("CLUSTER", "%s %s", r.Cluster, r.APIServer)
+	p.Field("TWIN", "%s", r.Twin)
+	p.Field("RECEIVED", "%s", e.RequestReceivedTimestamp.Format(time.RFC3339Nano))
+	p.Field("FROM", "%s (%s)", strings.Join(e.SourceIPs, ", "), e.UserAgent)
 	for i, s := range r.Stages {
-		p.add(nth("STAGE", i), "%s %s %d", s.Time.Format("15:04:05.000000"), s.Stage, s.Code)
+		p.Field(nth("STAGE", i), "%s %s %d", s.Time.Format("15:04:05.000000"), s.Stage, s.Code)
 	}
-	p.identity(e, v, &r)
-	p.add("VERDICT", "%s %s", v.Outcome, v.Class)
-	p.add("", "%s", v.Cause)
-	p.add("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
-	p.add("REPLAYED", "%s  %s", v.Replayed, v.Authorizer)
+	printIdentity(p, e, v, r)
+	p.Field("VERDICT", "%s %s", v.Outcome, v.Class)
+	p.Field("", "%s", v.Cause)
+	p.Field("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
+	p.Field("REPLAYED", "%s  %s", v.Replayed, v.Authorizer)
 	for i, c := range r.Chain {
-		p.add(nth("CHAIN", i), "%s: %s  %s", c.Authorizer, c.Answer, c.Reason)
+		p.Field(nth("CHAIN", i), "%s: %s  %s", c.Authorizer, c.Answer, c.Reason)
 	}
-	p.grants("GRANT", v.Grants)
-	p.list("MISSING ROLE", v.Errors)
-	p.list("NEEDED", v.Missing)
-	p.behind(v)
+	printGrants(p, "GRANT", v.Grants)
+	printList(p, "MISSING ROLE", v.Errors)
+	printList(p, "NEEDED", v.Missing)
+	printBehind(p, v)
 	if at := r.At; at != nil {
-		p.add("AT "+at.Time.Format(time.RFC3339Nano), "%s  %s", at.Replayed, at.Authorizer)
-		p.grants("  GRANT", at.Grants)
-		p.list("  MISSING ROLE", at.Errors)
-		p.list("  NEEDED", at.Missing)
+		p.Field("AT "+at.Time.Format(time.RFC3339Nano), "%s  %s", at.Replayed, at.Authorizer)
+		printGrants(p, "  GRANT", at.Grants)
+		printList(p, "  MISSING ROLE", at.Errors)
+		printList(p, "  NEEDED", at.Missing)
 		if im := at.Impersonation; im != nil {
-			p.add("  IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
+			p.Field("  IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
 		}
 	}
 	if a := v.Admission; a != nil {
-		p.add("ADMISSION", "%s %s", a.Recorded, a.Plugin)
+		p.Field("ADMISSION", "%s %s", a.Recorded, a.Plugin)
 		for _, x := range a.Answers {
-			p.add("", "%s: %s  %s", strings.TrimSpace(x.Plugin+" "+x.Name), x.Outcome, x.Reason)
+			p.Field("", "%s: %s  %s", strings.TrimSpace(x.Plugin+" "+x.Name), x.Outcome, x.Reason)
 		}
 	}
-	p.add("RESPONSE", "%d %s", e.Code(), query.StatusMessage(e))
-	p.add("ENGINE", "%s, configuration %s", v.Engine, v.Config)
-	return w.Flush()
+	p.Field("RESPONSE", "%d %s", e.Code(), query.StatusMessage(e))
+	p.Field("ENGINE", "%s, configuration %s", v.Engine, v.Config)
+	return nil
 }
 
-// fields prints names with values, safe for a terminal, and nothing for empty values.
-type fields struct{ w io.Writer }
-
-func (p fields) add(name, format string, args ...any) {
-	if text := strings.TrimSpace(fmt.Sprintf(format, args...)); text != "" {
-		fmt.Fprintf(p.w, "%s\t%s\n", name, safe.Text(text))
-	}
-}
-
-func (p fields) list(name string, values []string) {
+func printList(p *cli.Page, name string, values []string) {
 	for i, v := range values {
-		p.add(nth(name, i), "%s", v)
+		p.Field(nth(name, i), "%s", v)
 	}
 }
 
-func (p fields) grants(name string, grants []query.GrantLine) {
+// grantForm is how a grant is written: subject, binding, role, rule.
+const grantForm = "%s  ←  %s  ←  %s (rule %d)"
+
+func printGrants(p *cli.Page, name string, grants []query.GrantLine) {
 	for i, g := range grants {
-		p.add(nth(name, i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+		p.Field(nth(name, i), grantForm, g.Subject, g.Binding, g.Role, g.Rule)
 	}
 }
 
-// identity prints who it was, what produces that identity, the credential and its issue, and what contradicts it; then whether they might
-// act as somebody else.
-func (p fields) identity(e *query.AuditEvent, v *query.VerdictLine, r *query.JudgedRequest) {
-	p.add("USER", "%s", e.User.Username)
-	p.add("GROUPS", "%s", strings.Join(e.User.Groups, ", "))
-	p.add("EXPLAINED BY", "%s", strings.Join(v.Explained, ", "))
+// printIdentity prints who it was, what produces that identity, the credential and its issue, and what contradicts it; then whether they
+// might act as somebody else.
+func printIdentity(p *cli.Page, e *query.AuditEvent, v *query.VerdictLine, r *query.JudgedRequest) {
+	p.Field("USER", "%s", e.User.Username)
+	p.Field("GROUPS", "%s", strings.Join(e.User.Groups, ", "))
+	p.Field("EXPLAINED BY", "%s", strings.Join(v.Explained, ", "))
 	first := 0
 	for _, a := range r.Authenticators {
 		if !a.Possible {
-			p.add(nth("NOT BY", first), "%s: %s", a.Authenticator, a.Why)
+			p.Field(nth("NOT BY", first), "%s: %s", a.Authenticator, a.Why)
 			first++
 		}
 	}
-	p.add("CREDENTIAL", "%s", v.Credential)
+	p.Field("CREDENTIAL", "%s", v.Credential)
 	if issue := r.Issue; issue != nil {
-		p.add("", "issued %s by %s from %s for %s", issue.At.UTC().Format(time.RFC3339), issue.By, dash(issue.From), issue.About())
+		p.Field("", "issued %s by %s from %s for %s", issue.At.UTC().Format(time.RFC3339), issue.By, cmp.Or(issue.From, "-"), issue.About())
 	}
 	for i, f := range v.Identity {
 		if i < len(v.Evidence) && v.Evidence[i] != "" {
 			f += ": " + v.Evidence[i]
 		}
-		p.add(nth("IDENTITY", i), "%s", f)
+		p.Field(nth("IDENTITY", i), "%s", f)
 	}
 	if u := e.ImpersonatedUser; u != nil {
-		p.add("ACTING AS", "%s", u.Username)
-		p.add("  GROUPS", "%s", strings.Join(u.Groups, ", "))
+		p.Field("ACTING AS", "%s", u.Username)
+		p.Field("  GROUPS", "%s", strings.Join(u.Groups, ", "))
 	}
 	if im := v.Impersonation; im != nil {
-		p.add("IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
-		p.add("", "%s", im.Cause)
-		p.grants("  GRANT", im.Grants)
+		p.Field("IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
+		p.Field("", "%s", im.Cause)
+		printGrants(p, "  GRANT", im.Grants)
 	}
 }
 
-// behind prints the checks behind the authorization filter, and the answer of a review.
-func (p fields) behind(v *query.VerdictLine) {
+// printBehind prints the checks behind the authorization filter, and the answer of a review.
+func printBehind(p *cli.Page, v *query.VerdictLine) {
 	for i, c := range v.Implied {
 		text := c.Check + ": " + c.Asked
 		if c.Covered {
@@ -212,20 +196,20 @@ func (p fields) behind(v *query.VerdictLine) {
 		if c.Perhaps != "" {
 			text += "  (perhaps: " + c.Perhaps + ")"
 		}
-		p.add(nth("BEHIND IT", i), "%s", text)
+		p.Field(nth("BEHIND IT", i), "%s", text)
 		for _, g := range c.Grants {
-			p.add("", "  %s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+			p.Field("", "  "+grantForm, g.Subject, g.Binding, g.Role, g.Rule)
 		}
 		for _, m := range c.Missing {
 			if c.Replayed == query.NotDecided {
 				m = "not known: " + m
 			}
-			p.add("", "  %s", m)
+			p.Field("", "  %s", m)
 		}
 	}
 	if r := v.Review; r != nil {
-		p.add("REVIEW", "%s of %s: %s", r.Kind, r.User, r.Asked)
-		p.add("", "answered %s %s; replayed %s: %s %s", r.Recorded, r.Reason, r.Replayed, r.Verdict, r.Cause)
+		p.Field("REVIEW", "%s of %s: %s", r.Kind, r.User, r.Asked)
+		p.Field("", "answered %s %s; replayed %s: %s %s", r.Recorded, r.Reason, r.Replayed, r.Verdict, r.Cause)
 	}
 }
 

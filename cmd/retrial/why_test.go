@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -25,9 +25,10 @@ func TestAPIWhyAt(t *testing.T) {
 			(len(got.At.Missing) > 0) != (want == "none") {
 			t.Errorf("at %s: %+v beside %s; want %s", at, got.At, got.Verdict.Replayed, want)
 		}
-		var page bytes.Buffer
-		if err := printWhy(&page, w); err != nil || !strings.Contains(page.String(), "AT "+at) {
-			t.Errorf("%v: %s", err, &page)
+		var page cli.Page
+		err := printWhy(&page, &w)
+		if lines, _ := page.Texts(); err != nil || !strings.Contains(lines, "AT "+at) {
+			t.Errorf("%v: %s", err, lines)
 		}
 	}
 	if w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x")); w.Requests[0].At != nil {
@@ -59,16 +60,17 @@ func TestPrintWhyIsSafe(t *testing.T) {
 			Verdict: hostile, Cause: hostile},
 		Admission: &verdict.AdmissionLine{Recorded: hostile, Plugin: hostile,
 			Answers: []verdict.AdmissionAnswer{{Plugin: hostile, Name: hostile, Outcome: hostile, Reason: hostile}}}}
-	var out bytes.Buffer
-	err := printWhy(&out,
-		query.WhyAnswer{Requests: []query.JudgedRequest{{Cluster: hostile, APIServer: hostile, Twin: hostile,
+	var page cli.Page
+	err := printWhy(&page,
+		&query.WhyAnswer{Requests: []query.JudgedRequest{{Cluster: hostile, APIServer: hostile, Twin: hostile,
 			Event: event.AppendJSON(nil, e), Verdict: v,
 			Stages: []query.Stage{{Stage: hostile}}, Chain: []verdict.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
 			Issue: &query.Issue{By: hostile, From: hostile, AuditID: hostile, ServiceAccount: hostile, CommonName: hostile}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.ContainsAny(out.String(), "\x1b\a") || strings.Contains(out.String(), "\nVERDICT  forged") {
-		t.Errorf("a control byte, or a forged line, came through:\n%q", out.String())
+	out, _ := page.Texts()
+	if strings.ContainsAny(out, "\x1b\a") || strings.Contains(out, "\nVERDICT  forged") {
+		t.Errorf("a control byte, or a forged line, came through:\n%q", out)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -31,23 +30,6 @@ func AddOutput(c *cobra.Command, into *string, forms ...string) {
 		}
 		return ExitWith(ExitUsage, fmt.Errorf("invalid --output %q: want one of %s", *into, strings.Join(forms, ", ")))
 	}
-}
-
-// Show prints an answer as a form asks for, as a table by the function.
-func Show(out io.Writer, form string, answer any, table func() error) error {
-	if form == "table" {
-		return table()
-	}
-	return PrintAs(out, form, answer)
-}
-
-// Table returns a writer of columns, with a first line if there is one; Flush writes them.
-func Table(out io.Writer, head string) *tabwriter.Writer {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	if head != "" {
-		fmt.Fprintln(w, head)
-	}
-	return w
 }
 
 // PrintAs prints v as json or yaml. Strings in it may be hostile: characters that control a
