@@ -54,7 +54,8 @@ func (s *scene) compare(t *testing.T, all []escalation, attackers [][]*attacker)
 	for i, e := range all {
 		for _, a := range attackers[i] {
 			// The groups are given: of somebody whom no binding names, no request is known that would carry them.
-			text := in.Do(t, "escalations", a.name, "--group", user.AllAuthenticated, "--cluster", clusterName, "--limit", "20", "-o", "json").Out
+			text := in.Do(t, "escalations", a.name, "--group", user.AllAuthenticated, "--cluster", clusterName, "--limit", "20",
+				"-o", "json").Out
 			var answer reachable
 			if err := json.Unmarshal([]byte(text), &answer); err != nil {
 				t.Fatal(err)
