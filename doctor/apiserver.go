@@ -50,11 +50,9 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 		c.Add(id, CheckOK, "", "%s; nothing is missing.", text)
 		return
 	}
-	missing := now.Unknown
-	more := ""
-	if len(missing) > mostUnknown {
-		more = fmt.Sprintf(", and %d more", len(missing)-mostUnknown)
-		missing = missing[:mostUnknown]
+	missing, more := now.Unknown, ""
+	if n := len(missing) - mostUnknown; n > 0 {
+		missing, more = missing[:mostUnknown], fmt.Sprintf(", and %d more", n)
 	}
 	c.Add(id, CheckWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)),
 		"%s; missing: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
@@ -72,7 +70,6 @@ func (s Site) apiserverFolder(cluster string) string {
 
 // cacheLagCheck reports how late the apiservers of a cluster decide, if that was learnt.
 func (a *Service) cacheLagCheck(c *Checks, cluster string) {
-	const id = "cache-lag"
 	learnt, ok := a.Replay.(interface{ Lags() []replay.Lag })
 	if !ok {
 		return
@@ -82,18 +79,14 @@ func (a *Service) cacheLagCheck(c *Checks, cluster string) {
 		if l.Cluster != cluster || l.Learnt == 0 {
 			continue
 		}
-		who := "Its apiserver"
-		if l.Server != "" {
-			who = "Its apiserver " + l.Server
+		who := strings.TrimSuffix("Its apiserver "+l.Server, " ")
+		state, todo, end := CheckOK, "", "."
+		if l.Learnt > assumed {
+			state, todo = CheckWarn, "retrial serve --replay-lag "+l.Learnt.String()+", then retrial rejudge --since TIME"
+			end = ": requests right after a change may drift."
 		}
-		if l.Learnt <= assumed {
-			c.Add(id, CheckOK, "", "%s decides by a policy up to %s old, as %s show; %s are allowed for.", who, l.Learnt,
-				phrase.Number(int(l.Requests), "request"), assumed)
-			continue
-		}
-		c.Add(id, CheckWarn, "retrial serve --replay-lag "+l.Learnt.String()+", then retrial rejudge --since TIME",
-			"%s decides by a policy up to %s old, as %s show; %s are allowed for: requests right after a change may drift.", who, l.Learnt,
-			phrase.Number(int(l.Requests), "request"), assumed)
+		c.Add("cache-lag", state, todo, "%s decides by a policy up to %s old, as %s show; %s are allowed for%s", who, l.Learnt,
+			phrase.Number(int(l.Requests), "request"), assumed, end)
 	}
 }
 

@@ -91,12 +91,7 @@ func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []qu
 
 // certificateCheck checks how long the newest certificate of a cluster is valid.
 func (f *connectionFacts) certificateCheck(c *Checks) {
-	var last time.Time
-	for _, cert := range f.Entry.Certificates {
-		if cert.Revoked == nil && cert.Expires.After(last) {
-			last = cert.Expires
-		}
-	}
+	last := f.validUntil()
 	if last.IsZero() || f.Entry.Revoked != nil {
 		return
 	}

@@ -4,15 +4,9 @@ package doctor
 
 import "golang.org/x/sys/unix"
 
-// FreeBytes returns what an ordinary user may still write to the disk a folder is on.
-func FreeBytes(dir string) (int64, bool) {
-	free, _, ok := diskBytes(dir)
-	return free, ok
-}
-
-// diskBytes returns what an ordinary user may still write to the disk a folder is on, and how
+// DiskBytes returns what an ordinary user may still write to the disk a folder is on, and how
 // large that is.
-func diskBytes(dir string) (free, total int64, ok bool) {
+func DiskBytes(dir string) (free, total int64, ok bool) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return 0, 0, false

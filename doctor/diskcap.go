@@ -24,7 +24,7 @@ func DiskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
 	if cfg.Retention.DiskCap > 0 || cfg.ClickHouse.DSN != "" {
 		return int64(cfg.Retention.DiskCap)
 	}
-	free, total, ok := diskBytes(cfg.DataDir)
+	free, total, ok := DiskBytes(cfg.DataDir)
 	if !ok {
 		return 0
 	}

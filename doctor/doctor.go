@@ -56,14 +56,10 @@ func (a *Service) Doctor(ctx context.Context, q Request) (out Answer, err error)
 	a.Site.listenerCheck(&c, registered)
 	a.lagChecks(&c)
 	a.Site.findingsCheck(&c)
-	if err := a.letterCheck(ctx, &c); err != nil {
-		return out, err
-	}
-	if err := a.foldedCheck(ctx, &c); err != nil {
-		return out, err
-	}
-	if err := a.diskChecks(ctx, &c); err != nil {
-		return out, err
+	for _, check := range []func(context.Context, *Checks) error{a.letterCheck, a.foldedCheck, a.diskChecks} {
+		if err := check(ctx, &c); err != nil {
+			return out, err
+		}
 	}
 	a.Site.streamCheck(&c)
 	a.Site.spoolCheck(&c)
@@ -209,18 +205,15 @@ func (a *Service) lagChecks(c *Checks) {
 		return
 	}
 	lag := a.Replay.Lag()
+	state, todo := CheckOK, ""
 	if lag.Events > WideLag {
-		c.Add("lag", CheckWarn, "See the server's log, and the retrial_runner metrics for what takes the time.",
-			"%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
-	} else {
-		c.Add("lag", CheckOK, "", "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
+		state, todo = CheckWarn, "See the server's log, and the retrial_runner metrics for what takes the time."
 	}
-	if lag.Policy > WidePolicyLag {
-		c.Add("policy-lag", CheckWarn, "Events wait for earlier policy: see the server's log.", "%s not applied yet.",
-			phrase.Count(lag.Policy, "policy change"))
-	} else {
-		c.Add("policy-lag", CheckOK, "", "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
+	c.Add("lag", state, todo, "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
+	if state, todo = CheckOK, ""; lag.Policy > WidePolicyLag {
+		state, todo = CheckWarn, "Events wait for earlier policy: see the server's log."
 	}
+	c.Add("policy-lag", state, todo, "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
 }
 
 // lateFindings is how far findings may be behind; the alert rule RetrialDetectionsBehind agrees.
@@ -241,13 +234,12 @@ func (s Site) findingsCheck(c *Checks) {
 		return
 	}
 	leads, _ := s.gauge(MetricDetectLeader)
-	alone := len(s.Config.Kafka.Brokers) == 0
 	behind := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	switch {
 	case behind > lateFindings:
 		c.Add(id, CheckFail, "See the server's log, its CPU load, and the retrial_detect metrics.",
 			"Findings are %s behind: what was stored since is not processed yet.", behind)
-	case leads == 0 && !alone:
+	case leads == 0 && len(s.Config.Kafka.Brokers) > 0:
 		c.Add(id, CheckOK, "", "Another process computes them.")
 	default:
 		c.Add(id, CheckOK, "", "They are %s behind what is stored.", behind)
@@ -297,9 +289,8 @@ func (a *Service) foldedCheck(ctx context.Context, c *Checks) error {
 		c.Add("folded", CheckOK, "", "Rollups tell the subjects and first-seen keys of the last day apart.")
 		return nil
 	}
-	const todo = "Somebody asks for very many resources, or acts as very many users: " +
-		"look at top-verbs and at who may impersonate (retrial who-can impersonate users)."
-	c.Add("folded", CheckWarn, todo,
+	c.Add("folded", CheckWarn, "Somebody asks for very many resources, or acts as very many users: "+
+		"look at top-verbs and at who may impersonate (retrial who-can impersonate users).",
 		"Rollups do not tell everything of the last day apart: %s. Events do.", strings.Join(what, ", "))
 	return nil
 }
@@ -311,23 +302,20 @@ const (
 )
 
 func (a *Service) diskChecks(ctx context.Context, c *Checks) error {
-	embedded := a.Site.Config.ClickHouse.DSN == ""
 	used, err := a.Store.DiskBytes(ctx)
 	if err != nil {
 		return err
 	}
 	retention := a.Site.Config.Retention
-	if free, ok := FreeBytes(a.Site.Config.DataDir); ok && embedded {
-		text := fmt.Sprintf("The store uses %s, %s are free.", Size(used), Size(free))
-		const todo = "Make room, or bound the store: --retention-events, --retention-disk-cap."
-		switch {
-		case free < noDisk:
-			c.Add("disk", CheckFail, todo, "%s", text)
-		case free < lowDisk:
-			c.Add("disk", CheckWarn, todo, "%s", text)
-		default:
-			c.Add("disk", CheckOK, "", "%s", text)
+	if free, _, ok := DiskBytes(a.Site.Config.DataDir); ok && a.Site.Config.ClickHouse.DSN == "" {
+		state, todo := CheckOK, ""
+		if free < lowDisk {
+			state, todo = CheckWarn, "Make room, or bound the store: --retention-events, --retention-disk-cap."
 		}
+		if free < noDisk {
+			state = CheckFail
+		}
+		c.Add("disk", state, todo, "The store uses %s, %s are free.", Size(used), Size(free))
 	}
 	days := "forever"
 	if retention.Events > 0 {
@@ -347,13 +335,13 @@ func (a *Service) diskChecks(ctx context.Context, c *Checks) error {
 
 // Size writes bytes in the unit people read.
 func Size(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, i := float64(n), 0
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	v, i := float64(n)/1024, 0
 	for ; v >= 1024 && i < len(units)-1; i++ {
 		v /= 1024
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%.1f %s", v, units[i])
 }
@@ -371,16 +359,16 @@ func (s Site) streamCheck(c *Checks) {
 	}
 	limit, _ := s.gauge("retrial_embedded_log_limit_bytes")
 	failed, _ := s.gauge("retrial_embedded_sync_failed")
-	text := fmt.Sprintf("The embedded broker holds %s of at most %s.", Size(int64(held)), Size(int64(limit)))
-	switch {
-	case failed > 0:
+	if failed > 0 {
 		c.Add(id, CheckFail, "Check the disk, then restart the server.", "The embedded broker's log could not be synced to disk: "+
 			"nothing is acknowledged any more.")
-	case held > NearFull*limit:
-		c.Add(id, CheckWarn, "The store does not keep up: at the cap apiservers are slowed down. See lag.", "%s", text)
-	default:
-		c.Add(id, CheckOK, "", "%s", text)
+		return
 	}
+	state, todo := CheckOK, ""
+	if held > NearFull*limit {
+		state, todo = CheckWarn, "The store does not keep up: at the cap apiservers are slowed down. See lag."
+	}
+	c.Add(id, state, todo, "The embedded broker holds %s of at most %s.", Size(int64(held)), Size(int64(limit)))
 }
 
 // rotationCheck reports a change of authority that is in progress.

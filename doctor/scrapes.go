@@ -49,8 +49,7 @@ type scrapeEntry struct {
 
 // folder is that of one apiserver.
 func (r ScrapeRegistry) folder(cluster, apiserver string) string {
-	apiserver = cmp.Or(apiserver, onlyAPIServer)
-	return filepath.Join(string(r), cluster, apiserver)
+	return filepath.Join(string(r), cluster, cmp.Or(apiserver, onlyAPIServer))
 }
 
 // Save registers an apiserver to be scraped, or changes how. The target is written last: without it

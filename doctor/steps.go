@@ -32,38 +32,44 @@ func (f *connectionFacts) Steps() []Step {
 	return append(list, f.countedStep())
 }
 
+// stepOf returns a function that tells how a step is, as Checks.Add tells it of a check.
+func stepOf(id, title string) func(state, todo, format string, args ...any) Step {
+	return func(state, todo, format string, args ...any) Step {
+		return Step{ID: id, Title: title, State: state, Text: fmt.Sprintf(format, args...), Todo: todo}
+	}
+}
+
 func (f *connectionFacts) registeredStep() Step {
-	s := Step{ID: StepRegistered, Title: "The cluster is registered", State: StateFailed}
-	var last time.Time
+	is := stepOf(StepRegistered, "The cluster is registered")
+	last := f.validUntil()
+	switch {
+	case errors.Is(f.Registered, identity.ErrUnknown):
+		return is(StateWaiting, f.connectCommand(), "It is not registered, so its posts are refused.")
+	case f.Registered != nil:
+		return is(StateFailed, "", "The registry cannot be read: %v", f.Registered)
+	case f.Entry.Name == "":
+		return is(StateDone, "", "The token file names it.")
+	case f.Entry.Revoked != nil:
+		return is(StateFailed, f.rotateCommand(), "It was revoked on %s: everything it posts is refused.",
+			f.Entry.Revoked.Format(time.DateOnly))
+	case !last.Before(f.Now):
+		return is(StateDone, "", "Its certificate is valid until %s.", last.Format(time.DateOnly))
+	case len(f.Entry.Tokens) > 0:
+		return is(StateDone, "", "It may post with a token.")
+	case last.IsZero():
+		return is(StateFailed, f.rotateCommand(), "It has no valid certificate any more.")
+	}
+	return is(StateFailed, f.rotateCommand(), "Its certificate expired on %s.", last.Format(time.DateOnly))
+}
+
+// validUntil returns when the last of the cluster's certificates expires, zero if it has none.
+func (f *connectionFacts) validUntil() (last time.Time) {
 	for _, c := range f.Entry.Certificates {
 		if c.Revoked == nil && c.Expires.After(last) {
 			last = c.Expires
 		}
 	}
-	switch {
-	case errors.Is(f.Registered, identity.ErrUnknown):
-		s.State = StateWaiting
-		s.Text = "It is not registered, so its posts are refused."
-		s.Todo = f.connectCommand()
-	case f.Registered != nil:
-		s.Text = "The registry cannot be read: " + f.Registered.Error()
-	case f.Entry.Name == "":
-		s.State, s.Text = StateDone, "The token file names it."
-	case f.Entry.Revoked != nil:
-		s.Text = "It was revoked on " + f.Entry.Revoked.Format(time.DateOnly) + ": everything it posts is refused."
-		s.Todo = f.rotateCommand()
-	case last.Before(f.Now) && len(f.Entry.Tokens) == 0:
-		s.Text = "It has no valid certificate any more."
-		if !last.IsZero() {
-			s.Text = "Its certificate expired on " + last.Format(time.DateOnly) + "."
-		}
-		s.Todo = f.rotateCommand()
-	case last.Before(f.Now):
-		s.State, s.Text = StateDone, "It may post with a token."
-	default:
-		s.State, s.Text = StateDone, "Its certificate is valid until "+last.Format(time.DateOnly)+"."
-	}
-	return s
+	return last
 }
 
 func (f *connectionFacts) rotateCommand() string {
@@ -71,37 +77,35 @@ func (f *connectionFacts) rotateCommand() string {
 }
 
 func (f *connectionFacts) connectedStep() Step {
-	s := Step{ID: StepConnected, Title: "The apiserver reaches the receiver", State: StateWaiting}
+	is := stepOf(StepConnected, "The apiserver reaches the receiver")
 	refused := f.newestRefusal()
 	switch {
 	case !f.Site.Serving:
-		s.State, s.Text = StateFailed, "No server is running on this data directory, so nothing can be posted."
-		s.Todo = f.Site.ServeCommand()
+		return is(StateFailed, f.Site.ServeCommand(), "No server is running on this data directory, so nothing can be posted.")
 	case f.Accepted != nil && (refused == nil || refused.Last.Before(f.Accepted.Last)) && f.Now.Sub(f.Accepted.Last) <= quietAfter:
-		s.State = StateDone
-		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.Accepted.Posts, "post"), f.Accepted.Remote,
-			phrase.Ago(f.Now, f.Accepted.Last))
+		return is(StateDone, "", "%s", f.posted(f.Accepted))
 	case refused != nil && (f.Accepted == nil || !refused.Last.Before(f.Accepted.Last)):
-		s.State = StateFailed
-		s.Text, s.Todo = f.refusalWords(refused)
+		text, todo := f.refusalWords(refused)
+		return is(StateFailed, todo, "%s", text)
 	case len(f.Site.Config.Kafka.Brokers) > 0 && f.Stored.Events > 0 && f.Now.Sub(f.Stored.Last) <= quietAfter:
-		s.State, s.Text = StateDone, "It posts through another process: new events are stored."
+		return is(StateDone, "", "It posts through another process: new events are stored.")
 	case f.Accepted != nil:
-		s.State = StateFailed
-		s.Text = fmt.Sprintf("Nothing has arrived since %s (%s). An apiserver is never quiet for that long.",
+		return is(StateFailed, f.notReached(), "Nothing has arrived since %s (%s). An apiserver is never quiet for that long.",
 			f.Accepted.Last.UTC().Format(time.RFC3339), phrase.Ago(f.Now, f.Accepted.Last))
-		s.Todo = f.notReached()
-	default:
-		s.Text = "No apiserver has posted for it yet."
-		if f.Receiver.Since != nil {
-			s.Text = "No apiserver has posted for it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) + "."
-		}
-		if f.Followed != nil {
-			s.Text += " Its events come only from its audit log."
-		}
-		s.Todo = f.notReached()
 	}
-	return s
+	since, log := "yet", ""
+	if f.Receiver.Since != nil {
+		since = "since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since)
+	}
+	if f.Followed != nil {
+		log = " Its events come only from its audit log."
+	}
+	return is(StateWaiting, f.notReached(), "No apiserver has posted for it %s.%s", since, log)
+}
+
+// posted says what was posted, from where, and when last.
+func (f *connectionFacts) posted(a *webhook.Accepted) string {
+	return fmt.Sprintf("%s from %s, the last %s.", phrase.Count(a.Posts, "post"), a.Remote, phrase.Ago(f.Now, a.Last))
 }
 
 // newestRefusal returns the latest refusal that is this cluster's. A refusal without a name counts
@@ -171,105 +175,73 @@ func (f *connectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 }
 
 func (f *connectionFacts) firstEventStep() Step {
-	s := Step{ID: StepFirstEvent, Title: "Events arrive", State: StateWaiting}
+	is := stepOf(StepFirstEvent, "Events arrive")
 	switch {
 	case f.Stored.Events > 0:
-		s.State = StateDone
 		newest := phrase.Ago(f.Now, f.Stored.Last)
 		if f.Now.Sub(f.Stored.Last) < 2*time.Minute { // the store knows whole minutes
 			newest = "of this minute"
 		}
-		s.Text = fmt.Sprintf("%s stored, the newest %s.", phrase.Count(f.Stored.Events, "event"), newest)
+		return is(StateDone, "", "%s stored, the newest %s.", phrase.Count(f.Stored.Events, "event"), newest)
 	case f.Accepted != nil && f.Accepted.Events > 0:
-		s.Text = fmt.Sprintf("%s accepted, not stored yet.", phrase.Count(f.Accepted.Events, "event"))
-		s.Todo = "Wait; retrial doctor reports if the replay is stuck."
+		return is(StateWaiting, "Wait; retrial doctor reports if the replay is stuck.", "%s accepted, not stored yet.",
+			phrase.Count(f.Accepted.Events, "event"))
 	case f.Accepted != nil:
-		s.Text = "It posts, but has sent no event yet."
-		s.Todo = "Make a request, such as kubectl get namespaces. The audit policy must log at least at level Metadata."
-	default:
-		s.Text = "There is none yet."
+		return is(StateWaiting, "Make a request, such as kubectl get namespaces. The audit policy must log at least at level Metadata.",
+			"It posts, but has sent no event yet.")
 	}
-	return s
+	return is(StateWaiting, "", "There is none yet.")
 }
 
 func (f *connectionFacts) stateStep() Step {
-	s := Step{ID: StepState, Title: "The state before the log is known", State: StateWaiting}
+	is := stepOf(StepState, "The state before the log is known")
 	imported := query.StateListing + "\n" + query.StateImport(f.Cluster) + f.Site.DataDir()
+	known := strings.Replace(phrase.Count(int64(f.State.Objects), "role and binding"), "role and bindings", "roles and bindings", 1)
+	kinds := strings.Join(f.State.UnknownKinds, ", ")
 	switch {
-	case len(f.State.UnknownKinds) == 0:
-		s.State = StateDone
-		s.Text = fmt.Sprintf("%s are known.", phrase.Count(int64(f.State.Objects), "role and binding"))
-		if n := f.State.UnknownObjects; n > 0 {
-			s.Text = fmt.Sprintf("%s are known; of %d the content is not: they were written without a body in the log.",
-				phrase.Count(int64(f.State.Objects), "role and binding"), n)
-			s.Todo = "Import a fresh listing, and log writes to RBAC objects at level RequestResponse:\n" + imported
-		}
+	case kinds == "" && f.State.UnknownObjects > 0:
+		return is(StateDone, "Import a fresh listing, and log writes to RBAC objects at level RequestResponse:\n"+imported,
+			"%s are known; of %d the content is not: they were written without a body in the log.", known, f.State.UnknownObjects)
+	case kinds == "":
+		return is(StateDone, "", "%s are known.", known)
 	case f.Watched:
-		s.Text = "The watch has not listed all of it yet: " + strings.Join(f.State.UnknownKinds, ", ") + "."
-		s.Todo = "retrial doctor shows what the watch reports; its account needs what deploy/watch-rbac.yaml grants."
-	default:
-		s.Text = "It is not known which " + strings.Join(f.State.UnknownKinds, ", ") + " there are."
-		s.Todo = imported
+		return is(StateWaiting, "retrial doctor shows what the watch reports; its account needs what deploy/watch-rbac.yaml grants.",
+			"The watch has not listed all of it yet: %s.", kinds)
 	}
-	s.Text = strings.Replace(s.Text, "role and bindings", "roles and bindings", 1)
-	return s
-}
-
-// verdictCounts sums the newest hour's verdicts.
-type verdictCounts struct {
-	requests, judged, match, drift, indeterminate int64
-	// waiting counts requests that are indeterminate because of something an operator can supply.
-	waiting int64
-}
-
-func (f *connectionFacts) verdicts() verdictCounts {
-	var v verdictCounts
-	for _, s := range f.Shares {
-		v.requests += s.Requests
-		switch s.Outcome {
-		case "not_judged":
-			continue
-		case "match":
-			v.match += s.Requests
-		case "drift":
-			v.drift += s.Requests
-		case "indeterminate":
-			v.indeterminate += s.Requests
-			if s.Class == verdict.ClassNoState || s.Class == verdict.ClassUnknown {
-				v.waiting += s.Requests
-			}
-		}
-		v.judged += s.Requests
-	}
-	return v
+	return is(StateWaiting, imported, "It is not known which %s there are.", kinds)
 }
 
 func (f *connectionFacts) coverageStep() Step {
-	s := Step{ID: StepCoverage, Title: "Requests get a verdict", State: StateWaiting}
-	v := f.verdicts()
-	if v.judged == 0 {
-		s.Text = "None has been judged yet."
-		return s
+	is := stepOf(StepCoverage, "Requests get a verdict")
+	var judged, waiting int64 // waiting: indeterminate because of something an operator can supply
+	by := map[string]int64{}  // judged ones, by outcome
+	for _, s := range f.Shares {
+		if s.Outcome == "not_judged" {
+			continue
+		}
+		judged += s.Requests
+		by[s.Outcome] += s.Requests
+		if s.Outcome == "indeterminate" && (s.Class == verdict.ClassNoState || s.Class == verdict.ClassUnknown) {
+			waiting += s.Requests
+		}
 	}
-	share := func(n int64) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(v.judged)) }
-	s.Text = fmt.Sprintf("Of %s in the newest hour %s match, %s drift, %s are indeterminate.", phrase.Count(v.judged, "request"),
-		share(v.match), share(v.drift), share(v.indeterminate))
-	if float64(v.waiting) <= (1-wantedShare)*float64(v.judged) {
-		s.State = StateDone
-		if v.drift*5 > v.judged {
-			s.Todo = "That much drift means a state of another cluster or time, or another authorizer besides RBAC: look at " +
-				"the drift, newest " +
+	if judged == 0 {
+		return is(StateWaiting, "", "None has been judged yet.")
+	}
+	state, todo := StateWaiting, ""
+	if float64(waiting) <= (1-wantedShare)*float64(judged) {
+		if state = StateDone; by["drift"]*5 > judged {
+			todo = "That much drift means a state of another cluster or time, or another authorizer besides RBAC: look at the drift, newest " +
 				"first, on the page."
 		}
-		return s
-	}
-	if a := query.Advise(f.Cluster, f.Shares, nil); a != nil {
-		s.Todo = a.Text
-		if a.Command != "" {
-			s.Todo += "\n" + a.Command
+	} else if a := query.Advise(f.Cluster, f.Shares, nil); a != nil {
+		if todo = a.Text; a.Command != "" {
+			todo += "\n" + a.Command
 		}
 	}
-	return s
+	share := func(outcome string) float64 { return 100 * float64(by[outcome]) / float64(judged) }
+	return is(state, todo, "Of %s in the newest hour %.1f %% match, %.1f %% drift, %.1f %% are indeterminate.",
+		phrase.Count(judged, "request"), share("match"), share("drift"), share("indeterminate"))
 }
 
 // connectCommand returns the command that connects the cluster.
@@ -279,51 +251,39 @@ func (f *connectionFacts) connectCommand() string {
 
 // followedStep reports whether the audit log, which has what the webhook loses, is read as well.
 func (f *connectionFacts) followedStep() Step {
-	s := Step{ID: StepFollowed, Title: "The audit log is followed", State: StateWaiting}
-	switch {
-	case f.Followed != nil && f.Now.Sub(f.Followed.Last) <= quietAfter && len(f.Unfollowed) > 0:
-		s.State = StateFailed
-		s.Text = fmt.Sprintf("One log is followed, and in the last %s nothing was posted from that of %s: a batch that its webhook drops "+
-			"would be lost for good.", quietAfter, strings.Join(f.Unfollowed, ", "))
-		s.Todo = "On the machine of each: systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") +
-			", or wherever retrial import --follow runs, with the webhook file of that apiserver."
-		return s
-	case f.Followed != nil && f.Now.Sub(f.Followed.Last) <= quietAfter:
-		s.State = StateDone
-		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.Followed.Posts, "post"), f.Followed.Remote,
-			phrase.Ago(f.Now, f.Followed.Last))
-		return s
-	case f.Followed != nil:
-		s.State = StateFailed
-		s.Text = fmt.Sprintf("Its follower has posted nothing since %s (%s).", f.Followed.Last.UTC().Format(time.RFC3339),
-			phrase.Ago(f.Now, f.Followed.Last))
-		s.Todo = "On the machine of kube-apiserver: systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") +
-			", or wherever retrial import --follow runs."
-		return s
-	case f.Receiver.Since != nil:
-		s.Text = "Nothing was posted from it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) +
-			": a batch that the webhook drops would be lost for good."
-	default:
-		s.Text = "Nothing was posted from it: a batch that the webhook drops would be lost for good."
+	is := stepOf(StepFollowed, "The audit log is followed")
+	unit := "systemctl status " + strings.TrimSuffix(FileFollowUnit, ".service") + ", or wherever retrial import --follow runs"
+	switch a := f.Followed; {
+	case a != nil && f.Now.Sub(a.Last) <= quietAfter && len(f.Unfollowed) > 0:
+		return is(StateFailed, "On the machine of each: "+unit+", with the webhook file of that apiserver.", "One log is followed, and in "+
+			"the last %s nothing was posted from that of %s: a batch that its webhook drops would be lost for good.",
+			quietAfter, strings.Join(f.Unfollowed, ", "))
+	case a != nil && f.Now.Sub(a.Last) <= quietAfter:
+		return is(StateDone, "", "%s", f.posted(a))
+	case a != nil:
+		return is(StateFailed, "On the machine of kube-apiserver: "+unit+".", "Its follower has posted nothing since %s (%s).",
+			a.Last.UTC().Format(time.RFC3339), phrase.Ago(f.Now, a.Last))
 	}
-	s.Todo = "On the machine of kube-apiserver, with --audit-log-path set and by the unit " + FileFollowUnit +
-		" that retrial connect writes, or by hand:\n" +
-		"retrial import --follow --webhook-config webhook.kubeconfig AUDIT-LOG"
-	return s
+	since := ""
+	if f.Receiver.Since != nil {
+		since = " since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since)
+	}
+	return is(StateWaiting, "On the machine of kube-apiserver, with --audit-log-path set and by the unit "+FileFollowUnit+
+		" that retrial connect writes, or by hand:\nretrial import --follow --webhook-config webhook.kubeconfig AUDIT-LOG",
+		"Nothing was posted from it%s: a batch that the webhook drops would be lost for good.", since)
 }
 
 // countedStep reports whether it is known how many events were sent.
 func (f *connectionFacts) countedStep() Step {
-	s := Step{ID: StepCounted, Title: "What the apiservers send is counted", State: StateWaiting}
+	is := stepOf(StepCounted, "What the apiservers send is counted")
 	names := f.Site.Scraped(f.Cluster)
 	commands := func(apiserver string) string {
 		return "In the folder that retrial connect wrote, with ADDRESS that of the apiserver itself:\n" +
 			strings.Join(f.Site.scrapeCommands(f.Cluster, apiserver), "\n")
 	}
 	if len(names) == 0 {
-		s.Text = "The apiservers' counters are not read, so it is not known how many events they sent and whether one is missing."
-		s.Todo = commands("")
-		return s
+		return is(StateWaiting, commands(""),
+			"The apiservers' counters are not read, so it is not known how many events they sent and whether one is missing.")
 	}
 	at := f.Site.watched(MetricCountersRead, f.Cluster, "apiserver")
 	stale := max(quietAfter, 3*time.Duration(f.Site.Config.Completeness.Every))
@@ -338,17 +298,15 @@ func (f *connectionFacts) countedStep() Step {
 	}
 	switch {
 	case len(f.Site.watched(MetricCountersFailed, f.Cluster, "apiserver")) == 0:
-		s.Text = "The server has not read them yet."
+		return is(StateWaiting, "", "The server has not read them yet.")
 	case len(never) > 0:
-		s.Text = "Never read: the counters of " + inWords(never) + "."
-		s.Todo = "See the server's log: the address, the credential, or the right to get /metrics. Again:\n" + commands(never[0])
+		return is(StateWaiting, "See the server's log: the address, the credential, or the right to get /metrics. Again:\n"+
+			commands(never[0]), "Never read: the counters of %s.", inWords(never))
 	case len(old) > 0:
-		s.State, s.Text = StateFailed, fmt.Sprintf("The counters of %s were not read in the last %s.", inWords(old), stale)
-		s.Todo = "See the server's log: whether the apiserver is gone, or its token expired. To register it again:\n" + commands(old[0])
-	default:
-		s.State, s.Text = StateDone, "The counters of "+phrase.Count(int64(len(names)), "apiserver")+" are read."
+		return is(StateFailed, "See the server's log: whether the apiserver is gone, or its token expired. To register it again:\n"+
+			commands(old[0]), "The counters of %s were not read in the last %s.", inWords(old), stale)
 	}
-	return s
+	return is(StateDone, "", "The counters of %s are read.", phrase.Count(int64(len(names)), "apiserver"))
 }
 
 // inWords names apiservers, of which one may have no name.

@@ -34,7 +34,7 @@ func (m siteMetrics) Describe(ch chan<- *prometheus.Desc) { ch <- m.last; ch <- 
 
 // Collect implements prometheus.Collector.
 func (m siteMetrics) Collect(ch chan<- prometheus.Metric) {
-	if free, ok := doctor.FreeBytes(m.dataDir); ok {
+	if free, _, ok := doctor.DiskBytes(m.dataDir); ok {
 		ch <- prometheus.MustNewConstMetric(m.free, prometheus.GaugeValue, float64(free))
 	}
 	if m.contacts == nil {
