@@ -16,33 +16,17 @@ import (
 
 // newAPI returns the API of a running server.
 func newAPI(sys *system) http.Handler {
-	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, api.LongestQuery, at(sys.site()),
-		withRejudging(sys.runner))
+	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.runner, sys.asking, sys.log, sys.site())
 }
 
-// apiOptions are what an API has beside its store and its replay.
-type apiOptions struct {
-	site     doctor.Site
-	rejudges query.Rejudger
-}
-
-// at sets the site an API belongs to.
-func at(s doctor.Site) func(*apiOptions) { return func(o *apiOptions) { o.site = s } }
-
-// withRejudging gives the API the jobs that judge again.
-func withRejudging(r query.Rejudger) func(*apiOptions) { return func(o *apiOptions) { o.rejudges = r } }
-
-// apiHandler returns the API below /api/v1/: the questions of the store and of the installation.
-func apiHandler(store doctor.Store, runner query.Replay, asking *api.QueryLog, log *zap.Logger, longest time.Duration,
-	more ...func(*apiOptions)) http.Handler {
-	var o apiOptions
-	for _, set := range more {
-		set(&o)
-	}
-	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped,
-		Spooled: o.site.Spooled, Now: o.site.Now, Version: version.Version}
-	questions := append(a.Questions(), (&doctor.Service{Service: a, Store: store, Site: o.site}).Questions()...)
-	return api.New(questions, asking, log, longest)
+// apiHandler returns the API below /api/v1/: the questions of the store and of the installation. rejudges has the jobs that judge again;
+// nil: there are none.
+func apiHandler(store doctor.Store, runner query.Replay, rejudges query.Rejudger, asking *api.QueryLog, log *zap.Logger,
+	site doctor.Site) http.Handler {
+	a := &query.Service{Store: store, Replay: runner, Rejudges: rejudges, Apiserver: site.Apiserver, Scraped: site.Scraped,
+		Spooled: site.Spooled, Now: site.Now, Version: version.Version}
+	questions := append(a.Questions(), (&doctor.Service{Service: a, Store: store, Site: site}).Questions()...)
+	return api.New(questions, asking, log, api.LongestQuery)
 }
 
 // site returns the site of a running server.

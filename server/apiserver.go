@@ -93,16 +93,11 @@ func (a *apiservers) history(cluster, server string) *apiserver.History {
 
 // run rereads until ctx ends.
 func (a *apiservers) run(ctx context.Context) {
-	tick := time.NewTicker(rereadEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+	every(ctx, rereadEvery, nil, func(n int) {
+		if n > 1 { // they were read when they were opened
 			a.reread()
 		}
-	}
+	})
 }
 
 // reread reads the folders that changed since they were read.
@@ -132,10 +127,9 @@ func (f *apiserverFolder) read(a *apiservers) {
 		reason := safe.Text(err.Error())
 		f.reason = reason
 		if f.history.Load() != nil {
-			if reason == before {
-				return // it was told
+			if reason != before { // else it was told
+				log.Warn("the apiserver's changed configuration is refused, the earlier one stays in use", zap.String("reason", reason))
 			}
-			log.Warn("the apiserver's changed configuration is refused, the earlier one stays in use", zap.String("reason", reason))
 			return
 		}
 		log.Error("the apiserver's configuration is refused: what depends on it is judged as unknown", zap.String("reason", reason))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -138,7 +139,7 @@ type system struct {
 
 	topicsLater bool // Kafka could not be reached at the start
 
-	closers []func() error // in the order they were opened
+	closers
 }
 
 // registry is where metrics go and where /metrics reads them.
@@ -147,12 +148,30 @@ type registry interface {
 	prometheus.Gatherer
 }
 
-// close closes what was opened, last first.
-func (s *system) close() error {
+// closers close what was opened, and stand in the order of that.
+type closers []func() error
+
+// close closes all, last first.
+func (c *closers) close() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i]())
+	for _, closer := range slices.Backward(*c) {
+		errs = append(errs, closer())
 	}
-	s.closers = nil
+	*c = nil
 	return errors.Join(errs...)
+}
+
+// every calls f now, with 1, and again once a period, or when something can be received from early, until ctx ends.
+func every(ctx context.Context, period time.Duration, early <-chan struct{}, f func(n int)) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		f(n)
+		select {
+		case <-ctx.Done():
+			return
+		case <-early:
+		case <-tick.C:
+		}
+	}
 }

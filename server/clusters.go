@@ -46,23 +46,20 @@ func CheckName(name string) error {
 	return nil
 }
 
-// open opens the certificates and the registry.
-func (c Clusters) open() (*identity.Authority, error) { return OpenIdentity(c.Config) }
-
-// known is open for commands that need an existing registry: in the wrong folder they must not make one.
+// known is OpenIdentity for commands that need an existing registry: in the wrong folder they must not make one.
 func (c Clusters) known() (*identity.Authority, error) {
 	if _, err := os.Stat(IdentityConfig(c.Config).Dir); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w in %s: `retrial cluster add NAME` registers one; --data-dir names another folder", errNoClusters,
 			c.Config.DataDir)
 	}
-	return c.open()
+	return OpenIdentity(c.Config)
 }
 
 var errNoClusters = errors.New("no cluster is registered")
 
 // Add registers a cluster and writes the configuration of its webhook.
 func (c Clusters) Add(name string, k WebhookFile) error {
-	a, err := c.open()
+	a, err := OpenIdentity(c.Config)
 	if err != nil {
 		return err
 	}
@@ -194,8 +191,9 @@ func (c Clusters) writeDir(k WebhookFile, a *identity.Authority, server, cluster
 		return cli.ExitWith(cli.ExitUsage,
 			errors.New("--output-dir takes the place of --output, and holds a certificate: leave --output and --token out"))
 	}
+	fail := func(err error) error { return fmt.Errorf("write the webhook's files: %w", err) }
 	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
-		return fmt.Errorf("write the webhook's files: %w", err)
+		return fail(err)
 	}
 	cred, err := issue(cluster)
 	if err != nil {
@@ -205,8 +203,10 @@ func (c Clusters) writeDir(k WebhookFile, a *identity.Authority, server, cluster
 	if err != nil {
 		return err
 	}
-	if err := writeFiles(k.Dir, files); err != nil {
-		return err
+	for _, f := range files { // each is replaced whole, what is named before what names it
+		if err := atomicfile.Write(filepath.Join(k.Dir, f.Name), f.Content, f.Mode); err != nil {
+			return fail(err)
+		}
 	}
 	fmt.Fprintf(s.Err, "cluster %s may post to %s; its certificate is valid until %s\nwrote %s; give kube-apiserver "+
 		"--audit-webhook-config-file=%s and an --audit-policy-file\n",
@@ -236,20 +236,6 @@ func adviseReach(w io.Writer, a *identity.Authority, cfg config.Config, server s
 	fmt.Fprintf(w, "note: the receiver's certificate does not name %s yet; start it with: retrial serve --webhook-listen 0.0.0.0:%s "+
 		"--webhook-advertise %s\n",
 		u.Hostname(), port, u.Hostname())
-	return nil
-}
-
-// writeFiles writes a webhook configuration with its credentials in files beside it. Each is
-// replaced whole, what is named before what names it.
-func writeFiles(dir string, files []identity.WebhookFile) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("write the webhook's files: %w", err)
-	}
-	for _, f := range files {
-		if err := atomicfile.Write(filepath.Join(dir, f.Name), f.Content, f.Mode); err != nil {
-			return fmt.Errorf("write the webhook's files: %w", err)
-		}
-	}
 	return nil
 }
 

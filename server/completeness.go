@@ -122,20 +122,13 @@ func (c *completing) look() {
 
 // run reads and compares until ctx ends. It logs failures and tries again: nothing else depends on it.
 func (c *completing) run(ctx context.Context) {
-	tick := time.NewTicker(time.Duration(c.cfg.Completeness.Every))
-	defer tick.Stop()
-	for n := 1; ; n++ {
+	every(ctx, time.Duration(c.cfg.Completeness.Every), nil, func(n int) {
 		c.look()
 		c.read(ctx)
 		if n%checkTicks == 0 {
 			c.check(ctx)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // read asks every apiserver, all at once, and stores what they say.

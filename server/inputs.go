@@ -57,7 +57,7 @@ func stateFiles(dir string) ([]string, error) {
 // chain reads files one after the other.
 type chain struct {
 	io.Reader
-	closers []io.Closer
+	closers
 }
 
 func openAll(files []string) (io.ReadCloser, error) {
@@ -69,7 +69,7 @@ func openAll(files []string) (io.ReadCloser, error) {
 			_ = c.Close()
 			return nil, err
 		}
-		c.closers = append(c.closers, r)
+		c.closers = append(c.closers, r.Close)
 		readers = append(readers, r, strings.NewReader("\n"))
 	}
 	c.Reader = io.MultiReader(readers...)
@@ -77,13 +77,7 @@ func openAll(files []string) (io.ReadCloser, error) {
 }
 
 // Close closes every file.
-func (c *chain) Close() error {
-	var errs []error
-	for _, x := range c.closers {
-		errs = append(errs, x.Close())
-	}
-	return errors.Join(errs...)
-}
+func (c *chain) Close() error { return c.close() }
 
 func eventInputs(paths []string, stdin io.Reader) ([]evaluate.Input, error) {
 	inputs := make([]evaluate.Input, 0, len(paths))

@@ -48,14 +48,12 @@ type configStore interface {
 }
 
 func newOtherwise(engine configuredEngine, store configStore, dir string, log *zap.Logger, reg prometheus.Registerer) *otherwise {
-	auto := promauto.With(reg)
-	o := &otherwise{engine: engine, store: store, dir: dir, log: log, told: map[string]time.Time{},
-		rows: auto.NewGauge(prometheus.GaugeOpts{
+	return &otherwise{engine: engine, store: store, dir: dir, log: log, told: map[string]time.Time{},
+		rows: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_runner_rows_judged_otherwise",
 			Help: "Stored requests that were judged by another configuration of their apiserver than is known now, and not again since: " +
 				"retrial rejudge does.",
 		})}
-	return o
 }
 
 // of returns the clusters with such requests, those of one cluster unless it is "".
@@ -114,19 +112,11 @@ func (o *otherwise) command(j doctor.JudgedOtherwise) string {
 
 // run looks at its start, whenever a configuration was read, and periodically, until ctx ends. It logs failures.
 func (o *otherwise) run(ctx context.Context, changed <-chan struct{}) {
-	tick := time.NewTicker(lookAgain)
-	defer tick.Stop()
-	for {
+	every(ctx, lookAgain, changed, func(int) {
 		if err := o.look(ctx); err != nil && ctx.Err() == nil {
 			o.log.Warn("stored requests not searched for other configurations", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // look updates the gauge and logs what is new.

@@ -115,9 +115,9 @@ func (l Log) detectHints(rows *memory.Store) {
 type logTables struct {
 	log *openLog
 
-	mu      sync.Mutex
-	store   *storage.Store
-	closers []func() error // in the order they were opened
+	mu    sync.Mutex
+	store *storage.Store
+	closers
 }
 
 // open makes the store, the first time.
@@ -129,7 +129,7 @@ func (t *logTables) open(ctx context.Context) (query.Tables, error) {
 	}
 	store, err := t.fill(ctx)
 	if err != nil {
-		return nil, errors.Join(err, t.closed())
+		return nil, errors.Join(err, t.closers.close())
 	}
 	t.store = store
 	return store, nil
@@ -139,14 +139,6 @@ func (t *logTables) open(ctx context.Context) (query.Tables, error) {
 func (t *logTables) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.closed()
-}
-
-func (t *logTables) closed() error {
-	var errs []error
-	for _, closer := range slices.Backward(t.closers) {
-		errs = append(errs, closer())
-	}
-	t.store, t.closers = nil, nil
-	return errors.Join(errs...)
+	t.store = nil
+	return t.closers.close()
 }

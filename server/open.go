@@ -74,7 +74,7 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	if len(s.cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
 		site.Otherwise = newOtherwise(engine, store, site.DataDir(), s.log, s.reg).of
 	}
-	return apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site)), nil
+	return apiHandler(ruledStore{store, rules}, states, nil, asking, zap.NewNop(), site), nil
 }
 
 // ConnectToJudge is Connect for commands that judge requests: where no server runs, it calls alone, opens everything of one but its

@@ -13,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/spool"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // producer accepts records: the spool in front of Kafka, or Kafka alone.
@@ -82,10 +83,8 @@ func (s *system) runSpool(ctx context.Context) error {
 			said = text // it may need somebody
 			s.log.Error("kafka is reachable, but its topics cannot be made; records are spooled", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, topicsEvery) != nil {
 			return nil
-		case <-time.After(topicsEvery):
 		}
 	}
 	return s.spool.Run(ctx)

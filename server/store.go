@@ -82,22 +82,15 @@ func (s *system) retain(ctx context.Context) {
 	r := s.cfg.Retention
 	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
 	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), KeepImports: r.KeepImports, Forget: forget.Content}
-	tick := time.NewTicker(retainEvery)
-	defer tick.Stop()
-	for ticks := 1; ; ticks++ {
+	every(ctx, retainEvery, nil, func(n int) {
+		if n > 1 && n%forgetTicks == 1 {
+			s.runner.ForgetPolicy(keptPolicy(r))
+		}
 		policy.DiskCap = doctor.DiskCap(ctx, s.cfg, s.store)
 		if err := s.store.Retain(ctx, policy); err != nil && ctx.Err() == nil {
 			s.log.Warn("retention not applied", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if ticks%forgetTicks == 0 {
-			s.runner.ForgetPolicy(keptPolicy(r))
-		}
-	}
+	})
 }
 
 // forgetTicks is how many of those ticks pass between two searches for policy to forget.
