@@ -14,12 +14,8 @@ import (
 // A client without an accepted credential learns nothing about which clusters exist.
 func (h *Handler) admit(r *http.Request, cluster string) *answer {
 	if !validCluster(cluster) {
-		a := refuse(
-			http.StatusNotFound,
-			refusedName,
-			"the cluster's name in the path must be a DNS label: 1 to 63 lower-case letters, digits or '-'",
-		)
-		return &a
+		return refuse(http.StatusNotFound, refusedName,
+			"the cluster's name in the path must be a DNS label: 1 to 63 lower-case letters, digits or '-'")
 	}
 	if h.cfg.Trusted {
 		return nil
@@ -30,9 +26,8 @@ func (h *Handler) admit(r *http.Request, cluster string) *answer {
 	if token, ok := bearer(r); ok {
 		if err := h.clusters.Token(cluster, token); err != nil {
 			h.log.Warn("token refused", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr), zap.Error(err))
-			a := refuse(http.StatusUnauthorized, refusedCredential, "the bearer token is not accepted for cluster %s: "+
+			return refuse(http.StatusUnauthorized, refusedCredential, "the bearer token is not accepted for cluster %s: "+
 				"`retrial cluster list` shows which clusters are registered, `retrial cluster add %s` registers one", cluster, cluster)
-			return &a
 		}
 		return nil
 	}
@@ -41,24 +36,13 @@ func (h *Handler) admit(r *http.Request, cluster string) *answer {
 			return nil
 		}
 		h.log.Warn("unknown cluster", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr))
-		a := refuse(
-			http.StatusNotFound,
-			refusedCluster,
-			"cluster %s is not registered: `retrial cluster add %s` registers it",
-			cluster,
-			cluster,
-		)
-		return &a
+		return refuse(http.StatusNotFound, refusedCluster, "cluster %s is not registered: `retrial cluster add %s` registers it",
+			cluster, cluster)
 	}
 	h.log.Warn("no credential", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr))
-	a := refuse(
-		http.StatusUnauthorized,
-		refusedCredential,
+	return refuse(http.StatusUnauthorized, refusedCredential,
 		"no client certificate and no bearer token, or none from this receiver's authority: "+
-			"`retrial cluster add %s` writes the webhook configuration with a credential in it",
-		cluster,
-	)
-	return &a
+			"`retrial cluster add %s` writes the webhook configuration with a credential in it", cluster)
 }
 
 func (h *Handler) admitCertificate(r *http.Request, cluster string) *answer {
@@ -66,25 +50,14 @@ func (h *Handler) admitCertificate(r *http.Request, cluster string) *answer {
 	owner, err := h.clusters.Certificate(cert)
 	if err != nil {
 		h.log.Warn("certificate refused", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr), zap.Error(err))
-		a := refuse(
-			http.StatusUnauthorized,
-			refusedCredential,
-			"the client certificate is not accepted: %v; `retrial cluster rotate %s` issues a new one",
-			err,
-			owner,
-		)
-		return &a
+		return refuse(http.StatusUnauthorized, refusedCredential,
+			"the client certificate is not accepted: %v; `retrial cluster rotate %s` issues a new one", err, owner)
 	}
 	if owner != cluster {
-		h.log.Warn(
-			"certificate of another cluster",
-			zap.String("cluster", cluster),
-			zap.String("owner", owner),
-			zap.String("remote", r.RemoteAddr),
-		)
-		a := refuse(http.StatusForbidden, refusedCluster, "the client certificate is cluster %s's, the path says %s: "+
+		h.log.Warn("certificate of another cluster", zap.String("cluster", cluster), zap.String("owner", owner),
+			zap.String("remote", r.RemoteAddr))
+		return refuse(http.StatusForbidden, refusedCluster, "the client certificate is cluster %s's, the path says %s: "+
 			"post to /v1/clusters/%s/audit, or use the configuration that `retrial cluster add %s` writes", owner, cluster, owner, cluster)
-		return &a
 	}
 	return nil
 }

@@ -22,30 +22,24 @@ const growStep = 256 << 10
 // readBody reads the whole body into memory reserved for it. If it returns an answer, the
 // body cannot be used; what was reserved stays reserved until release.
 func (in *intake) readBody(r *http.Request) (body []byte, a *answer) {
-	limit := in.h.cfg.MaxBody
-	declared := r.ContentLength
+	limit, declared := in.h.cfg.MaxBody, r.ContentLength
 	if declared > limit {
 		return nil, in.tooLarge(r, nil, declared)
 	}
+	room := declared
 	if declared < 0 {
-		// The size is unknown: account for the body as it arrives.
-		if !in.reserve(growStep) {
-			return nil, in.noRoom()
-		}
-		body = make([]byte, 0, growStep)
-	} else {
-		if !in.reserve(declared) {
-			return nil, in.noRoom()
-		}
-		// A declared length is a promise, not yet memory: large ones are allocated as
-		// they arrive. One byte more than declared lets the end be seen without growing.
-		if declared < pooledBuffer {
-			body = in.h.buffers.get(int(declared) + 1)
-		} else {
-			body = make([]byte, 0, growStep)
-		}
+		room = growStep // the size is unknown: the body is accounted for as it arrives
 	}
-
+	if !in.reserve(room) {
+		return nil, in.noRoom()
+	}
+	// A declared length is a promise, not yet memory: large ones are allocated as they arrive.
+	// One byte more than declared lets the end be seen without growing.
+	if declared >= 0 && declared < pooledBuffer {
+		body = in.h.buffers.get(int(declared) + 1)
+	} else {
+		body = make([]byte, 0, growStep)
+	}
 	for {
 		if len(body) == cap(body) {
 			grown := min(2*int64(cap(body)), limit+1)
@@ -79,19 +73,12 @@ func (in *intake) readFailed(err error, read int, declared int64) *answer {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(in.ctx.Err(), context.DeadlineExceeded) {
 		a = refuse(http.StatusRequestTimeout, refusedTooSlow, "the body did not arrive in time: only %d bytes did", read)
 	}
-	a.close = true
-	return &a
+	return a.unread()
 }
 
 func (in *intake) noRoom() *answer {
-	a := refuse(
-		http.StatusTooManyRequests,
-		refusedInFlight,
-		"too many bytes in flight, for cluster %s or in total: try again later",
-		in.cluster,
-	).pushBack(roomBackAfter)
-	a.close = true
-	return &a
+	return refuse(http.StatusTooManyRequests, refusedInFlight,
+		"too many bytes in flight, for cluster %s or in total: try again later", in.cluster).pushBack(roomBackAfter).unread()
 }
 
 // tooLarge makes the dead letter of a body over the limit. declared is its Content-Length
@@ -113,17 +100,11 @@ func (in *intake) tooLarge(r *http.Request, read []byte, declared int64) *answer
 	}
 	a := in.bodyLetter(letterTooLarge, detail, read, declared)
 	if a == nil {
-		refused := refuse(
-			http.StatusRequestEntityTooLarge,
-			letterTooLarge,
-			"the body is over %d bytes: lower --audit-webhook-batch-max-size "+
-				"or set --audit-webhook-truncate-enabled on the apiserver, or raise the receiver's limit (--webhook-max-body-bytes)",
-			in.h.cfg.MaxBody,
-		)
-		a = &refused
+		a = refuse(http.StatusRequestEntityTooLarge, letterTooLarge, "the body is over %d bytes: lower --audit-webhook-batch-max-size "+
+			"or set --audit-webhook-truncate-enabled on the apiserver, or raise the receiver's limit (--webhook-max-body-bytes)",
+			in.h.cfg.MaxBody)
 	}
-	a.close = true
-	return a
+	return a.unread()
 }
 
 // bodyLetter produces the dead letter of a whole body. It returns nil once the letter is
@@ -142,8 +123,7 @@ func (in *intake) bodyLetter(reason, detail string, body []byte, size int64) *an
 		zap.String("cluster", in.cluster), zap.String("apiserver", in.apiserver), zap.String("reason", reason),
 		zap.Int64("bytes", size), zap.String("digest", letter.Digest))
 	if err := in.produce(in.letterRecord(letter)); err != nil {
-		a := in.notAcknowledged(err)
-		return &a
+		return in.notAcknowledged(err)
 	}
 	in.h.metrics.letters.WithLabelValues(reason).Inc()
 	return nil
@@ -152,10 +132,7 @@ func (in *intake) bodyLetter(reason, detail string, body []byte, size int64) *an
 // prefix returns the redacted beginning of raw, which could not be decoded.
 func (in *intake) prefix(raw []byte) []byte {
 	redacted := in.h.redactor.RedactBytes(raw[:min(len(raw), prefixRead)])
-	if len(redacted) > prefixKept {
-		redacted = redacted[:prefixKept]
-	}
-	return append([]byte(nil), redacted...)
+	return append([]byte(nil), redacted[:min(len(redacted), prefixKept)]...)
 }
 
 func digest(b []byte) string {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 )
 
 // Reason is why a client was turned away, one of a closed set. Those of refused requests
@@ -138,11 +137,10 @@ func (c *Contacts) Unfollowed(cluster string, since time.Time) []string {
 func (c *Contacts) posted(by map[string]*Accepted, cluster string) (Accepted, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := by[cluster]
-	if !ok {
-		return Accepted{}, false
+	if a, ok := by[cluster]; ok {
+		return *a, true
 	}
-	return *a, true
+	return Accepted{}, false
 }
 
 // Refusals returns the cluster's refusals and those that may be any cluster's, the latest first.
@@ -164,8 +162,7 @@ func (c *Contacts) Refusals(cluster string) []Refusal {
 // accept notes an acknowledged post of an apiserver.
 func (c *Contacts) accept(cluster, apiserver, remote string, events int) {
 	if c != nil {
-		now := c.now()
-		c.add(c.accepted, cluster, apiserver, remote, events, now, func(h *postTimes) {
+		c.add(c.accepted, cluster, apiserver, remote, events, func(h *postTimes, now time.Time) {
 			if h.posted = now; h.began.IsZero() {
 				h.began = now
 			}
@@ -176,14 +173,12 @@ func (c *Contacts) accept(cluster, apiserver, remote string, events int) {
 // follow notes an acknowledged post of a follower.
 func (c *Contacts) follow(cluster, apiserver, remote string, events int) {
 	if c != nil {
-		now := c.now()
-		c.add(c.followed, cluster, apiserver, remote, events, now, func(h *postTimes) { h.followed = now })
+		c.add(c.followed, cluster, apiserver, remote, events, func(h *postTimes, now time.Time) { h.followed = now })
 	}
 }
 
-func (c *Contacts) add(
-	by map[string]*Accepted, cluster, apiserver, remote string, events int, now time.Time, last func(*postTimes),
-) {
+func (c *Contacts) add(by map[string]*Accepted, cluster, apiserver, remote string, events int, last func(*postTimes, time.Time)) {
+	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := by[cluster]
@@ -210,7 +205,7 @@ func (c *Contacts) add(
 		h = &postTimes{}
 		servers[apiserver] = h
 	}
-	last(h)
+	last(h, now)
 }
 
 // refuse notes a refusal. It replaces an earlier one of the same cluster, host and reason, so
@@ -283,9 +278,5 @@ func clip(s string) string {
 	if len(s) <= detailBytes {
 		return s
 	}
-	s = s[:detailBytes]
-	for len(s) > 0 && !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return s + "…"
+	return strings.ToValidUTF8(s[:detailBytes], "") + "…"
 }

@@ -148,10 +148,7 @@ func New(
 	if cfg.Trusted {
 		source = sourceImport
 	}
-	m, err := newMetrics(reg, source)
-	if err != nil {
-		return nil, fmt.Errorf("make webhook handler: %w", err)
-	}
+	m := newMetrics(reg, source)
 	if log == nil {
 		log = zap.NewNop()
 	}
@@ -183,8 +180,8 @@ type answer struct {
 	json   any // in place of text
 }
 
-func refuse(code int, reason, format string, args ...any) answer {
-	return answer{code: code, reason: reason, text: fmt.Sprintf(format, args...)}
+func refuse(code int, reason, format string, args ...any) *answer {
+	return &answer{code: code, reason: reason, text: fmt.Sprintf(format, args...)}
 }
 
 // When a client is asked to retry, in whole seconds. Room for a body is found in a moment. A
@@ -197,7 +194,10 @@ const (
 )
 
 // pushBack returns the answer with a Retry-After of after.
-func (a answer) pushBack(after time.Duration) answer { a.retry = after; return a }
+func (a *answer) pushBack(after time.Duration) *answer { a.retry = after; return a }
+
+// unread returns the answer to a request whose body was not read.
+func (a *answer) unread() *answer { a.close = true; return a }
 
 // ServeHTTP answers one request; see the package comment for the paths and the answers.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -225,7 +225,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // remember records the request and its answer in the contacts.
-func (h *Handler) remember(r *http.Request, a answer) {
+func (h *Handler) remember(r *http.Request, a *answer) {
 	if h.cfg.Contacts == nil {
 		return
 	}
@@ -259,7 +259,7 @@ func (h *Handler) remember(r *http.Request, a answer) {
 // followed reports whether a request declares that it comes from a follower of a log.
 func followed(r *http.Request) bool { return r.URL.Query().Get(QuerySource) == QuerySourceLog }
 
-func writeAnswer(w http.ResponseWriter, a answer) {
+func writeAnswer(w http.ResponseWriter, a *answer) {
 	header := w.Header()
 	if a.retry > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(a.retry.Seconds())))
@@ -307,7 +307,7 @@ func parsePath(path string) (route, bool) {
 	return route{}, false
 }
 
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time) answer {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time) *answer {
 	to, ok := parsePath(r.URL.Path)
 	if !ok || to.state && (!h.cfg.Trusted || h.cfg.State == nil) {
 		return refuse(http.StatusNotFound, refusedPath, "no such path: "+
@@ -318,27 +318,16 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 		return refuse(http.StatusMethodNotAllowed, refusedMethod, "only POST is answered here")
 	}
 	if a := h.admit(r, to.cluster); a != nil {
-		a.close = true
-		return *a
+		return a.unread()
 	}
 	if to.apiserver != "" && !validAPIServer(to.apiserver) {
-		a := refuse(
-			http.StatusBadRequest,
-			refusedName,
-			"the apiserver's name in the path must be up to 253 lower-case letters, digits, '-' or '.'",
-		)
-		a.close = true
-		return a
+		return refuse(http.StatusBadRequest, refusedName,
+			"the apiserver's name in the path must be up to 253 lower-case letters, digits, '-' or '.'").unread()
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		a := refuse(
-			http.StatusUnsupportedMediaType,
-			refusedEncoding,
+		return refuse(http.StatusUnsupportedMediaType, refusedEncoding,
 			"compressed bodies are not accepted (an audit webhook never sends one): "+
-				"post plain JSON without Content-Encoding; for files use `retrial import`, which reads .gz and .zst",
-		)
-		a.close = true
-		return a
+				"post plain JSON without Content-Encoding; for files use `retrial import`, which reads .gz and .zst").unread()
 	}
 	if to.state {
 		return h.serveState(w, r, to.cluster)
@@ -347,9 +336,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 	arrived := time.Now() // the clock of sockets
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Deadline)
 	defer cancel()
-	in := &intake{
-		h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, source: h.source, received: began.UTC(),
-	}
+	in := &intake{h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, source: h.source, received: began.UTC()}
 	if followed(r) {
 		in.source = sourceLog
 	}
@@ -362,18 +349,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 	return in.serve(r)
 }
 
-func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster string) answer {
+func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster string) *answer {
 	var since time.Time
 	if s := r.URL.Query().Get(QuerySince); s != "" {
 		var err error
 		if since, err = time.Parse(time.RFC3339Nano, s); err != nil {
-			return refuse(
-				http.StatusBadRequest,
-				refusedBadState,
-				"%s: invalid time %q: want RFC 3339, such as 2026-11-20T11:36:00Z",
-				QuerySince,
-				s,
-			)
+			return refuse(http.StatusBadRequest, refusedBadState, "%s: invalid time %q: want RFC 3339, such as 2026-11-20T11:36:00Z",
+				QuerySince, s)
 		}
 	}
 	// A cluster's state streams in for as long as it takes; the server's timeouts are made
@@ -386,7 +368,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster str
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
-		return answer{code: http.StatusOK, json: result}
+		return &answer{code: http.StatusOK, json: result}
 	case errors.As(err, &tooLarge):
 		return refuse(http.StatusRequestEntityTooLarge, refusedBadState, "the state is over %d bytes", tooLarge.Limit)
 	case errors.Is(err, ErrBadState):

@@ -44,12 +44,12 @@ type intake struct {
 }
 
 // serve reads, decodes and produces the body of r.
-func (in *intake) serve(r *http.Request) answer {
+func (in *intake) serve(r *http.Request) *answer {
 	in.maxEvent = in.h.cfg.MaxEvent
 	defer func() { in.h.flight.release(in.cluster, in.reserved) }()
 
 	if !in.h.flight.enter(in.cluster) {
-		return *in.noRoom()
+		return in.noRoom()
 	}
 	defer in.h.flight.leave(in.cluster)
 	if in.h.flight.isFull(in.cluster, in.received) {
@@ -60,7 +60,7 @@ func (in *intake) serve(r *http.Request) answer {
 	body, refused := in.readBody(r)
 	defer func() { in.h.buffers.put(body) }()
 	if refused != nil {
-		return *refused // still under the deadline: the server may read the rest of the body
+		return refused // still under the deadline: the server may read the rest of the body
 	}
 	defer in.rest()
 	if err := in.work(); err != nil {
@@ -70,7 +70,7 @@ func (in *intake) serve(r *http.Request) answer {
 	defer func() { in.h.buffers.putLists(in.lists) }()
 	if n := countItems(body); n > maxItems {
 		if a := in.bodyLetter(letterTooLarge, fmt.Sprintf("list of more than %d items", maxItems), body, int64(len(body))); a != nil {
-			return *a
+			return a
 		}
 		return refuse(http.StatusRequestEntityTooLarge, letterTooLarge,
 			"the list has more than %d items: lower --audit-webhook-batch-max-size", maxItems)
@@ -79,7 +79,7 @@ func (in *intake) serve(r *http.Request) answer {
 	events, policy, err := in.decode(body)
 	if err != nil {
 		if a := in.bodyLetter(letterNotList, err.Error(), body, int64(len(body))); a != nil {
-			return *a
+			return a
 		}
 		return refuse(http.StatusBadRequest, letterNotList, "%v: kept as a dead letter; "+
 			"post what kube-apiserver's audit webhook posts, or import log files with `retrial import`", err)
@@ -208,8 +208,7 @@ func (in *intake) attempt(events []event.Item, policy []int) error {
 	if in.policy == QueryPolicyOnly {
 		return nil // the same list comes again in full; its dead letters are produced then
 	}
-	letters := len(in.letters)
-	malformed := in.tally.malformed
+	letters, malformed := len(in.letters), in.tally.malformed
 	err := in.produceEvents(batch, events)
 	if err != nil { // the next attempt adds the letters of events too large again
 		in.letters, in.tally.malformed = in.letters[:letters], malformed
@@ -291,27 +290,24 @@ func (in *intake) produce(records ...stream.Record) error {
 }
 
 // accepted counts the list and answers 200.
-func (in *intake) accepted() answer {
+func (in *intake) accepted() *answer {
 	m, t := in.h.metrics, in.tally
 	m.policy.Add(float64(t.policy))
 	if in.policy == QueryPolicyOnly {
-		return answer{
-			code: http.StatusOK, tally: &tally{policy: t.policy},
-			text: fmt.Sprintf("accepted %d policy copies", t.policy),
-		}
+		return &answer{code: http.StatusOK, tally: &tally{policy: t.policy}, text: fmt.Sprintf("accepted %d policy copies", t.policy)}
 	}
 	m.received.Add(float64(t.items))
 	m.acknowledged.Add(float64(t.events))
 	m.malformed.Add(float64(t.malformed))
 	m.stripped.Add(float64(t.stripped))
-	return answer{
+	return &answer{
 		code: http.StatusOK, tally: &t,
 		text: fmt.Sprintf("accepted %d events, %d became dead letters", t.events, t.malformed),
 	}
 }
 
 // notAcknowledged answers a list, or a dead letter, that Kafka may not have.
-func (in *intake) notAcknowledged(err error) answer {
+func (in *intake) notAcknowledged(err error) *answer {
 	if errors.Is(err, stream.ErrFull) {
 		in.h.log.Warn("log is full, pushing back", zap.String("cluster", in.cluster), zap.Error(err))
 		in.h.flight.foundFull(in.cluster, in.h.cfg.Now())
@@ -333,7 +329,7 @@ func (in *intake) notAcknowledged(err error) answer {
 }
 
 // full returns the answer to a list that the log has no room for.
-func full() answer {
+func full() *answer {
 	return refuse(http.StatusTooManyRequests, refusedFull, "the log is full: try again later").pushBack(storageBackAfter)
 }
 

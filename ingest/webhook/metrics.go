@@ -2,25 +2,18 @@ package webhook
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics of one listener. Label values come from closed sets: answers, reasons, and the
 // source the handler was made for (webhook or import), which is a constant label so that
 // both listeners of a process can register.
 type metrics struct {
-	requests     *prometheus.CounterVec // by code
-	refusals     *prometheus.CounterVec // by reason
-	received     prometheus.Counter
-	acknowledged prometheus.Counter
-	unacked      prometheus.Counter
-	policy       prometheus.Counter
-	malformed    prometheus.Counter
-	letters      *prometheus.CounterVec // by reason
-	stripped     prometheus.Counter
-	bodyBytes    prometheus.Counter
-	inFlight     prometheus.Gauge
-	ack          prometheus.Histogram
-	lastBody     prometheus.Gauge
+	requests                                                                *prometheus.CounterVec // by code
+	refusals, letters                                                       *prometheus.CounterVec // by reason
+	received, acknowledged, unacked, policy, malformed, stripped, bodyBytes prometheus.Counter
+	inFlight, lastBody                                                      prometheus.Gauge
+	ack                                                                     prometheus.Histogram
 }
 
 // Reasons for refusing a request, beside those of dead letters.
@@ -61,17 +54,18 @@ func codeClass(code int) string {
 	}
 }
 
-func newMetrics(reg prometheus.Registerer, source string) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, source string) *metrics {
+	auto := promauto.With(reg)
 	labels := prometheus.Labels{"source": source}
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels})
+		return auto.NewCounter(prometheus.CounterOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels})
 	}
 	vec := func(name, help, label string) *prometheus.CounterVec {
 		opts := prometheus.CounterOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels}
-		return prometheus.NewCounterVec(opts, []string{label})
+		return auto.NewCounterVec(opts, []string{label})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels})
+		return auto.NewGauge(prometheus.GaugeOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels})
 	}
 	m := &metrics{
 		requests: vec("requests_total", "Requests answered, by class of the answer; 429 is push-back.", "code"),
@@ -90,7 +84,7 @@ func newMetrics(reg prometheus.Registerer, source string) (*metrics, error) {
 			"except for what the replica reads of policy."),
 		bodyBytes: counter("body_bytes_total", "Bytes of bodies read."),
 		inFlight:  gauge("in_flight_bytes", "Bytes reserved for bodies being worked on."),
-		ack: prometheus.NewHistogram(prometheus.HistogramOpts{
+		ack: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "retrial_webhook_ack_duration_seconds", ConstLabels: labels,
 			Help:    "Time from the request's arrival to its 200. Apiservers give up at 30 s.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25},
@@ -111,16 +105,5 @@ func newMetrics(reg prometheus.Registerer, source string) (*metrics, error) {
 	for _, reason := range []string{letterNotList, letterTooLarge, letterMalformed} {
 		m.letters.WithLabelValues(reason)
 	}
-	if reg == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{
-		m.requests, m.refusals, m.received, m.acknowledged, m.unacked, m.policy, m.malformed, m.letters,
-		m.stripped, m.bodyBytes, m.inFlight, m.ack, m.lastBody,
-	} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }

@@ -20,30 +20,8 @@ type ServerConfig struct {
 	// ReadTimeout bounds header and body together; 0 is 30 s, what an apiserver gives
 	// itself for the whole exchange.
 	ReadTimeout time.Duration
-	// WriteTimeout bounds a request from the end of its header to the end of its answer;
-	// 0 is 60 s. It must leave room for [Config].Deadline.
-	WriteTimeout time.Duration
-	// IdleTimeout closes idle connections; 0 is 3 min. Apiservers post at least every 30 s
-	// while there is anything to post.
-	IdleTimeout time.Duration
-	// MaxHeaderBytes bounds a request's header; 0 is 64 KiB.
-	MaxHeaderBytes int
 	// Contacts, if set, records refused handshakes.
 	Contacts *Contacts
-}
-
-func (c ServerConfig) withDefaults() ServerConfig {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	set(&c.ReadHeaderTimeout, 10*time.Second)
-	set(&c.ReadTimeout, 30*time.Second)
-	set(&c.WriteTimeout, 60*time.Second)
-	set(&c.IdleTimeout, 3*time.Minute)
-	c.MaxHeaderBytes = cmp.Or(c.MaxHeaderBytes, 64<<10)
-	return c
 }
 
 // NewServer returns the server of a listener: HTTPS with HTTP/2 and HTTP/1.1 if tlsConfig is
@@ -55,7 +33,6 @@ func (c ServerConfig) withDefaults() ServerConfig {
 func NewServer(
 	cfg ServerConfig, tlsConfig *tls.Config, handler http.Handler, logger *zap.Logger, reg prometheus.Registerer,
 ) (*http.Server, error) {
-	cfg = cfg.withDefaults()
 	if logger == nil {
 		logger = zap.NewNop()
 	}
@@ -80,11 +57,11 @@ func NewServer(
 	return &http.Server{
 		Handler:           handler,
 		TLSConfig:         tlsConfig,
-		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
-		ReadTimeout:       cfg.ReadTimeout,
-		WriteTimeout:      cfg.WriteTimeout,
-		IdleTimeout:       cfg.IdleTimeout,
-		MaxHeaderBytes:    cfg.MaxHeaderBytes,
+		ReadHeaderTimeout: cmp.Or(cfg.ReadHeaderTimeout, 10*time.Second),
+		ReadTimeout:       cmp.Or(cfg.ReadTimeout, 30*time.Second),
+		WriteTimeout:      time.Minute,     // from the end of the header to the end of the answer; leaves room for Config.Deadline
+		IdleTimeout:       3 * time.Minute, // apiservers post at least every 30 s while there is anything to post
+		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          log.New(errorLog, "", 0),
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 64},
