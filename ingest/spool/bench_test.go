@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/test/perevent"
 )
@@ -30,7 +31,7 @@ func post(b *testing.B) (recs []stream.Record, bytes int64) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r := stream.EventRecord("prod", "webhook", "", time.Unix(1700000000, 0), e)
+		r := streamtest.EventRecord("prod", "webhook", "", time.Unix(1700000000, 0), e)
 		recs, bytes = append(recs, r), bytes+int64(len(r.Value))
 	}
 	return recs, bytes

@@ -97,7 +97,6 @@ func TestConfigErrors(t *testing.T) {
 	}{
 		{"no brokers", Config{}, "no brokers"},
 		{"mechanism", Config{Brokers: []string{"a:1"}, SASL: &SASL{Mechanism: "GSSAPI"}}, "GSSAPI"},
-		{"compression", Config{Brokers: []string{"a:1"}, Compression: "brotli"}, "brotli"},
 		{"record size", Config{Brokers: []string{"a:1"}, MaxRecordBytes: maxMessageBytes}, "MaxRecordBytes"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -70,27 +70,25 @@ func size(records []Record) (n int) {
 func BenchmarkProduce(b *testing.B) {
 	const perCall = 400
 	records := benchRecords(perCall * 4)
-	for _, compression := range []Compression{CompressionNone, CompressionSnappy, CompressionLZ4, CompressionZstd} {
-		for _, callers := range []int{1, 4} {
-			b.Run(fmt.Sprintf("compression=%s/callers=%d", compression, callers), func(b *testing.B) {
-				w := newWorld(b, func(c *Config) { c.Compression = compression })
-				m := perevent.Start(b)
-				var wg sync.WaitGroup
-				for k := range callers {
-					wg.Go(func() {
-						mine := records[k*perCall : (k+1)*perCall]
-						for i := k; i < b.N; i += callers {
-							if err := w.Producer().Produce(context.Background(), mine...); err != nil {
-								b.Error(err)
-								return
-							}
+	for _, callers := range []int{1, 4} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			w := newWorld(b)
+			m := perevent.Start(b)
+			var wg sync.WaitGroup
+			for k := range callers {
+				wg.Go(func() {
+					mine := records[k*perCall : (k+1)*perCall]
+					for i := k; i < b.N; i += callers {
+						if err := w.Producer().Produce(context.Background(), mine...); err != nil {
+							b.Error(err)
+							return
 						}
-					})
-				}
-				wg.Wait()
-				m.Report(b.N*perCall, int64(b.N*size(records)*perCall/len(records)))
-			})
-		}
+					}
+				})
+			}
+			wg.Wait()
+			m.Report(b.N*perCall, int64(b.N*size(records)*perCall/len(records)))
+		})
 	}
 }
 
@@ -98,27 +96,23 @@ func BenchmarkProduce(b *testing.B) {
 func BenchmarkFetch(b *testing.B) {
 	const perCall = 400
 	records := benchRecords(perCall)
-	for _, compression := range []Compression{CompressionNone, CompressionSnappy, CompressionLZ4, CompressionZstd} {
-		b.Run("compression="+string(compression), func(b *testing.B) {
-			w := newWorld(b, func(c *Config) { c.Compression, c.Partitions = compression, 1 })
-			const stored = 20 * perCall
-			for range stored / perCall {
-				if err := w.Producer().Produce(context.Background(), records...); err != nil {
-					b.Fatal(err)
-				}
-			}
-			m := perevent.Start(b)
-			for range b.N {
-				q := newCursor(w.Client, TopicEvents, 0, 1, 0)
-				for n := 0; n < stored; {
-					batch, err := q.fetch(context.Background(), 0, 0)
-					if err != nil {
-						b.Fatal(err)
-					}
-					n += len(batch.Records)
-				}
-			}
-			m.Report(b.N*stored, int64(b.N*size(records)*stored/len(records)))
-		})
+	w := newWorld(b, func(c *Config) { c.Partitions = 1 })
+	const stored = 20 * perCall
+	for range stored / perCall {
+		if err := w.Producer().Produce(context.Background(), records...); err != nil {
+			b.Fatal(err)
+		}
 	}
+	m := perevent.Start(b)
+	for range b.N {
+		q := newCursor(w.Client, TopicEvents, 0, 1, 0)
+		for n := 0; n < stored; {
+			batch, err := q.fetch(context.Background(), 0, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			n += len(batch.Records)
+		}
+	}
+	m.Report(b.N*stored, int64(b.N*size(records)*stored/len(records)))
 }

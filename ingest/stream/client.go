@@ -41,6 +41,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,7 +74,6 @@ type Config struct {
 	Replication int           // 0: the broker's default.replication.factor
 	Retention   time.Duration // DefaultRetention; negative: unlimited
 
-	Compression    Compression   // DefaultCompression
 	MaxRecordBytes int           // DefaultMaxRecordBytes
 	BatchBytes     int           // records of one batch, before compression; 1 MiB
 	InFlightBytes  int64         // records in Produce calls that have not returned; 64 MiB
@@ -130,7 +130,6 @@ func (c *Config) setDefaults() {
 		c.Partitions = DefaultPartitions
 	}
 	c.Replication = cmp.Or(c.Replication, -1)
-	c.Compression = cmp.Or(c.Compression, DefaultCompression)
 	if c.MaxRecordBytes <= 0 {
 		c.MaxRecordBytes = DefaultMaxRecordBytes
 	}
@@ -192,22 +191,16 @@ func NewClient(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("new stream client: register metrics: %w", err)
 	}
 	c := &Client{cfg: cfg, log: cfg.Log, metrics: m, partitions: make(map[string]int), policy: make(map[int32]readTo)}
-	topics := make([]string, len(topicNames))
-	for i, t := range topicNames {
-		topics[i] = cfg.TopicPrefix + t
-	}
 	c.transport = &kafka.Transport{
 		Dial: c.dial, DialTimeout: 10 * time.Second, ClientID: cfg.ClientID,
-		TLS: cfg.TLS, SASL: mechanism, MetadataTopics: topics,
+		TLS: cfg.TLS, SASL: mechanism, MetadataTopics: c.topics(),
 	}
 	c.dialer = &kafka.Dialer{
 		DialFunc: cfg.Dial, Timeout: 10 * time.Second, ClientID: cfg.ClientID,
 		TLS: cfg.TLS, SASLMechanism: mechanism,
 	}
 	c.kafka = &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Transport: c.transport, Timeout: rpcTimeout}
-	if c.producer, err = newProducer(c); err != nil {
-		return nil, fmt.Errorf("new stream client: %w", err)
-	}
+	c.producer = newProducer(c)
 	return c, nil
 }
 
@@ -236,6 +229,15 @@ func (c *Client) Close() error {
 func (c *Client) topic(name string) string { return c.cfg.TopicPrefix + name }
 func (c *Client) group(name string) string { return c.cfg.TopicPrefix + name }
 
+// topics returns the names of all topics, with prefix.
+func (c *Client) topics() []string {
+	names := make([]string, len(topicNames))
+	for i, t := range topicNames {
+		names[i] = c.topic(t)
+	}
+	return names
+}
+
 // Partitions returns how many partitions a topic (TopicEvents, ...) has.
 func (c *Client) Partitions(ctx context.Context, topic string) (int, error) {
 	c.mu.Lock()
@@ -256,21 +258,15 @@ func (c *Client) Partitions(ctx context.Context, topic string) (int, error) {
 }
 
 func (c *Client) refresh(ctx context.Context) error {
-	names := make([]string, len(topicNames))
-	for i, t := range topicNames {
-		names[i] = c.topic(t)
-	}
-	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: c.topics()})
 	if err = c.answered(right{"see topics", ""}, err); err != nil {
 		return fmt.Errorf("read topics: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range resp.Topics {
-		for _, name := range topicNames {
-			if t.Name == c.topic(name) && t.Error == nil && len(t.Partitions) > 0 {
-				c.partitions[name] = len(t.Partitions)
-			}
+		if t.Error == nil && len(t.Partitions) > 0 {
+			c.partitions[strings.TrimPrefix(t.Name, c.cfg.TopicPrefix)] = len(t.Partitions)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,39 +51,19 @@ type consumer struct {
 func (c *Client) consume(ctx context.Context, topic, group string, h Handler) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if err := c.retry(ctx, func(ctx context.Context) error {
-		_, err := c.Partitions(ctx, topic)
-		return err
-	}); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("consume %s: %w", topic, err)
-	}
 	k := &consumer{c: c, topic: topic, group: group, h: h, end: end, wait: newBackoff(),
 		log: c.log.With(zapTopic(topic), zap.String("group", group))}
 	config := c.groupConfig(group, topic)
 	// A topic that gets more partitions is noticed.
 	config.WatchPartitionChanges, config.PartitionWatchInterval = true, 30*time.Second
-	cg, err := kafka.NewConsumerGroup(config)
+	err := c.join(ctx, config, topic, k.log, func(gen *kafka.Generation) { k.start(ctx, gen) })
+	if cause := context.Cause(ctx); err == nil && ends(cause) {
+		err = cause
+	}
 	if err != nil {
 		return fmt.Errorf("consume %s: %w", topic, err)
 	}
-	defer cg.Close()
-	next := c.joins(cg, group, k.log)
-	for {
-		gen, err := next(ctx)
-		switch {
-		case ctx.Err() != nil:
-			if cause := context.Cause(ctx); ends(cause) {
-				return fmt.Errorf("consume %s: %w", topic, cause)
-			}
-			return nil
-		case err != nil:
-			return fmt.Errorf("consume %s: %w", topic, err)
-		}
-		k.start(ctx, gen)
-	}
+	return nil
 }
 
 // patience bounds a group's request to a broker in this process: it waits only if the process
@@ -107,30 +88,56 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 	}
 }
 
-// joins returns a function that waits for the next generation of a group, until its context
-// ends or the broker refuses what it has never granted. Any other failure is retried: by the
-// group client after its own pause, and after a growing one if access is refused.
-func (c *Client) joins(cg *kafka.ConsumerGroup, group string, log *zap.Logger) func(context.Context) (*kafka.Generation, error) {
-	r := right{"join group", c.group(group)}
-	return func(ctx context.Context) (*kafka.Generation, error) {
-		wait := newBackoff()
-		for failures := 1; ; failures++ {
-			gen, err := cg.Next(ctx)
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			switch err = c.answered(r, err); {
-			case err == nil:
-				return gen, nil
-			case errors.Is(err, ErrAuth):
-				return nil, fmt.Errorf("join group %s: %w", group, err)
-			case refused(err):
-				wait.sleep(ctx)
-			case failures == logAfter:
-				log.Warn("cannot join the group, retrying", zap.Error(err))
-			}
+// join makes this process a member of a group and calls start with every generation, until ctx
+// ends, which is no error, or the broker refuses what it has never granted. Any other failure is
+// retried: by the group client after its own pause, and after a growing one if access is refused.
+func (c *Client) join(ctx context.Context, config kafka.ConsumerGroupConfig, topic string, log *zap.Logger,
+	start func(*kafka.Generation)) error {
+	err := c.retry(ctx, func(ctx context.Context) error {
+		_, err := c.Partitions(ctx, topic)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	cg, err := kafka.NewConsumerGroup(config)
+	if err != nil {
+		return err
+	}
+	defer cg.Close()
+	wait, failures := newBackoff(), 0
+	for {
+		gen, err := cg.Next(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		failures++
+		switch err = c.answered(right{"join group", config.ID}, err); {
+		case err == nil:
+			wait, failures = newBackoff(), 0
+			start(gen)
+		case errors.Is(err, ErrAuth):
+			return fmt.Errorf("join group %s: %w", strings.TrimPrefix(config.ID, c.cfg.TopicPrefix), err)
+		case refused(err):
+			wait.sleep(ctx)
+		case failures == logAfter:
+			log.Warn("cannot join the group, retrying", zap.Error(err))
 		}
 	}
+}
+
+// during runs f in a generation, with a context that ends with the generation or with ctx, whose
+// values it has.
+func during(ctx context.Context, gen *kafka.Generation, f func(context.Context)) {
+	gen.Start(func(gctx context.Context) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(gctx, cancel)()
+		f(ctx)
+	})
 }
 
 // start runs the handlers of a generation. The group client ends all of them when one
@@ -145,14 +152,7 @@ func (k *consumer) start(ctx context.Context, gen *kafka.Generation) {
 	k.c.metrics.assigned.WithLabelValues(k.topic).Set(float64(len(parts)))
 	k.log.Info("partitions assigned", zap.Int32("generation", gen.ID), zap.Int32s("partitions", ids))
 	for _, id := range ids {
-		gen.Start(func(gctx context.Context) {
-			// The generation's context knows when it ends, ours has the values and ends
-			// with the consumer.
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			defer context.AfterFunc(gctx, cancel)()
-			k.run(ctx, gen, id)
-		})
+		during(ctx, gen, func(ctx context.Context) { k.run(ctx, gen, id) })
 	}
 }
 

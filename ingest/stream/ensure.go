@@ -24,26 +24,22 @@ func (c *Client) EnsureTopics(ctx context.Context) error {
 	}
 	return c.retry(ctx, func(ctx context.Context) error {
 		missing, err := c.missing(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			err = c.create(ctx, missing)
 		}
-		if err := c.create(ctx, missing); err != nil {
-			return err
+		if err == nil {
+			err = c.raiseLimits(ctx)
 		}
-		if err := c.raiseLimits(ctx); err != nil {
-			return err
+		if err == nil {
+			err = c.refresh(ctx)
 		}
-		return c.refresh(ctx)
+		return err
 	})
 }
 
 // missing returns the topics that do not exist.
 func (c *Client) missing(ctx context.Context) ([]string, error) {
-	names := make([]string, len(topicNames))
-	for i, t := range topicNames {
-		names[i] = c.topic(t)
-	}
-	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: c.topics()})
 	if err != nil {
 		return nil, fmt.Errorf("read topics: %w", c.explain(right{"see topics", ""}, err))
 	}

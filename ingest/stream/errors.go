@@ -65,22 +65,21 @@ const (
 	kindOther     = "other"
 )
 
+// kinds are the kinds of the errors, in the order in which they are looked for.
+var kinds = [...]struct {
+	err  error
+	kind string
+}{{ErrFull, kindFull}, {ErrTooLarge, kindTooLarge}, {ErrAuth, kindAuth}, {ErrRevoked, kindRevoked}, {ErrClosed, kindClosed},
+	{ErrTransient, kindTransient}}
+
 func kindOf(err error) string {
-	switch {
-	case refused(err):
+	if refused(err) {
 		return kindAuth
-	case errors.Is(err, ErrFull):
-		return kindFull
-	case errors.Is(err, ErrTooLarge):
-		return kindTooLarge
-	case errors.Is(err, ErrAuth):
-		return kindAuth
-	case errors.Is(err, ErrRevoked):
-		return kindRevoked
-	case errors.Is(err, ErrClosed):
-		return kindClosed
-	case errors.Is(err, ErrTransient):
-		return kindTransient
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.kind
+		}
 	}
 	return kindOther
 }

@@ -226,7 +226,7 @@ func topicsOfOthers(t *testing.T, k *kafkatest.Cluster) {
 				}
 			}
 			cfg := realConfig(t, k.SASL("SCRAM-SHA-256"))
-			cfg.TopicPrefix, cfg.Compression = prefix, CompressionNone
+			cfg.TopicPrefix = prefix
 			c := realClient(t, cfg)
 			err = c.EnsureTopics(deadline(t))
 			if tc.says != "" {
@@ -241,7 +241,7 @@ func topicsOfOthers(t *testing.T, k *kafkatest.Cluster) {
 			if n, err := c.Partitions(deadline(t), TopicEvents); n != 3 || err != nil {
 				t.Errorf("%d partitions, %v", n, err)
 			}
-			if err := c.Producer().Produce(deadline(t), rec("k", strings.Repeat("x", 7<<20))); err != nil {
+			if err := c.Producer().Produce(deadline(t), rec("k", noise(7<<20))); err != nil {
 				t.Errorf("a large record: %v", err)
 			}
 		})

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -119,6 +120,13 @@ func deadline(t testing.TB) context.Context {
 func rec(key, value string) Record {
 	return Record{Topic: TopicEvents, Kind: KindEvent, Key: []byte(key), Value: []byte(value),
 		Cluster: "c1", Source: "webhook", Received: time.Unix(1700000000, 123456000).UTC()}
+}
+
+// noise returns n bytes that do not compress.
+func noise(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
+	return string(b)
 }
 
 func recs(from, to int) []Record {

@@ -25,41 +25,17 @@ const GroupLease = "retrial-lease-"
 // f must tolerate that. If f returns an error, or nil before its context has ended, the lease
 // goes to any candidate after a pause.
 func (c *Client) Lease(ctx context.Context, name string, f func(ctx context.Context) error) error {
-	if err := c.retry(ctx, func(ctx context.Context) error {
-		_, err := c.Partitions(ctx, TopicDeadLetter)
-		return err
-	}); err != nil {
-		if ctx.Err() != nil {
-			return nil
+	log := c.log.With(zap.String("lease", name))
+	err := c.join(ctx, c.groupConfig(GroupLease+name, TopicDeadLetter), TopicDeadLetter, log, func(gen *kafka.Generation) {
+		first := func(a kafka.PartitionAssignment) bool { return a.ID == 0 }
+		if slices.ContainsFunc(gen.Assignments[c.topic(TopicDeadLetter)], first) { // otherwise another process holds it
+			during(ctx, gen, func(ctx context.Context) { hold(ctx, log, f) })
 		}
-		return fmt.Errorf("lease %s: %w", name, err)
-	}
-	topic := c.topic(TopicDeadLetter)
-	cg, err := kafka.NewConsumerGroup(c.groupConfig(GroupLease+name, TopicDeadLetter))
+	})
 	if err != nil {
 		return fmt.Errorf("lease %s: %w", name, err)
 	}
-	defer cg.Close()
-	log := c.log.With(zap.String("lease", name))
-	next := c.joins(cg, GroupLease+name, log)
-	for {
-		gen, err := next(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("lease %s: %w", name, err)
-		}
-		if !slices.ContainsFunc(gen.Assignments[topic], func(a kafka.PartitionAssignment) bool { return a.ID == 0 }) {
-			continue // another process holds it; Next returns with the next generation
-		}
-		gen.Start(func(gctx context.Context) {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			defer context.AfterFunc(gctx, cancel)()
-			hold(ctx, log, f)
-		})
-	}
+	return nil
 }
 
 // pauseOfFailure is how long the lease is idle after its holder's work failed.

@@ -117,7 +117,7 @@ func TestLargestRecordPasses(t *testing.T) {
 // it is consumed; once it is, producing goes on.
 func TestFullAndBackAgain(t *testing.T) {
 	onlyEmbedded(t)
-	w := newWorld(t, func(c *Config) { c.Partitions, c.Compression = 2, CompressionNone })
+	w := newWorld(t, func(c *Config) { c.Partitions = 2 })
 	w.broker.Close()
 	dir := t.TempDir()
 	b, err := embedded.Start(embedded.Config{Dir: dir, Consumers: Consumers(""), Reserve: []string{TopicDeadLetter},
@@ -135,7 +135,7 @@ func TestFullAndBackAgain(t *testing.T) {
 		if i > 1000 {
 			t.Fatal("the cap was never reached")
 		}
-		r := rec(fmt.Sprint(i), fmt.Sprintf("%07d", i)+string(make([]byte, 100_000)))
+		r := rec(fmt.Sprint(i), fmt.Sprintf("%07d", i)+noise(100_000))
 		err := w.Producer().Produce(deadline(t), r)
 		if errors.Is(err, ErrFull) {
 			break
@@ -148,12 +148,12 @@ func TestFullAndBackAgain(t *testing.T) {
 	if held := b.Held(); held > embedded.MinMaxBytes || held < embedded.MinMaxBytes*9/10 {
 		t.Errorf("refused at %d of %d bytes", held, embedded.MinMaxBytes)
 	}
-	dead := Record{Topic: TopicDeadLetter, Kind: KindDeadLetter, Key: []byte("d"), Value: make([]byte, 150_000), Received: time.Unix(0, 0)}
+	dead := Record{Topic: TopicDeadLetter, Kind: KindDeadLetter, Key: []byte("d"), Value: []byte(noise(150_000)), Received: time.Unix(0, 0)}
 	if err := w.Producer().Produce(deadline(t), dead); err != nil {
 		t.Errorf("dead letter at the cap: %v", err)
 	}
 	b.Trim()
-	if err := w.Producer().Produce(deadline(t), rec("x", string(make([]byte, 200_000)))); !errors.Is(err, ErrFull) {
+	if err := w.Producer().Produce(deadline(t), rec("x", noise(200_000))); !errors.Is(err, ErrFull) {
 		t.Errorf("after deleting nothing consumed: %v, want ErrFull", err)
 	}
 

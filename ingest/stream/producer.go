@@ -14,20 +14,14 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// DefaultCompression of batches: on audit events snappy costs half the processor time of the
-// others to write. It takes as much room as lz4 and twice that of zstd, which is the one for
-// brokers whose disks or network are the bottleneck.
-const DefaultCompression = CompressionSnappy
-
 // Producer appends records to the log. Concurrent calls share batches: each partition has
 // a queue with one batch in flight, and what arrives meanwhile becomes the next one, so
 // that batches grow with load and nothing waits for a timer.
 //
 // Records of one call to one partition keep their order, as do those of successive calls.
 type Producer struct {
-	c     *Client
-	codec *codec
-	room  *semaphore.Weighted // Config.InFlightBytes
+	c    *Client
+	room *semaphore.Weighted // Config.InFlightBytes
 
 	mu     sync.Mutex
 	queues map[partition]*partitionQueue
@@ -86,16 +80,12 @@ func (k *call) answer(err error) {
 	}
 }
 
-func newProducer(c *Client) (*Producer, error) {
-	codec, err := newCodec(c.cfg.Compression)
-	if err != nil {
-		return nil, err
-	}
-	p := &Producer{c: c, codec: codec, room: semaphore.NewWeighted(c.cfg.InFlightBytes),
+func newProducer(c *Client) *Producer {
+	p := &Producer{c: c, room: semaphore.NewWeighted(c.cfg.InFlightBytes),
 		queues: make(map[partition]*partitionQueue),
 		pool:   sync.Pool{New: func() any { return new(batch) }}}
 	p.alive, p.stop = context.WithCancel(context.Background())
-	return p, nil
+	return p
 }
 
 // Produce appends records and returns once all in-sync replicas have acknowledged all of them. It retries
@@ -173,7 +163,7 @@ func (p *Producer) split(ctx context.Context, recs []Record) (map[partition][]in
 		r := &recs[i]
 		n, ok := counts[r.Topic]
 		if !ok {
-			if !knownTopic(r.Topic) {
+			if !slices.Contains(topicNames[:], r.Topic) {
 				return nil, fmt.Errorf("record %d: unknown topic %q", i, r.Topic)
 			}
 			err := p.c.retry(ctx, func(ctx context.Context) (err error) {
@@ -189,10 +179,6 @@ func (p *Producer) split(ctx context.Context, recs []Record) (map[partition][]in
 		byPartition[l] = append(byPartition[l], i)
 	}
 	return byPartition, nil
-}
-
-func knownTopic(t string) bool {
-	return slices.Contains(topicNames[:], t)
 }
 
 // enqueue appends a call's records for one partition to its queue and makes sure that
@@ -291,10 +277,7 @@ func (p *Producer) serve(l partition, ls *partitionQueue) {
 // send sends one batch, repeatedly if need be, until the deadline of its last call.
 // It returns the bytes sent.
 func (p *Producer) send(l partition, out *outgoing) (int, error) {
-	raw, err := out.seal(p.codec)
-	if err != nil {
-		return 0, err
-	}
+	raw := out.seal()
 	ctx, cancel := context.WithDeadline(p.alive, out.deadline)
 	defer cancel()
 	wait := newBackoff()
@@ -340,5 +323,4 @@ func (p *Producer) close() {
 	p.stop()
 	p.mu.Unlock()
 	p.done.Wait()
-	p.codec.close()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -58,29 +59,6 @@ type Record struct {
 	Err error
 
 	fingerprint fingerprint // consumed records
-}
-
-// EventRecord returns the record of an event for TopicEvents. received is when the event
-// reached Retrial.
-func EventRecord(cluster, source, apiserver string, received time.Time, e *event.Event) Record {
-	key := event.RequestKey(cluster, e).Bytes()
-	r := eventRecord(cluster, source, apiserver, received, e)
-	r.Topic, r.Kind, r.Key = TopicEvents, KindEvent, key[:]
-	return r
-}
-
-// PolicyEventRecord returns the copy of a policy write for TopicPolicy. It must be acknowledged
-// before the event's own record is produced.
-func PolicyEventRecord(cluster, source, apiserver string, received time.Time, e *event.Event) Record {
-	r := eventRecord(cluster, source, apiserver, received, e)
-	r.Topic, r.Kind, r.Key = TopicPolicy, KindPolicyEvent, []byte(cluster)
-	return r
-}
-
-func eventRecord(cluster, source, apiserver string, received time.Time, e *event.Event) Record {
-	value := event.AppendJSON(nil, e)
-	return Record{Value: value, Cluster: cluster, Source: source, APIServer: apiserver, Received: received,
-		Content: event.Content(value), Bodies: event.BodiesOf(e)}
 }
 
 // PolicyRecord returns a record for TopicPolicy that is not an event: an observation, already
@@ -383,7 +361,7 @@ func (d *Decoder) Next(b []byte) (r Record, rest []byte, err error) {
 	r.Topic = d.d.intern(topic)
 	d.d.record(&r, d.headers)
 	r.Err, err = nil, r.Err
-	if err == nil && !knownTopic(r.Topic) {
+	if err == nil && !slices.Contains(topicNames[:], r.Topic) {
 		err = fmt.Errorf("%w: unknown topic %q", ErrMalformed, r.Topic)
 	}
 	return r, b, err

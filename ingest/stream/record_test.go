@@ -178,22 +178,8 @@ func TestRecordSizeBoundsWhatIsSent(t *testing.T) {
 	}
 }
 
-func TestConstructors(t *testing.T) {
+func TestDeadLetterRecord(t *testing.T) {
 	at := time.UnixMicro(1700000000123456).UTC()
-	e := &event.Event{AuditID: "id", Verb: "create", RequestURI: "/api/v1/namespaces/a/pods", Stage: event.StageResponseComplete,
-		RequestReceivedTimestamp: at}
-	ev, pol := EventRecord("prod", "webhook", "a1", at, e), PolicyEventRecord("prod", "webhook", "a1", at, e)
-	key := event.RequestKey("prod", e).Bytes()
-	if ev.Topic != TopicEvents || ev.Kind != KindEvent || string(ev.Key) != string(key[:]) {
-		t.Errorf("event record %+v", ev)
-	}
-	if pol.Topic != TopicPolicy || pol.Kind != KindPolicyEvent || string(pol.Key) != "prod" {
-		t.Errorf("policy record %+v", pol)
-	}
-	if string(ev.Value) != string(event.AppendJSON(nil, e)) || ev.Content != event.Content(ev.Value) || ev.Content != pol.Content {
-		t.Errorf("value or content of %+v", ev)
-	}
-
 	d := event.DeadLetter{Cluster: "prod", Source: "webhook", Reason: "malformed-item", Detail: "offset 3", Digest: "sha256:ab",
 		Size: 1 << 40, Prefix: []byte{0, 1, 255}}
 	r := DeadLetterRecord(d, at)

@@ -9,46 +9,42 @@ import (
 )
 
 func TestRecordSurvivesTheBroker(t *testing.T) {
-	for _, compression := range []Compression{CompressionNone, CompressionLZ4, CompressionZstd} {
-		t.Run(string(compression), func(t *testing.T) {
-			w := newWorld(t, func(c *Config) { c.Compression = compression })
-			want := []Record{
-				{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte(`{"kind":"Event"}`), Kind: KindPolicyEvent, Cluster: "prod",
-					Source: "webhook", APIServer: "apiserver-2", Received: time.UnixMicro(1700000000123456).UTC(),
-					Content: event.Hash128{Hi: 0x0102030405060708, Lo: 0xf1f2f3f4f5f6f7f8}},
-				{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte{0, 255, 10, 13}, Kind: KindObservation, Cluster: "prod",
-					Received: time.UnixMicro(1).UTC()},
-				{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte("x"), Kind: KindObservation, Cluster: "prod", Source: "import",
-					Received: time.UnixMicro(0).UTC()},
-			}
-			before := time.Now().Add(-time.Millisecond)
-			if err := w.Producer().Produce(deadline(t), want...); err != nil {
-				t.Fatal(err)
-			}
-			var got []Record
-			all := make(chan struct{})
-			r := w.ReadPolicy(deadline(t), nil, func(rs []Record) error {
-				if got = append(got, rs...); len(got) == len(want) {
-					close(all)
-				}
-				return nil
-			})
-			wait(t, "records", all)
-			r.Close()
-			for i := range got {
-				g := got[i]
-				if g.Appended.Before(before.Truncate(time.Millisecond)) || g.Appended.After(time.Now()) {
-					t.Errorf("record %d appended at %v", i, g.Appended)
-				}
-				if g.Position.Epoch == 0 || g.Position.Offset != int64(i) || g.Position.Partition != PartitionOf(g.Key, DefaultPartitions) {
-					t.Errorf("record %d at %+v", i, g.Position)
-				}
-				g.Appended, g.Position, g.fingerprint = time.Time{}, event.Position{}, 0
-				if !reflect.DeepEqual(g, want[i]) {
-					t.Errorf("record %d\n got %+v\nwant %+v", i, g, want[i])
-				}
-			}
-		})
+	w := newWorld(t)
+	want := []Record{
+		{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte(`{"kind":"Event"}`), Kind: KindPolicyEvent, Cluster: "prod",
+			Source: "webhook", APIServer: "apiserver-2", Received: time.UnixMicro(1700000000123456).UTC(),
+			Content: event.Hash128{Hi: 0x0102030405060708, Lo: 0xf1f2f3f4f5f6f7f8}},
+		{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte{0, 255, 10, 13}, Kind: KindObservation, Cluster: "prod",
+			Received: time.UnixMicro(1).UTC()},
+		{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte("x"), Kind: KindObservation, Cluster: "prod", Source: "import",
+			Received: time.UnixMicro(0).UTC()},
+	}
+	before := time.Now().Add(-time.Millisecond)
+	if err := w.Producer().Produce(deadline(t), want...); err != nil {
+		t.Fatal(err)
+	}
+	var got []Record
+	all := make(chan struct{})
+	r := w.ReadPolicy(deadline(t), nil, func(rs []Record) error {
+		if got = append(got, rs...); len(got) == len(want) {
+			close(all)
+		}
+		return nil
+	})
+	wait(t, "records", all)
+	r.Close()
+	for i := range got {
+		g := got[i]
+		if g.Appended.Before(before.Truncate(time.Millisecond)) || g.Appended.After(time.Now()) {
+			t.Errorf("record %d appended at %v", i, g.Appended)
+		}
+		if g.Position.Epoch == 0 || g.Position.Offset != int64(i) || g.Position.Partition != PartitionOf(g.Key, DefaultPartitions) {
+			t.Errorf("record %d at %+v", i, g.Position)
+		}
+		g.Appended, g.Position, g.fingerprint = time.Time{}, event.Position{}, 0
+		if !reflect.DeepEqual(g, want[i]) {
+			t.Errorf("record %d\n got %+v\nwant %+v", i, g, want[i])
+		}
 	}
 }
 

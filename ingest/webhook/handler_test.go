@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 )
 
 const auditPath = "/v1/clusters/prod/audit"
@@ -164,10 +165,10 @@ func TestRecordsOfAList(t *testing.T) {
 	if err := event.DecodeList([]byte(body), func(item event.Item) error {
 		redactor.Redact(item.Event)
 		if item.Index == 1 {
-			want = append([]stream.Record{stream.PolicyEventRecord("prod", "import", "cp-1.example", time.Unix(1000, 0).UTC(), item.Event)},
-				want...)
+			want = append([]stream.Record{streamtest.PolicyEventRecord("prod", "import", "cp-1.example", time.Unix(1000, 0).UTC(),
+				item.Event)}, want...)
 		}
-		want = append(want, stream.EventRecord("prod", "import", "cp-1.example", time.Unix(1000, 0).UTC(), item.Event))
+		want = append(want, streamtest.EventRecord("prod", "import", "cp-1.example", time.Unix(1000, 0).UTC(), item.Event))
 		return nil
 	}); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/test/perevent"
 	"github.com/retrial-io/retrial/verdict"
@@ -44,7 +45,7 @@ func BenchmarkSettle(b *testing.B) {
 	for i := range rows {
 		e := *events[i%len(events)]
 		e.AuditID = fmt.Sprintf("%s-%d", e.AuditID, i)
-		rec := stream.EventRecord(sample, "import", "", time.Unix(0, 0), &e)
+		rec := streamtest.EventRecord(sample, "import", "", time.Unix(0, 0), &e)
 		rec.Position = event.Position{Offset: int64(i)}
 		records = append(records, rec)
 		size += len(rec.Value)

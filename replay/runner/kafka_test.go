@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/embedded"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/observe"
@@ -72,9 +73,9 @@ func materialOf(t testing.TB, log, objects string, without func(*event.Event) bo
 	distinct := map[event.Hash128]bool{}
 	for _, e := range events {
 		distinct[event.EventKey(event.RequestKey(sample, e), e)] = true
-		m.records = append(m.records, stream.EventRecord(sample, "import", "", received, e))
+		m.records = append(m.records, streamtest.EventRecord(sample, "import", "", received, e))
 		if event.KeepsPolicy(e) {
-			m.policy = append(m.policy, stream.PolicyEventRecord(sample, "import", "", received, e))
+			m.policy = append(m.policy, streamtest.PolicyEventRecord(sample, "import", "", received, e))
 			obs, err := observe.FromEvent(e)
 			if err != nil {
 				t.Fatal(err)

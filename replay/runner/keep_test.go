@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/test/workload"
@@ -22,12 +23,12 @@ func TestForgetPolicy(t *testing.T) {
 		received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 		send := func(i int, at time.Time) string {
 			e := requestEvent(i, 1, 1, event.StageResponseComplete, at, time.Millisecond, false)
-			w.log.append(stream.TopicEvents, stream.EventRecord("east", "webhook", "", received, e))
+			w.log.append(stream.TopicEvents, streamtest.EventRecord("east", "webhook", "", received, e))
 			return e.AuditID
 		}
 		// A binding that was there for a day, long before everything else.
 		for i, deleted := range []bool{false, true} {
-			w.log.append(stream.TopicPolicy, stream.PolicyEventRecord("east", "webhook", "", received,
+			w.log.append(stream.TopicPolicy, streamtest.PolicyEventRecord("east", "webhook", "", received,
 				workload.BindRole("old", 950, 0, 1, simBase.Add(-time.Duration(10-i)*24*time.Hour), deleted)))
 		}
 		old := send(1001, simBase.Add(-9*24*time.Hour-12*time.Hour))

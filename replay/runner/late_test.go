@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/replay/state/observe"
@@ -44,12 +45,12 @@ func newLateBinding(seed uint64) *lateBinding {
 		at := simBase.Add(time.Duration(i) * 5 * time.Second)
 		user, ns := i%4, i%3
 		e := requestEvent(i, user, ns, event.StageResponseComplete, at, time.Millisecond, false)
-		w.log.append(stream.TopicEvents, stream.EventRecord("east", "webhook", "", received, e))
+		w.log.append(stream.TopicEvents, streamtest.EventRecord("east", "webhook", "", received, e))
 		if user == 1 && ns == 1 && at.After(w.happened) {
 			w.affected[e.AuditID] = true
 		}
 	}
-	w.late = stream.PolicyEventRecord("east", "webhook", "", received, workload.BindRole("b", 1000, 0, 1, w.happened, false))
+	w.late = streamtest.PolicyEventRecord("east", "webhook", "", received, workload.BindRole("b", 1000, 0, 1, w.happened, false))
 	return w
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 )
 
 // That a cluster was made in the log becomes known last: its kube-system's creation came late,
@@ -23,7 +24,7 @@ func TestLateBirthOfACluster(t *testing.T) {
 			e.Stage, e.Level, e.Verb, e.ResponseStatus = event.StageResponseComplete, event.LevelRequestResponse, "create",
 				&event.Status{Code: 201}
 			e.User, e.StageTimestamp = event.User{Username: "admin", Groups: []string{"system:masters"}}, e.RequestReceivedTimestamp
-			w.log.append(stream.TopicPolicy, stream.PolicyEventRecord("east", "webhook", "", received, e))
+			w.log.append(stream.TopicPolicy, streamtest.PolicyEventRecord("east", "webhook", "", received, e))
 		}
 		issued := event.Pairs{{Key: "authentication.kubernetes.io/issued-credential-id", Value: "JTI=known"}}
 		policy(&event.Event{AuditID: "issue", RequestURI: "/api/v1/namespaces/ns1/serviceaccounts/robot/token",
@@ -34,7 +35,7 @@ func TestLateBirthOfACluster(t *testing.T) {
 				"system:serviceaccounts:ns1", "system:authenticated"},
 				Extra: event.Extra{{Key: "authentication.kubernetes.io/credential-id",
 					Values: []string{[]string{"JTI=known", "JTI=unheard-of"}[i%2]}}}}
-			w.log.append(stream.TopicEvents, stream.EventRecord("east", "webhook", "", received, e))
+			w.log.append(stream.TopicEvents, streamtest.EventRecord("east", "webhook", "", received, e))
 		}
 		w.drain(t, 1, 0)
 		unissued := func() (n int) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/test/workload"
@@ -80,11 +81,11 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 			rv++
 			create := workload.BindRole(fmt.Sprintf("b%d", i), rv, rng.IntN(3), rng.IntN(4), happened, false)
 			after := spread(10 * time.Second)
-			send(after, stream.TopicPolicy, stream.PolicyEventRecord(cluster, "webhook", "", received, create))
-			send(after, stream.TopicEvents, stream.EventRecord(cluster, "webhook", "", received, create))
+			send(after, stream.TopicPolicy, streamtest.PolicyEventRecord(cluster, "webhook", "", received, create))
+			send(after, stream.TopicEvents, streamtest.EventRecord(cluster, "webhook", "", received, create))
 			if rng.IntN(2) == 0 {
 				gone := workload.BindRole(fmt.Sprintf("b%d", i), rv, 0, 0, happened.Add(spread(time.Minute)), true)
-				send(spread(10*time.Second), stream.TopicPolicy, stream.PolicyEventRecord(cluster, "webhook", "", received, gone))
+				send(spread(10*time.Second), stream.TopicPolicy, streamtest.PolicyEventRecord(cluster, "webhook", "", received, gone))
 			}
 		}
 	}
@@ -100,11 +101,11 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 		user, ns, allow := rng.IntN(4), rng.IntN(3), rng.IntN(2) == 0
 		for k, stage := range stages {
 			e := requestEvent(i, user, ns, stage, happened, time.Duration(k+1)*time.Millisecond, allow)
-			rec := stream.EventRecord(cluster, "webhook", "", received, e)
+			rec := streamtest.EventRecord(cluster, "webhook", "", received, e)
 			if rng.IntN(12) == 0 {
 				small := *e
 				small.RequestObject = nil
-				send(spread(10*time.Second), stream.TopicEvents, stream.EventRecord(cluster, "import", "", received, &small))
+				send(spread(10*time.Second), stream.TopicEvents, streamtest.EventRecord(cluster, "import", "", received, &small))
 			}
 			send(spread(8*time.Second), stream.TopicEvents, rec)
 			for rng.IntN(6) == 0 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/stream/streamtest"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
@@ -247,7 +248,8 @@ func TestPanicBecomesDeadLetter(t *testing.T) {
 	at := simBase
 	var records []stream.Record
 	for i := range 5 {
-		rec := stream.EventRecord("c", "webhook", "", at, requestEvent(i, i, 0, event.StageResponseComplete, at, time.Millisecond, true))
+		rec := streamtest.EventRecord("c", "webhook", "", at,
+			requestEvent(i, i, 0, event.StageResponseComplete, at, time.Millisecond, true))
 		rec.Topic, rec.Position = stream.TopicEvents, event.Position{Partition: 2, Offset: int64(10 + 2*i)}
 		records = append(records, rec)
 	}
@@ -280,7 +282,7 @@ func TestUnreadablePolicyWriteMakesItsObjectUnknown(t *testing.T) {
 	broken.ResponseObject = []byte(`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":["b"]}}`)
 	var records []stream.Record
 	for i, e := range []*event.Event{known, broken} {
-		rec := stream.PolicyEventRecord("c", "webhook", "", simBase, e)
+		rec := streamtest.PolicyEventRecord("c", "webhook", "", simBase, e)
 		rec.Position.Offset = int64(i)
 		records = append(records, rec)
 	}
