@@ -101,7 +101,7 @@ type Broker struct {
 	cfg     Config
 	log     *zap.Logger
 	metrics *metrics
-	lock    *dirLock
+	lock    *os.File
 	pipe    *pipeListener
 	disk    *durable
 	kafka   *kfake.Cluster
@@ -168,7 +168,7 @@ func Start(cfg Config) (*Broker, error) {
 	)
 	if err != nil {
 		b.pipe.Close()
-		lock.release()
+		lock.Close()
 		return nil, fmt.Errorf("start embedded broker: open the log in %s: %w "+
 			"(restore the directory, or move it away to start empty and lose the records not yet consumed)", cfg.Dir, err)
 	}
@@ -215,7 +215,7 @@ func (b *Broker) shut() {
 	b.kafka.Close()
 	b.pipe.Close()
 	b.disk.close()
-	b.lock.release()
+	b.lock.Close()
 }
 
 // brokerLog passes the broker's warnings on; what it logs about requests is dropped.

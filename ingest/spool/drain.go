@@ -332,7 +332,6 @@ func (s *Spool) end() {
 	s.log.Info("the spool is empty, records go to kafka directly",
 		zap.Duration("spooled_for", time.Since(s.since).Round(time.Millisecond)))
 	s.spooling.Store(false)
-	s.since, s.cause = time.Time{}, ""
 	close(s.empty)
 	s.empty = nil
 	s.metrics.active.Set(0)

@@ -89,7 +89,6 @@ func parseHead(b []byte) (h head, ok bool) {
 type frame struct {
 	bytes   []byte
 	cluster string
-	records int
 }
 
 // codec encodes and decodes frames. Encoding is safe for concurrent use; at most as many frames
@@ -162,7 +161,7 @@ func (c *codec) frame(cluster string, records int, raw []byte) frame {
 	b[16] = byte(len(name))
 	le.PutUint32(b[20:], crc32.Checksum(b[headBytes:], castagnoli))
 	le.PutUint32(b[24:], crc32.Checksum(b[:24], castagnoli))
-	return frame{bytes: b, cluster: cluster, records: records}
+	return frame{bytes: b, cluster: cluster}
 }
 
 // decode appends the records of a whole frame to recs. They share no memory with b.

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 
 	"github.com/retrial-io/retrial/internal/flock"
 )
@@ -54,7 +52,6 @@ const lockName = "lock"
 type Dir struct {
 	path string
 	lock *os.File
-	once sync.Once
 }
 
 // OpenDir creates the folder if it is missing (mode 0700), checks that it can be written and
@@ -64,47 +61,26 @@ func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("spool folder: %w", err)
 	}
-	name := filepath.Join(path, lockName)
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("spool folder: %w: this user must be able to write there", err)
 	}
-	d := &Dir{path: path, lock: f}
-	if err := d.take(); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return d, nil
-}
-
-// take locks the folder and records the process that did.
-func (d *Dir) take() error {
-	switch err := flock.Try(d.lock); {
+	owner, err := flock.Own(f)
+	switch {
+	case err == nil:
+		return &Dir{path: path, lock: f}, nil
 	case errors.Is(err, flock.ErrHeld):
-		owner, _ := os.ReadFile(d.lock.Name()) // only to name it
-		who := cmp.Or(strings.TrimSpace(string(owner)), "another process")
-		return fmt.Errorf("%w: %s is held by %s: stop it first", ErrLocked, d.path, who)
+		err = fmt.Errorf("%w: %s is held by %s: stop it first", ErrLocked, path, cmp.Or(owner, "another process"))
 	case errors.Is(err, flock.ErrUnsupported): // without a lock, two processes could spool into one folder
-		return fmt.Errorf("lock spool folder %s: %w: use --spool off", d.path, err)
-	case err != nil:
-		return fmt.Errorf("lock spool folder %s: %w", d.path, err)
+		err = fmt.Errorf("lock spool folder %s: %w: use --spool off", path, err)
+	default:
+		err = fmt.Errorf("lock spool folder %s: %w", path, err)
 	}
-	owner := fmt.Sprintf("pid %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
-	_, err := d.lock.WriteAt([]byte(owner), 0)
-	if err = errors.Join(d.lock.Truncate(int64(len(owner))), err); err != nil {
-		return fmt.Errorf("spool folder: write lock: %w", err)
-	}
-	return nil
+	return nil, errors.Join(err, f.Close())
 }
 
-// Path returns the path of the folder.
-func (d *Dir) Path() string { return d.path }
-
-// Close releases the lock. Further calls do nothing.
-func (d *Dir) Close() error {
-	var err error
-	d.once.Do(func() { err = d.lock.Close() })
-	return err
-}
+// Close releases the lock.
+func (d *Dir) Close() error { return d.lock.Close() }
 
 // Open implements FS.
 func (d *Dir) Open(name string, flag int) (File, error) {
@@ -126,14 +102,11 @@ func (d *Dir) Rename(from, to string) error {
 // List implements FS.
 func (d *Dir) List() ([]string, error) {
 	entries, err := os.ReadDir(d.path)
-	if err != nil {
-		return nil, err
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
 	}
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names, nil
+	return names, err
 }
 
 // Sync implements FS.

@@ -128,7 +128,6 @@ type Spool struct {
 	by       map[string]int64
 	records  int64
 	since    time.Time     // when spooling began
-	cause    string        // why
 	empty    chan struct{} // closed when the spool is empty again; nil while it is
 	round    *round        // what waits for the next sync; nil if nothing does
 	busy     bool          // a sync is under way
@@ -330,7 +329,6 @@ const clusterShare = 3
 // begin records that Kafka is unavailable. s.mu is held.
 func (s *Spool) begin(cause error) {
 	s.mark()
-	s.cause = cause.Error()
 	s.log.Warn("kafka does not accept records, spooling them", zap.Error(cause))
 }
 
@@ -365,10 +363,8 @@ func (s *Spool) refuse(reason string, n int) {
 
 // Status is what the spool holds.
 type Status struct {
-	Spooling bool      // records go to disk
-	Since    time.Time // since when; zero if they do not
-	Cause    string    // Kafka's error that began it; "" after a restart
-	Bytes    int64     // on disk
+	Spooling bool  // records go to disk
+	Bytes    int64 // on disk
 	MaxBytes int64
 	Records  int64
 	Refusing error // why the disk does not accept records at present
@@ -379,8 +375,7 @@ func (s *Spool) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := Status{
-		Spooling: s.spooling.Load(), Since: s.since, Cause: s.cause,
-		Bytes: s.used, MaxBytes: s.cfg.MaxBytes, Records: s.records,
+		Spooling: s.spooling.Load(), Bytes: s.used, MaxBytes: s.cfg.MaxBytes, Records: s.records,
 	}
 	if time.Now().Before(s.retry) {
 		st.Refusing = s.down
