@@ -231,8 +231,8 @@ func (f *connectionFacts) coverageStep() Step {
 	state, todo := StateWaiting, ""
 	if float64(waiting) <= (1-wantedShare)*float64(judged) {
 		if state = StateDone; by["drift"]*5 > judged {
-			todo = "That much drift means a state of another cluster or time, or another authorizer besides RBAC: look at the drift, newest " +
-				"first, on the page."
+			todo = "That much drift means a state of another cluster or time, or another authorizer besides RBAC: look at the drift, " +
+				"newest first, on the page."
 		}
 	} else if a := query.Advise(f.Cluster, f.Shares, nil); a != nil {
 		if todo = a.Text; a.Command != "" {

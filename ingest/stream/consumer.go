@@ -89,7 +89,7 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 }
 
 // join makes this process a member of a group and calls start with every generation, until ctx
-// ends, which is no error, or the broker refuses what it has never granted. Any other failure is
+// ends, which is not an error, or the broker refuses what it has never granted. Any other failure is
 // retried: by the group client after its own pause, and after a growing one if access is refused.
 func (c *Client) join(ctx context.Context, config kafka.ConsumerGroupConfig, topic string, log *zap.Logger,
 	start func(*kafka.Generation)) error {
