@@ -5,15 +5,16 @@ import (
 	"os"
 	"testing"
 
-	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/ingest/redact"
-	"github.com/retrial-io/retrial/test/recorded"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	internal "k8s.io/apiserver/pkg/apis/audit"
 	auditinstall "k8s.io/apiserver/pkg/apis/audit/install"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // testKey is a redaction key.

@@ -140,7 +140,7 @@ func sortedPairs(p Pairs) Pairs {
 		return p
 	}
 	p = slices.Clone(p)
-	sortPairs(p)
+	slices.SortStableFunc(p, comparePairs)
 	return p
 }
 

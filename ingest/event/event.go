@@ -8,6 +8,7 @@
 package event
 
 import (
+	"slices"
 	"time"
 )
 
@@ -108,7 +109,7 @@ func (p Pairs) Set(key, value string) Pairs {
 		}
 	}
 	out = append(out, Pair{key, value})
-	sortPairs(out)
+	slices.SortStableFunc(out, comparePairs)
 	return out
 }
 

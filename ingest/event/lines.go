@@ -43,8 +43,7 @@ type Lines struct {
 // NewLines returns a Lines that skips lines longer than maxLine bytes; 64 MiB if maxLine is not
 // positive.
 func NewLines(r io.Reader, maxLine int) *Lines {
-	maxLine = cmp.Or(maxLine, defaultMaxLine)
-	return &Lines{r: r, max: maxLine}
+	return &Lines{r: r, max: cmp.Or(maxLine, defaultMaxLine)}
 }
 
 // Next returns the next line that is not blank, without its line break, and its number from
@@ -72,12 +71,8 @@ func (l *Lines) next() ([]byte, error) {
 		if i := bytes.IndexByte(l.buf[l.from:], '\n'); i >= 0 {
 			end := l.from + i
 			line := l.buf[:end]
-			l.buf, l.from = l.buf[end+1:], 0
-			l.line++
-			if len(line) > l.max {
-				return nil, l.tooLong(line[:min(len(line), linePrefix)], int64(len(line)))
-			}
-			return line, nil
+			l.buf = l.buf[end+1:]
+			return l.counted(line)
 		}
 		l.from = len(l.buf)
 		if l.err != nil {
@@ -92,14 +87,20 @@ func (l *Lines) next() ([]byte, error) {
 
 // last returns what is left when the reader has ended.
 func (l *Lines) last() ([]byte, error) {
-	if len(l.buf) == 0 || !errors.Is(l.err, io.EOF) {
-		if errors.Is(l.err, io.EOF) {
-			return nil, io.EOF
-		}
+	if !errors.Is(l.err, io.EOF) {
 		return nil, fmt.Errorf("line %d: %w", l.line+1, l.err)
 	}
+	if len(l.buf) == 0 {
+		return nil, io.EOF
+	}
 	line := l.buf
-	l.buf, l.from = nil, 0
+	l.buf = nil
+	return l.counted(line)
+}
+
+// counted counts a line, and returns it unless it is too long.
+func (l *Lines) counted(line []byte) ([]byte, error) {
+	l.from = 0
 	l.line++
 	if len(line) > l.max {
 		return nil, l.tooLong(line[:min(len(line), linePrefix)], int64(len(line)))

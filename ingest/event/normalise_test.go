@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	internal "k8s.io/apiserver/pkg/apis/audit"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/test/perevent"
 	"github.com/retrial-io/retrial/test/recorded"
-	internal "k8s.io/apiserver/pkg/apis/audit"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
 // BenchmarkNormalise takes the bundled recording in lists of 400, as an apiserver posts them,

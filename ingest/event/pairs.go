@@ -5,18 +5,12 @@ import (
 	"strings"
 )
 
-// sortPairs sorts by key. What the apiserver writes is sorted already (Go marshals maps in
-// key order), so the check comes first.
-func sortPairs(p Pairs) {
-	if !slices.IsSortedFunc(p, comparePairs) {
-		slices.SortStableFunc(p, comparePairs)
-	}
-}
-
 func comparePairs(a, b Pair) int       { return strings.Compare(a.Key, b.Key) }
 func compareExtra(a, b ExtraEntry) int { return strings.Compare(a.Key, b.Key) }
 
 // lastPairs sorts in place and keeps the last of equal keys. Appending to the result copies it.
+// What the apiserver writes is sorted already (Go marshals maps in key order), so the check comes
+// first.
 func lastPairs(p Pairs) Pairs {
 	sorted := true
 	for i := 1; i < len(p) && sorted; i++ {
@@ -25,16 +19,7 @@ func lastPairs(p Pairs) Pairs {
 	if sorted {
 		return p[:len(p):len(p)]
 	}
-	slices.SortStableFunc(p, comparePairs)
-	n := 0
-	for i := range p {
-		if i+1 < len(p) && p[i+1].Key == p[i].Key {
-			continue
-		}
-		p[n] = p[i]
-		n++
-	}
-	return p[:n:n]
+	return lastOf(p, comparePairs)
 }
 
 // lastExtra does for extra what lastPairs does for pairs.
@@ -42,16 +27,20 @@ func lastExtra(x Extra) Extra {
 	if len(x) < 2 {
 		return x[:len(x):len(x)]
 	}
-	slices.SortStableFunc(x, compareExtra)
+	return lastOf(x, compareExtra)
+}
+
+func lastOf[S ~[]T, T any](list S, compare func(a, b T) int) S {
+	slices.SortStableFunc(list, compare)
 	n := 0
-	for i := range x {
-		if i+1 < len(x) && x[i+1].Key == x[i].Key {
+	for i := range list {
+		if i+1 < len(list) && compare(list[i+1], list[i]) == 0 {
 			continue
 		}
-		x[n] = x[i]
+		list[n] = list[i]
 		n++
 	}
-	return x[:n:n]
+	return list[:n:n]
 }
 
 // lastMembers keeps the last of members of one name, in place and in order.

@@ -3,6 +3,7 @@ package event
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 
 	authnv1 "k8s.io/api/authentication/v1"
@@ -49,7 +50,7 @@ func fromUpstream(u *auditv1.Event) *Event {
 	for k, v := range u.Annotations {
 		e.Annotations = append(e.Annotations, Pair{k, v})
 	}
-	sortPairs(e.Annotations)
+	slices.SortStableFunc(e.Annotations, comparePairs)
 	return e
 }
 
