@@ -79,8 +79,13 @@ func OpenDir(path string) (*Dir, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// Close releases the lock.
-func (d *Dir) Close() error { return d.lock.Close() }
+// Close releases the lock. Further calls do nothing.
+func (d *Dir) Close() error {
+	if err := d.lock.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
 
 // Open implements FS.
 func (d *Dir) Open(name string, flag int) (File, error) {
