@@ -108,13 +108,10 @@ func (a *Authority) makeCA() (keyPEM, certPEM []byte, expires time.Time, err err
 	return keyPEM, encodeCert(der), template.NotAfter, nil
 }
 
-// ensureServer issues the server certificate if there is none, if it lacks a configured
-// name, or if a third or less of its life is left. The new one keeps the names of the old:
-// another process, configured with fewer names, must not take away those that apiservers
-// use. To get a certificate with the configured names alone, move the old one away.
-func (a *Authority) ensureServer() error { return a.issueServer(false) }
-
-// issueServer is ensureServer; with always set, it issues in any case.
+// issueServer issues the server certificate if there is none, if it lacks a configured
+// name, or if a third or less of its life is left; with always set, in any case. The new one keeps
+// the names of the old: another process, configured with fewer names, must not take away those that
+// apiservers use. To get a certificate with the configured names alone, move the old one away.
 func (a *Authority) issueServer(always bool) error {
 	names := serverNames(a.cfg.Names)
 	cert, err := readCert(a.path(serverCertFile))

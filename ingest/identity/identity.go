@@ -109,11 +109,10 @@ func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, e
 	}
 
 	if cfg.TokenFile != "" {
-		tokens, err := openTokenFile(cfg.TokenFile)
-		if err != nil {
+		a.registry.tokens = &tokenFile{path: cfg.TokenFile}
+		if err := a.registry.tokens.reread(); err != nil { // the first time every mistake in it is an error
 			return nil, fmt.Errorf("open identity: %w", err)
 		}
-		a.registry.tokens = tokens
 	}
 
 	// Two processes may start on a fresh directory at once (serve and cluster add): only
@@ -126,7 +125,7 @@ func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, e
 	if err := a.ensureCA(); err != nil {
 		return nil, fmt.Errorf("open identity: %w", err)
 	}
-	if err := a.ensureServer(); err != nil {
+	if err := a.issueServer(false); err != nil {
 		return nil, fmt.Errorf("open identity: %w", err)
 	}
 	if reg != nil {
@@ -193,12 +192,9 @@ type fileStamp struct{ info os.FileInfo }
 func stampOf(path string) (fileStamp, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fileStamp{}, nil
+		err = nil
 	}
-	if err != nil {
-		return fileStamp{}, err
-	}
-	return fileStamp{info}, nil
+	return fileStamp{info}, err
 }
 
 func (s fileStamp) missing() bool { return s.info == nil }

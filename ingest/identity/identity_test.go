@@ -422,7 +422,7 @@ func TestWebhookConfigIsOneClientGoTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := r.Kubeconfig("prod", "https://retrial.example:9443/")
+	text, err := kubeconfigOf(r, "prod", "https://retrial.example:9443/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,11 +444,11 @@ func TestWebhookConfigIsOneClientGoTakes(t *testing.T) {
 		t.Errorf("token configuration: %+v %v", conf, err)
 	}
 	for _, bad := range []string{"", "retrial.example", "ftp://x", "https://x/?a=b", "https://u:p@x", "://"} {
-		if _, err := r.Kubeconfig("prod", bad); err == nil {
+		if _, err := kubeconfigOf(r, "prod", bad); err == nil {
 			t.Errorf("server %q was taken", bad)
 		}
 	}
-	if _, err := r.Kubeconfig("none", "https://x"); !errors.Is(err, ErrUnknown) {
+	if _, err := kubeconfigOf(r, "none", "https://x"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown cluster: %v", err)
 	}
 }
@@ -639,4 +639,13 @@ func TestKeyFile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// kubeconfigOf returns the webhook configuration with the certificate last issued for a cluster.
+func kubeconfigOf(r *Registry, cluster, serverURL string) ([]byte, error) {
+	cred, err := r.Credentials(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return WebhookConfig(serverURL, "", cred, "")
 }

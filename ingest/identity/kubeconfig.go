@@ -6,48 +6,8 @@ import (
 	"os"
 	"strings"
 
+	kubeconfig "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
-)
-
-// Webhook configuration as kube-apiserver reads it: the part of a kubeconfig that
-// --audit-webhook-config-file looks at. Byte fields become base64.
-type (
-	kubeconfig struct {
-		APIVersion     string         `json:"apiVersion"`
-		Kind           string         `json:"kind"`
-		Clusters       []namedCluster `json:"clusters"`
-		Users          []namedUser    `json:"users"`
-		Contexts       []namedContext `json:"contexts"`
-		CurrentContext string         `json:"current-context"`
-	}
-	namedCluster struct {
-		Name    string         `json:"name"`
-		Cluster kubeconfigHost `json:"cluster"`
-	}
-	kubeconfigHost struct {
-		Server string `json:"server"`
-		CA     []byte `json:"certificate-authority-data,omitempty"`
-		CAFile string `json:"certificate-authority,omitempty"`
-	}
-	namedUser struct {
-		Name string         `json:"name"`
-		User kubeconfigUser `json:"user"`
-	}
-	kubeconfigUser struct {
-		Cert     []byte `json:"client-certificate-data,omitempty"`
-		Key      []byte `json:"client-key-data,omitempty"`
-		CertFile string `json:"client-certificate,omitempty"`
-		KeyFile  string `json:"client-key,omitempty"`
-		Token    string `json:"token,omitempty"`
-	}
-	namedContext struct {
-		Name    string            `json:"name"`
-		Context kubeconfigContext `json:"context"`
-	}
-	kubeconfigContext struct {
-		Cluster string `json:"cluster"`
-		User    string `json:"user"`
-	}
 )
 
 // Endpoint returns the URL the apiservers of a cluster post to. serverURL is the
@@ -75,37 +35,27 @@ func Endpoint(serverURL, cluster, apiserver string) (string, error) {
 	return u.Scheme + "://" + u.Host + path + "/audit", nil
 }
 
-// Kubeconfig returns the file for kube-apiserver's --audit-webhook-config-file, with the
-// certificate last issued for the cluster embedded. It is as secret as the key it holds.
-func (r *Registry) Kubeconfig(cluster, serverURL string) ([]byte, error) {
-	cred, err := r.Credentials(cluster)
-	if err != nil {
-		return nil, err
-	}
-	return WebhookConfig(serverURL, "", cred, "")
-}
-
-// WebhookConfig is Kubeconfig for given credentials and an apiserver's name, with a token in
-// place of the certificate if token is not empty.
+// WebhookConfig returns the file for kube-apiserver's --audit-webhook-config-file, with the
+// credentials embedded, or a token in place of the certificate if token is not empty. It is as secret
+// as the key it holds.
 func WebhookConfig(serverURL, apiserver string, cred Credentials, token string) ([]byte, error) {
-	endpoint, err := Endpoint(serverURL, cred.Cluster, apiserver)
-	if err != nil {
-		return nil, err
-	}
-	user := kubeconfigUser{Cert: cred.Cert, Key: cred.Key}
+	user := kubeconfig.AuthInfo{ClientCertificateData: cred.Cert, ClientKeyData: cred.Key}
 	if token != "" {
-		user = kubeconfigUser{Token: token}
+		user = kubeconfig.AuthInfo{Token: token}
 	}
-	return writeWebhookConfig(cred.Cluster, kubeconfigHost{Server: endpoint, CA: cred.CA}, user)
+	return webhookConfig(serverURL, apiserver, cred.Cluster, kubeconfig.Cluster{CertificateAuthorityData: cred.CA}, user)
 }
 
-func writeWebhookConfig(cluster string, host kubeconfigHost, user kubeconfigUser) ([]byte, error) {
-	out, err := yaml.Marshal(kubeconfig{
+func webhookConfig(serverURL, apiserver, cluster string, host kubeconfig.Cluster, user kubeconfig.AuthInfo) (out []byte, err error) {
+	if host.Server, err = Endpoint(serverURL, cluster, apiserver); err != nil {
+		return nil, err
+	}
+	out, err = yaml.Marshal(kubeconfig.Config{
 		APIVersion:     "v1",
 		Kind:           "Config",
-		Clusters:       []namedCluster{{"retrial", host}},
-		Users:          []namedUser{{cluster, user}},
-		Contexts:       []namedContext{{"retrial", kubeconfigContext{"retrial", cluster}}},
+		Clusters:       []kubeconfig.NamedCluster{{Name: "retrial", Cluster: host}},
+		AuthInfos:      []kubeconfig.NamedAuthInfo{{Name: cluster, AuthInfo: user}},
+		Contexts:       []kubeconfig.NamedContext{{Name: "retrial", Context: kubeconfig.Context{Cluster: "retrial", AuthInfo: cluster}}},
 		CurrentContext: "retrial",
 	})
 	if err != nil {
@@ -128,16 +78,9 @@ type WebhookFile struct {
 // the order to write them. kube-apiserver rereads those while it runs, but never the
 // configuration itself.
 func WebhookFiles(serverURL, apiserver string, cred Credentials) ([]WebhookFile, error) {
-	endpoint, err := Endpoint(serverURL, cred.Cluster, apiserver)
-	if err != nil {
-		return nil, err
-	}
 	const ca, cert, key = "ca.crt", "client.crt", "client.key"
-	config, err := writeWebhookConfig(
-		cred.Cluster,
-		kubeconfigHost{Server: endpoint, CAFile: ca},
-		kubeconfigUser{CertFile: cert, KeyFile: key},
-	)
+	config, err := webhookConfig(serverURL, apiserver, cred.Cluster, kubeconfig.Cluster{CertificateAuthority: ca},
+		kubeconfig.AuthInfo{ClientCertificate: cert, ClientKey: key})
 	if err != nil {
 		return nil, err
 	}

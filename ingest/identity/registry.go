@@ -128,19 +128,17 @@ func (r *Registry) Rotate(name string, revokeOld bool) (Credentials, error) {
 		if old == nil {
 			return nil, false, fmt.Errorf("%w: `retrial cluster add %s` registers it", ErrUnknown, name)
 		}
-		c := old.clone()
 		now := r.now().UTC()
-		for i := range c.Certificates {
+		for i := range old.Certificates {
 			// What a revocation of the whole cluster covered stays refused.
-			if c.Certificates[i].Revoked == nil && (revokeOld || c.Revoked != nil) {
-				c.Certificates[i].Revoked = &now
+			if c := &old.Certificates[i]; c.Revoked == nil && (revokeOld || old.Revoked != nil) {
+				c.Revoked = &now
 			}
 		}
-		if c.Revoked != nil {
-			c.Tokens = nil
+		if old.Revoked != nil {
+			old.Tokens, old.Revoked = nil, nil
 		}
-		c.Revoked = nil
-		return c, true, nil
+		return old, true, nil
 	})
 }
 
@@ -151,12 +149,11 @@ func (r *Registry) Revoke(name string) error {
 		if old == nil {
 			return nil, false, ErrUnknown
 		}
-		c := old.clone()
-		if c.Revoked == nil {
+		if old.Revoked == nil {
 			now := r.now().UTC()
-			c.Revoked = &now
+			old.Revoked = &now
 		}
-		return c, false, nil
+		return old, false, nil
 	})
 	return err
 }
@@ -316,7 +313,7 @@ func readEntry(path, name string) (*Cluster, error) {
 	return c, nil
 }
 
-// change applies edit to the entry of name under the directory's lock. If edit asks for a
+// change applies edit to the entry of name, which edit may change, under the directory's lock. If edit asks for a
 // certificate, one is issued and entered; files are written before the entry that refers to
 // them.
 func (r *Registry) change(name, verb string, edit func(old *Cluster) (c *Cluster, issue bool, err error)) (Credentials, error) {
@@ -384,35 +381,26 @@ func (r *Registry) issueClient(c *Cluster) (Credentials, error) {
 // Credentials returns the files of the certificate last issued for a cluster, from which its
 // webhook configuration can be written again.
 func (r *Registry) Credentials(name string) (Credentials, error) {
-	c, err := r.lookup(name)
+	out, base := Credentials{Cluster: name}, filepath.Join(r.dir, name)
+	_, err := r.lookup(name)
+	if err == nil {
+		out.Cert, err = os.ReadFile(base + ".crt")
+	}
+	if err == nil {
+		out.Key, err = os.ReadFile(base + ".key")
+	}
+	var cert *x509.Certificate
+	if err == nil {
+		cert, err = readCert(base + ".crt")
+	}
 	if err != nil {
 		return Credentials{}, fmt.Errorf("read credentials of cluster %s: %w", name, err)
 	}
-	base := filepath.Join(r.dir, c.Name)
-	certPEM, err := os.ReadFile(base + ".crt")
-	if err != nil {
-		return Credentials{}, fmt.Errorf("read credentials of cluster %s: %w", name, err)
-	}
-	keyPEM, err := os.ReadFile(base + ".key")
-	if err != nil {
-		return Credentials{}, fmt.Errorf("read credentials of cluster %s: %w", name, err)
-	}
-	cert, err := readCert(base + ".crt")
-	if err != nil {
-		return Credentials{}, fmt.Errorf("read credentials of cluster %s: %w", name, err)
-	}
-	ca, err := r.issuer.CABundle()
-	if err != nil {
+	if out.CA, err = r.issuer.CABundle(); err != nil {
 		return Credentials{}, err
 	}
-	return Credentials{
-		Cluster: name,
-		Cert:    certPEM,
-		Key:     keyPEM,
-		CA:      ca,
-		Serial:  serialText(cert.SerialNumber),
-		Expires: cert.NotAfter,
-	}, nil
+	out.Serial, out.Expires = serialText(cert.SerialNumber), cert.NotAfter
+	return out, nil
 }
 
 // certificateCluster returns the cluster that a client certificate's URI names. The common
@@ -429,7 +417,6 @@ func certificateCluster(cert *x509.Certificate) (string, bool) {
 
 func (c *Cluster) clone() *Cluster {
 	d := *c
-	d.Certificates = append([]Certificate(nil), c.Certificates...)
-	d.Tokens = append([]Token(nil), c.Tokens...)
+	d.Certificates, d.Tokens = slices.Clone(c.Certificates), slices.Clone(c.Tokens)
 	return &d
 }

@@ -227,12 +227,17 @@ func (a *Authority) AbortRotation(force bool) error {
 // RenewServer issues another server certificate now, by the same authority. Connections that
 // are open keep the old one; the next handshakes get the new one.
 func (a *Authority) RenewServer() error {
+	return a.reissue(true)
+}
+
+// reissue is issueServer under the directory's lock.
+func (a *Authority) reissue(always bool) error {
 	unlock, err := lockDir(a.cfg.Dir)
 	if err != nil {
 		return fmt.Errorf("renew the server certificate: %w", err)
 	}
 	defer unlock()
-	return a.issueServer(true)
+	return a.issueServer(always)
 }
 
 // ready returns [ErrInUse] with the reason while apiservers of a cluster may use what was
@@ -290,13 +295,13 @@ func (r *Registry) revokeBefore(name string, before time.Time) error {
 		if old == nil {
 			return nil, false, ErrUnknown
 		}
-		c, now := old.clone(), r.now().UTC()
-		for i := range c.Certificates {
-			if cert := &c.Certificates[i]; cert.Revoked == nil && cert.Issued.Before(before) {
+		now := r.now().UTC()
+		for i := range old.Certificates {
+			if cert := &old.Certificates[i]; cert.Revoked == nil && cert.Issued.Before(before) {
 				cert.Revoked = &now
 			}
 		}
-		return c, false, nil
+		return old, false, nil
 	})
 	return err
 }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -68,18 +69,15 @@ func (a *Authority) serverPair() (*tls.Certificate, error) {
 	certPath, keyPath := a.path(serverCertFile), a.path(serverKeyFile)
 
 	if s := &a.server; s.leaf != nil && a.renewable(s.leaf) && !a.cfg.Now().Before(s.retryAt) {
-		if err := a.renewServer(); err != nil {
+		if err := a.reissue(false); err != nil { // it looks again: another process may have renewed it
 			s.retryAt = a.cfg.Now().Add(renewRetry)
 			a.log.Error("server certificate not renewed", zap.Error(err), zap.Time("expires", s.leaf.NotAfter))
 		}
 	}
 
 	certStamp, err := stampOf(certPath)
-	if err != nil {
-		return a.lastPair(err)
-	}
-	keyStamp, err := stampOf(keyPath)
-	if err != nil {
+	keyStamp, keyErr := stampOf(keyPath)
+	if err = cmp.Or(err, keyErr); err != nil {
 		return a.lastPair(err)
 	}
 	if a.server.pair != nil && a.server.cert.same(certStamp) && a.server.key.same(keyStamp) {
@@ -101,15 +99,6 @@ func (a *Authority) lastPair(err error) (*tls.Certificate, error) {
 		return a.server.pair, nil
 	}
 	return nil, fmt.Errorf("load server certificate: %w", err)
-}
-
-func (a *Authority) renewServer() error {
-	unlock, err := lockDir(a.cfg.Dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return a.ensureServer() // looks again: another process may have renewed it
 }
 
 // trusted returns the pool of ca.crt, or the last good one while the file cannot be read.

@@ -1,8 +1,6 @@
 package identity
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -49,11 +47,10 @@ func (r *Registry) AddToken(name, token string) error {
 		if old.Revoked != nil {
 			return nil, false, ErrRevoked
 		}
-		c := old.clone()
-		if !c.accepts(token) {
-			c.Tokens = append(c.Tokens, Token{Hash: hashToken(token), Added: r.now().UTC()})
+		if !old.accepts(token) {
+			old.Tokens = append(old.Tokens, Token{Hash: hashToken(token), Added: r.now().UTC()})
 		}
-		return c, false, nil
+		return old, false, nil
 	})
 	return err
 }
@@ -133,19 +130,20 @@ type tokenFile struct {
 	sums  map[string][][sha256.Size]byte // by cluster
 }
 
-// openTokenFile reads the file for the first time: then every mistake in it is an error.
-func openTokenFile(path string) (*tokenFile, error) {
-	t := &tokenFile{path: path}
-	stamp, err := stampOf(path)
+// reread reads the file if it is not the one that was read.
+func (t *tokenFile) reread() error {
+	stamp, err := stampOf(t.path)
 	if err != nil {
-		return nil, fmt.Errorf("read token file: %w", err)
+		return fmt.Errorf("read token file: %w", err)
 	}
-	sums, err := readTokenFile(path)
-	if err != nil {
-		return nil, err
+	if t.sums != nil && stamp.same(t.stamp) {
+		return nil
 	}
-	t.stamp, t.sums = stamp, sums
-	return t, nil
+	sums, err := readTokenFile(t.path)
+	if err == nil {
+		t.stamp, t.sums = stamp, sums
+	}
+	return err
 }
 
 func readTokenFile(path string) (map[string][][sha256.Size]byte, error) {
@@ -161,13 +159,11 @@ func readTokenFile(path string) (map[string][][sha256.Size]byte, error) {
 		return nil, fmt.Errorf("read token file: %w", err)
 	}
 	sums := map[string][][sha256.Size]byte{}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' {
+	for i, line := range strings.Split(string(data), "\n") {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		fail := func(err error) error { return fmt.Errorf("read token file: %s line %d: %w", path, n, err) }
+		fail := func(err error) error { return fmt.Errorf("read token file: %s line %d: %w", path, i+1, err) }
 		fields := strings.Fields(line)
 		if len(fields) != 2 {
 			return nil, fail(errors.New("want a cluster and a token"))
@@ -180,9 +176,6 @@ func readTokenFile(path string) (map[string][][sha256.Size]byte, error) {
 		}
 		sums[fields[0]] = append(sums[fields[0]], sha256.Sum256([]byte(fields[1])))
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read token file: %s: %w", path, err)
-	}
 	return sums, nil
 }
 
@@ -193,11 +186,7 @@ func (t *tokenFile) of(cluster string) [][sha256.Size]byte {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if stamp, err := stampOf(t.path); err == nil && !stamp.same(t.stamp) {
-		if sums, err := readTokenFile(t.path); err == nil {
-			t.stamp, t.sums = stamp, sums
-		}
-	}
+	_ = t.reread() // what was last read stays in force
 	return t.sums[cluster]
 }
 
