@@ -57,7 +57,7 @@ func (f Follow) Run(ctx context.Context, paths []string, tell func(path string, 
 		}
 		group.Go(func() (err error) {
 			done[i], err = importer.Follow(gctx, importer.FollowConfig{
-				Client: to.client, BaseURL: to.base, Cluster: to.cluster, APIServer: to.apiserver, Delay: delay,
+				Target: importer.Target{Client: to.client, BaseURL: to.base, Cluster: to.cluster, APIServer: to.apiserver}, Delay: delay,
 				Path: path, Position: position, Progress: func(now Followed) { tell(path, now) },
 			})
 			return err

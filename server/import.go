@@ -63,7 +63,7 @@ func (i *Imported) StateText() (string, error) {
 // Run imports; the result has what was accepted before an error.
 func (im Import) Run(ctx context.Context) (out Imported, err error) {
 	c := importer.Config{
-		BaseURL: "http://retrial", Cluster: im.Cluster, APIServer: im.APIServer,
+		Target:   importer.Target{BaseURL: "http://retrial", Cluster: im.Cluster, APIServer: im.APIServer},
 		Position: PositionFile(im.Config, im.Cluster), SpoolDir: im.Config.DataDir,
 	}
 	for _, path := range im.Logs {
@@ -143,9 +143,9 @@ func importSample(ctx context.Context, sys *system, addr addresses, out io.Write
 	}
 	st := file(sample.StateName, sample.StateZstd())
 	sum, err := importer.Import(ctx, importer.Config{
-		Client: importer.SocketClient(addr.socket), BaseURL: "http://retrial", Cluster: "sample",
-		Files: []importer.File{file(sample.AuditLogName, sample.AuditLogZstd())}, State: &st,
-		Position: PositionFile(sys.cfg, "sample"), SpoolDir: sys.cfg.DataDir, Log: sys.log,
+		Target: importer.Target{Client: importer.SocketClient(addr.socket), BaseURL: "http://retrial", Cluster: "sample", Log: sys.log},
+		Files:  []importer.File{file(sample.AuditLogName, sample.AuditLogZstd())}, State: &st,
+		Position: PositionFile(sys.cfg, "sample"), SpoolDir: sys.cfg.DataDir,
 	})
 	if err != nil {
 		return err

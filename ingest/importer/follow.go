@@ -1,13 +1,11 @@
 package importer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,37 +15,24 @@ import (
 
 // FollowConfig is one [Follow].
 type FollowConfig struct {
-	// Client posts to BaseURL; see [SocketClient]. Required.
-	Client  *http.Client
-	BaseURL string // without a path, such as http://retrial or https://retrial.example:9443
-	Cluster string
-	// APIServer names the apiserver that writes the log, may be empty.
-	APIServer string
-
+	Target
 	// Path is the log being written. The files it was rotated into lie beside it.
 	Path string
 	// Position is the path of the position file. Required: what it records as acknowledged is
 	// not posted again, except after a power failure.
 	Position string
 
-	// BatchEvents and BatchBytes bound one post; 0 is 1,000 events and 4 MiB.
-	BatchEvents int
-	BatchBytes  int
-	// MaxLine is the longest line taken, in bytes; 0 is 64 MiB.
-	MaxLine int
 	// Delay is how long a line waits before it is posted, so that the webhook, which waits for
 	// a batch to fill, comes first: an event that the log brings first is then one that the
 	// webhook lost. What a file held when it was rotated is posted at once.
 	Delay time.Duration
-	// Every is the interval at which the log is polled; 0 is 250 ms.
-	Every time.Duration
 	// Progress is called after every poll, by the goroutine of Follow; may be nil.
 	Progress func(Followed)
-	// Sleep waits between polls and attempts; nil is a timer.
-	Sleep func(ctx context.Context, d time.Duration) error
-	Now   func() time.Time // nil is time.Now
-	Log   *zap.Logger      // nil logs nothing
+	Now      func() time.Time // nil is time.Now
 }
+
+// pollEvery is the interval at which the log is polled.
+const pollEvery = 250 * time.Millisecond
 
 // Followed is what a Follow has done so far, in this run.
 type Followed struct {
@@ -96,7 +81,7 @@ func Follow(ctx context.Context, cfg FollowConfig) (Followed, error) {
 		if f.cfg.Progress != nil {
 			f.cfg.Progress(f.done)
 		}
-		if err := f.post.Sleep(ctx, f.cfg.Every); err != nil {
+		if err := f.post.Sleep(ctx, pollEvery); err != nil {
 			return f.done, err
 		}
 	}
@@ -122,14 +107,10 @@ func newFollower(cfg FollowConfig) (*follower, error) {
 	if cfg.Position == "" {
 		return nil, errors.New("follow: no position file configured")
 	}
-	cfg.Every = cmp.Or(cfg.Every, 250*time.Millisecond)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	post, err := Config{
-		Client: cfg.Client, BaseURL: cfg.BaseURL, Cluster: cfg.Cluster, APIServer: cfg.APIServer, BatchEvents: cfg.BatchEvents,
-		BatchBytes: cfg.BatchBytes, MaxLine: cfg.MaxLine, Attempts: math.MaxInt, Sleep: cfg.Sleep, Log: cfg.Log,
-	}.withDefaults()
+	post, err := Config{Target: cfg.Target, Attempts: math.MaxInt}.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -235,24 +216,22 @@ func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, 
 	if err := f.current(ctx, true); err != nil {
 		return true, err
 	}
-	err = f.held.Close()
-	f.held, f.heldFor = nil, ""
-	if err != nil {
-		return true, fmt.Errorf("follow: %w", err)
+	if err = f.held.Close(); err != nil {
+		err = fmt.Errorf("follow: %w", err)
 	}
-	return true, nil
+	f.held, f.heldFor = nil, ""
+	return true, err
 }
 
 // take opens the file at the path.
 func (f *follower) take() error {
 	held, err := os.Open(f.cfg.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was moved a moment ago
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		f.held = held
+	case !errors.Is(err, fs.ErrNotExist): // else it was moved a moment ago
 		return fmt.Errorf("follow: %w", err)
 	}
-	f.held = held
 	return nil
 }
 

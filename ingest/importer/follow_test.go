@@ -124,9 +124,10 @@ func (w *logWriter) must(err error) {
 func (w *logWriter) follow(rc *receiver) *follower {
 	w.t.Helper()
 	f, err := newFollower(FollowConfig{
-		Client: rc.client, BaseURL: "http://retrial", Cluster: "prod", Path: w.path, BatchEvents: 3,
+		Target: Target{Client: rc.client, BaseURL: "http://retrial", Cluster: "prod", BatchEvents: 3,
+			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }},
+		Path:     w.path,
 		Position: filepath.Join(filepath.Dir(w.path), "position", "p.json"),
-		Sleep:    func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Now:      func() time.Time { return w.clock },
 	})
 	if err != nil {

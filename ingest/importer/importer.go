@@ -66,15 +66,30 @@ func OpenFile(path string) (File, error) {
 	return f, nil
 }
 
-// Config is one import.
-type Config struct {
+// Target says where posts go, and bounds them.
+type Target struct {
 	// Client posts to BaseURL; see [SocketClient]. Required.
 	Client  *http.Client
-	BaseURL string // without a path, such as http://retrial
+	BaseURL string // without a path, such as http://retrial or https://retrial.example:9443
 	Cluster string
-	// APIServer names the apiserver the files are from, may be empty.
+	// APIServer names the apiserver the log is from, may be empty.
 	APIServer string
 
+	// BatchEvents and BatchBytes bound one post; 0 is 1,000 events and 4 MiB.
+	BatchEvents int
+	BatchBytes  int
+	// MaxLine is the longest line taken, in bytes; 0 is 64 MiB. It must be below the
+	// receiver's body limit.
+	MaxLine int
+
+	// Sleep waits between attempts; nil is a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	Log   *zap.Logger // nil logs nothing
+}
+
+// Config is one import.
+type Config struct {
+	Target
 	Files []File
 	// State, when set, is posted before anything else: objects as kubectl prints them.
 	State *File
@@ -86,29 +101,17 @@ type Config struct {
 	// temporary files.
 	SpoolDir string
 
-	// BatchEvents and BatchBytes bound one post; 0 is 1,000 events and 4 MiB.
-	BatchEvents int
-	BatchBytes  int
 	// InFlight is how many posts are in flight at once; 0 is 4. Batches start in the file's
 	// order and can overtake each other by no more than this many.
 	InFlight int
-	// MaxLine is the longest line taken, in bytes; 0 is 64 MiB. It must be below the
-	// receiver's body limit.
-	MaxLine int
 	// MaxInflated bounds what one compressed file may inflate to, in bytes; 0 is 256 GiB.
 	MaxInflated int64
-	// MaxRatio bounds inflated against compressed size, beyond the first 64 MiB; 0 is 500.
-	// Audit logs reach about 100, files made to fill disks 1,000 and more.
-	MaxRatio int64
 	// Attempts is how often a post is tried before the import stops; 0 is 300. Push-back
 	// comes once a second, so that is five minutes of a receiver that accepts nothing.
 	Attempts int
 
 	// Progress is called from time to time, never concurrently; may be nil.
 	Progress func(Progress)
-	// Sleep waits between attempts; nil is a timer.
-	Sleep func(ctx context.Context, d time.Duration) error
-	Log   *zap.Logger // nil logs nothing
 }
 
 // Progress is how far an import has come.
@@ -135,28 +138,30 @@ const (
 
 // Summary is what an import did. It is returned with an error as well.
 type Summary struct {
-	Files       []FileSummary   `json:"files"`
-	Events      int64           `json:"events"`      // acknowledged in this run
-	Policy      int64           `json:"policy"`      // policy copies acknowledged in this run
-	DeadLetters int64           `json:"deadLetters"` // items the receiver made dead letters of
-	Malformed   int64           `json:"malformed"`   // lines that are not events, too long ones included
-	Retries     int64           `json:"retries"`     // posts that had to be repeated
-	State       json.RawMessage `json:"state,omitempty"`
-	StateKnown  bool            `json:"stateKnown,omitempty"` // the state was posted by an earlier run
+	Files []FileSummary `json:"files"`
+	Counts
+	Retries    int64           `json:"retries"` // posts that had to be repeated
+	State      json.RawMessage `json:"state,omitempty"`
+	StateKnown bool            `json:"stateKnown,omitempty"` // the state was posted by an earlier run
+}
+
+// Counts is what became of lines in this run.
+type Counts struct {
+	Events      int64 `json:"events"`      // acknowledged
+	Policy      int64 `json:"policy"`      // policy copies acknowledged
+	DeadLetters int64 `json:"deadLetters"` // items the receiver made dead letters of
+	Malformed   int64 `json:"malformed"`   // lines that are not events, too long ones included
 }
 
 // FileSummary is what happened to one file.
 type FileSummary struct {
-	Name        string    `json:"name"`
-	Lines       int64     `json:"lines"`               // read in this run, lines or items of a list
-	Events      int64     `json:"events"`              // acknowledged in this run
-	Policy      int64     `json:"policy"`              // policy copies acknowledged in this run
-	DeadLetters int64     `json:"deadLetters"`         // as in Summary
-	Malformed   int64     `json:"malformed"`           // as in Summary
-	Resumed     int64     `json:"resumed,omitempty"`   // lines an earlier run imported
-	Complete    bool      `json:"complete,omitempty"`  // an earlier run imported all of it
-	Truncated   bool      `json:"truncated,omitempty"` // the last line is cut off
-	BadLines    []BadLine `json:"badLines,omitempty"`  // the first of the malformed
+	Name  string `json:"name"`
+	Lines int64  `json:"lines"` // read in this run, lines or items of a list
+	Counts
+	Resumed   int64     `json:"resumed,omitempty"`   // lines an earlier run imported
+	Complete  bool      `json:"complete,omitempty"`  // an earlier run imported all of it
+	Truncated bool      `json:"truncated,omitempty"` // the last line is cut off
+	BadLines  []BadLine `json:"badLines,omitempty"`  // the first of the malformed
 }
 
 // BadLine is a line that is not an event, and why.
@@ -198,7 +203,6 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.MaxLine, 64<<20)
 	set(&c.Attempts, 300)
 	c.MaxInflated = cmp.Or(c.MaxInflated, 256<<30)
-	c.MaxRatio = cmp.Or(c.MaxRatio, 500)
 	if report := c.Progress; report == nil {
 		c.Progress = func(Progress) {}
 	} else {
@@ -324,7 +328,6 @@ func (im *run) open(ctx context.Context, f File, isState bool, summary *FileSumm
 		if err != nil {
 			return nil, err
 		}
-		im.spools = append(im.spools, s)
 		f = File{Name: f.Name, Size: s.size, Open: s.open}
 	}
 	m, err := im.pos.find(im.cfg.Cluster, f, isState)

@@ -123,8 +123,9 @@ func newReceiver(t *testing.T, cfg webhook.Config) *receiver {
 func (rc *receiver) config(t *testing.T, files ...File) Config {
 	t.Helper()
 	return Config{
-		Client: rc.client, BaseURL: "http://retrial", Cluster: "prod", Files: files, InFlight: 1,
-		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Target: Target{Client: rc.client, BaseURL: "http://retrial", Cluster: "prod",
+			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }},
+		Files: files, InFlight: 1,
 	}
 }
 
@@ -771,7 +772,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	if sum, err := Import(t.Context(), rc.config(t, f)); err != nil || sum.Events != 1 {
 		t.Errorf("%+v %v", sum, err)
 	}
-	for _, cfg := range []Config{{}, {Client: rc.client}} {
+	for _, cfg := range []Config{{}, {Target: Target{Client: rc.client}}} {
 		if _, err := Import(t.Context(), cfg); err == nil {
 			t.Errorf("took %+v", cfg)
 		}

@@ -95,11 +95,11 @@ func (im *run) pass(ctx context.Context, in *input, kind Pass) error {
 			return gctx.Err() // Wait has the reason
 		}
 		group.Go(func() error {
-			if err := p.deliver(gctx, b); err != nil {
-				return err
+			err := p.deliver(gctx, b)
+			if err == nil {
+				acked <- b
 			}
-			acked <- b
-			return nil
+			return err
 		})
 		return nil
 	}
@@ -165,13 +165,12 @@ func (p *pass) cut(ctx context.Context, from int64, send func(*post) error) erro
 	}
 	var seq int64
 	var b *post
-	flush := func() error {
-		if b == nil {
-			return nil
+	flush := func() (err error) {
+		if b != nil {
+			err = send(b)
+			b = nil
 		}
-		full := b
-		b = nil
-		return send(full)
+		return err
 	}
 	for {
 		e, err := entries.next()
@@ -221,10 +220,9 @@ func (p *pass) cut(ctx context.Context, from int64, send func(*post) error) erro
 func (p *pass) item(e entry) (item []byte, done bool) {
 	var ev *event.Event
 	var bad error
-	switch {
-	case e.tooLong != nil:
+	if e.tooLong != nil {
 		bad = fmt.Errorf("%d bytes are over the limit of %d", e.tooLong.Size, e.tooLong.Limit)
-	default:
+	} else {
 		ev, bad = event.DecodeValid(e.raw)
 	}
 	if bad == nil {
@@ -318,15 +316,13 @@ func headerCount(h http.Header, name string) int64 {
 // acknowledge counts a post that came back, and advances the position to the first post that
 // has not.
 func (p *pass) acknowledge(b *post) error {
-	s, sum := p.in.summary, p.im.sum
-	if p.kind == PassPolicy {
-		s.Policy += b.policy
-		sum.Policy += b.policy
-	} else {
-		s.Events += b.events
-		sum.Events += b.events
-		s.DeadLetters += b.letters
-		sum.DeadLetters += b.letters
+	for _, c := range []*Counts{&p.in.summary.Counts, &p.im.sum.Counts} {
+		if p.kind == PassPolicy {
+			c.Policy += b.policy
+		} else {
+			c.Events += b.events
+			c.DeadLetters += b.letters
+		}
 	}
 	p.ack.events += b.events + b.policy
 	p.report()

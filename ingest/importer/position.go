@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -58,29 +59,55 @@ type positions struct {
 	saved time.Time
 }
 
-type positionFile struct {
-	Version int     `json:"version"`
-	Files   []*mark `json:"files"`
+// positionFile is a position file: of an import, or of a follower, which names its cluster.
+type positionFile[M any] struct {
+	Version int    `json:"version"`
+	Cluster string `json:"cluster,omitempty"`
+	Files   []M    `json:"files"`
 }
 
-// loadPositions reads the file at path. If there is none, or a crash left it unreadable, the
-// import starts over, which costs nothing but time.
+// readPosition reads a position file. What it returns is empty if there is none, or if a crash left it
+// unreadable, which unreadable says: that costs nothing but time. Other errors begin with what.
+func readPosition[M any](path, what, unreadable string, log *zap.Logger) (f positionFile[M], err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("%s: %w", what, err)
+	}
+	if err := json.Unmarshal(data, &f); err != nil || f.Version != positionVersion {
+		log.Warn(unreadable, zap.String("path", path), zap.Error(err))
+		return positionFile[M]{}, nil
+	}
+	return f, nil
+}
+
+// write writes the file and waits until it is on disk.
+func (f positionFile[M]) write(path string) error {
+	f.Version = positionVersion
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err == nil {
+		err = atomicfile.Write(path, append(data, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("save import position: %w", err)
+	}
+	return nil
+}
+
+// bounded returns the newest of the marks.
+func bounded[M any](marks []M) []M { return marks[max(0, len(marks)-maxMarks):] }
+
+// loadPositions reads the file at path. Without one the import starts over.
 func loadPositions(path string, log *zap.Logger) (*positions, error) {
 	p := &positions{path: path}
 	if path == "" {
 		return p, nil
 	}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return p, nil
-	}
+	f, err := readPosition[*mark](path, "read import position", "import position is unreadable, importing from the beginning", log)
 	if err != nil {
-		return nil, fmt.Errorf("read import position: %w", err)
-	}
-	var f positionFile
-	if err := json.Unmarshal(data, &f); err != nil || f.Version != positionVersion {
-		log.Warn("import position is unreadable, importing from the beginning", zap.String("path", path), zap.Error(err))
-		return p, nil
+		return nil, err
 	}
 	for _, m := range f.Files {
 		if m != nil && m.Length >= 0 && m.Length <= digestBytes {
@@ -122,10 +149,7 @@ func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	if length == 0 {
 		return m, nil // empty files are all alike, and there is nothing to record
 	}
-	p.marks = append(p.marks, m)
-	if n := len(p.marks) - maxMarks; n > 0 {
-		p.marks = append([]*mark(nil), p.marks[n:]...)
-	}
+	p.marks = bounded(append(p.marks, m))
 	return m, nil
 }
 
@@ -138,24 +162,13 @@ func (p *positions) note() error {
 	return p.save()
 }
 
-// save writes the file and waits until it is on disk.
+// save writes the file.
 func (p *positions) save() error {
 	p.saved = time.Now()
 	if p.path == "" {
 		return nil
 	}
-	data, err := json.MarshalIndent(positionFile{positionVersion, p.marks}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("save import position: %w", err)
-	}
-	return writePosition(p.path, append(data, '\n'))
-}
-
-func writePosition(path string, data []byte) error {
-	if err := atomicfile.Write(path, data, 0o600); err != nil {
-		return fmt.Errorf("save import position: %w", err)
-	}
-	return nil
+	return positionFile[*mark]{Files: p.marks}.write(p.path)
 }
 
 // followMark is how far one file of a followed log is acknowledged.
@@ -175,33 +188,18 @@ type followPosition struct {
 	marks   []*followMark // in the order they were entered
 }
 
-type followFile struct {
-	Version int           `json:"version"`
-	Cluster string        `json:"cluster"`
-	Files   []*followMark `json:"files"`
-}
-
-// loadFollowPosition reads the file at path. If there is none, or a crash left it unreadable,
-// following begins with the oldest file: what is already stored is not stored again. A position
-// of another cluster is an error.
+// loadFollowPosition reads the file at path. Without one following begins with the oldest file: what is
+// already stored is not stored again. A position of another cluster is an error.
 func loadFollowPosition(path, cluster string, log *zap.Logger) (*followPosition, error) {
 	p := &followPosition{path: path, cluster: cluster}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("follow: position: %w", err)
 	}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return p, nil
-	}
+	f, err := readPosition[*followMark](path, "follow: position", "position is unreadable, following from the oldest file", log)
 	if err != nil {
-		return nil, fmt.Errorf("follow: position: %w", err)
+		return nil, err
 	}
-	var f followFile
-	if err := json.Unmarshal(data, &f); err != nil || f.Version != positionVersion {
-		log.Warn("position is unreadable, following from the oldest file", zap.String("path", path), zap.Error(err))
-		return p, nil
-	}
-	if f.Cluster != cluster {
+	if f.Version != 0 && f.Cluster != cluster {
 		return nil, fmt.Errorf("follow: position %s belongs to cluster %q, not to %q: name another file", path, f.Cluster, cluster)
 	}
 	for _, m := range f.Files {
@@ -214,10 +212,8 @@ func loadFollowPosition(path, cluster string, log *zap.Logger) (*followPosition,
 
 // mark returns the mark of the file that head identifies, nil if there is none.
 func (p *followPosition) mark(head string) *followMark {
-	for _, m := range p.marks {
-		if m.Head == head {
-			return m
-		}
+	if i := slices.IndexFunc(p.marks, func(m *followMark) bool { return m.Head == head }); i >= 0 {
+		return p.marks[i]
 	}
 	return nil
 }
@@ -227,20 +223,13 @@ func (p *followPosition) enter(head, name string) *followMark {
 	m := p.mark(head)
 	if m == nil {
 		m = &followMark{Head: head}
-		p.marks = append(p.marks, m)
-		if n := len(p.marks) - maxMarks; n > 0 {
-			p.marks = append([]*followMark(nil), p.marks[n:]...)
-		}
+		p.marks = bounded(append(p.marks, m))
 	}
 	m.Name = name
 	return m
 }
 
-// save writes the file and waits until it is on disk.
+// save writes the file.
 func (p *followPosition) save() error {
-	data, err := json.MarshalIndent(followFile{positionVersion, p.cluster, p.marks}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("follow: save position: %w", err)
-	}
-	return writePosition(p.path, append(data, '\n'))
+	return positionFile[*followMark]{Cluster: p.cluster, Files: p.marks}.write(p.path)
 }

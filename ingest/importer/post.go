@@ -40,28 +40,17 @@ type response struct {
 
 // endpoint returns the URL that a pass posts to.
 func (p *poster) endpoint(kind Pass) string {
-	what := "audit"
-	if kind == PassState {
-		what = "state"
-	}
 	u := strings.TrimSuffix(p.cfg.BaseURL, "/") + "/v1/clusters/" + url.PathEscape(p.cfg.Cluster)
-	if p.cfg.APIServer != "" && kind != PassState {
-		u += "/apiservers/" + url.PathEscape(p.cfg.APIServer)
-	}
-	u += "/" + what
-	switch kind {
-	case PassFollow:
-		u += "?source=log"
-	case PassPolicy:
-		u += "?policy=only"
-	case PassEvents:
-		u += "?policy=done"
-	case PassState:
-		if !p.since.IsZero() {
+	if kind == PassState {
+		if u += "/state"; !p.since.IsZero() {
 			u += "?since=" + url.QueryEscape(p.since.Format(time.RFC3339Nano))
 		}
+		return u
 	}
-	return u
+	if p.cfg.APIServer != "" {
+		u += "/apiservers/" + url.PathEscape(p.cfg.APIServer)
+	}
+	return u + "/audit?" + map[Pass]string{PassFollow: "source=log", PassPolicy: "policy=only", PassEvents: "policy=done"}[kind]
 }
 
 // post posts the body, which it opens anew for each attempt, until the receiver answers anything
@@ -72,7 +61,6 @@ func (p *poster) post(ctx context.Context, kind Pass, body func() (io.ReadCloser
 	var last error
 	url := p.endpoint(kind)
 	for attempt := range p.cfg.Attempts {
-		wait := backoff
 		resp, err := p.once(ctx, url, body, length)
 		switch {
 		case ctx.Err() != nil:
@@ -81,21 +69,18 @@ func (p *poster) post(ctx context.Context, kind Pass, body func() (io.ReadCloser
 			return response{}, err // the file's fault: a retry would fail alike
 		case err != nil:
 			last = err
-			backoff = min(2*backoff, maxBackoff)
-			wait = jitter(wait)
-		case resp.code == http.StatusTooManyRequests || resp.code == http.StatusServiceUnavailable:
-			last = fmt.Errorf("%d: %s", resp.code, firstLine(resp.body))
-			backoff = firstBackoff
-			wait = retryAfter(resp.header)
 		case resp.code >= 200 && resp.code < 300,
 			resp.code == http.StatusRequestEntityTooLarge, resp.code == http.StatusBadRequest:
 			return resp, nil
-		case resp.code >= 500 || resp.code == http.StatusRequestTimeout:
+		case resp.code >= 500 || resp.code == http.StatusTooManyRequests || resp.code == http.StatusRequestTimeout:
 			last = fmt.Errorf("%d: %s", resp.code, firstLine(resp.body))
-			backoff = min(2*backoff, maxBackoff)
-			wait = jitter(wait)
 		default:
 			return response{}, fmt.Errorf("%w: %d: %s", ErrRefused, resp.code, firstLine(resp.body))
+		}
+		wait := jitter(backoff)
+		backoff = min(2*backoff, maxBackoff)
+		if resp.code == http.StatusTooManyRequests || resp.code == http.StatusServiceUnavailable {
+			wait, backoff = retryAfter(resp.header), firstBackoff
 		}
 		if attempt == p.cfg.Attempts-1 {
 			break

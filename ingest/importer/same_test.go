@@ -81,8 +81,9 @@ func TestPostedAndImportedAreTheSame(t *testing.T) {
 	for name, content := range map[string][]byte{"posts": lists.Bytes(), "lines": lines.Bytes()} {
 		imported := &keeper{seen: map[string]int{}}
 		sum, err := Import(t.Context(), Config{
-			Client: &http.Client{Transport: direct{handler(t, imported, webhook.Config{Trusted: true})}}, BaseURL: "http://retrial",
-			Cluster: "prod", Files: []File{memory(name, content)}, BatchEvents: 137,
+			Target: Target{Client: &http.Client{Transport: direct{handler(t, imported, webhook.Config{Trusted: true})}},
+				BaseURL: "http://retrial", Cluster: "prod", BatchEvents: 137},
+			Files: []File{memory(name, content)},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +131,7 @@ func BenchmarkImport(b *testing.B) {
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Import(b.Context(), Config{Client: client, BaseURL: "http://retrial", Cluster: "prod",
+		if _, err := Import(b.Context(), Config{Target: Target{Client: client, BaseURL: "http://retrial", Cluster: "prod"},
 			Files: []File{memory("log", content)}}); err != nil {
 			b.Fatal(err)
 		}

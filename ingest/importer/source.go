@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// ratioGrace is how much may be inflated before the ratio is checked: small, repetitive
-	// files compress beyond any ratio and do no harm.
-	ratioGrace = 64 << 20
+	// maxRatio bounds inflated against compressed size: audit logs reach about 100, files made to
+	// fill disks 1,000 and more. ratioGrace is how much may be inflated before it is checked:
+	// small, repetitive files compress beyond any ratio and do no harm.
+	maxRatio, ratioGrace = 500, 64 << 20
 	// zstdWindow is the largest window accepted, in bytes, and about what decoding one file
 	// allocates: that of zstd --long=27, the largest zstd itself accepts by default.
 	zstdWindow = 128 << 20
@@ -50,26 +51,30 @@ func (im *run) reader(ctx context.Context, f File, progress func(read int64)) (*
 	stored := &counted{r: raw, ctx: ctx, progress: progress}
 	buffered := bufio.NewReaderSize(stored, 256<<10)
 	head, err := buffered.Peek(len(magicZstd))
-	if err != nil && err != io.EOF {
+	fail := func(err error) (*content, error) {
 		_ = raw.Close()
 		return nil, err
 	}
+	if err != nil && err != io.EOF {
+		return fail(err)
+	}
+	limited := &limitedReader{stored: stored, max: im.cfg.MaxInflated}
 	switch {
 	case bytes.HasPrefix(head, magicGzip):
 		z, err := gzip.NewReader(buffered)
 		if err != nil {
-			_ = raw.Close()
-			return nil, fmt.Errorf("read gzip: %w", err)
+			return fail(fmt.Errorf("read gzip: %w", err))
 		}
-		return &content{im.limited(z, stored, "gzip"), func() { _ = z.Close(); _ = raw.Close() }}, nil
+		limited.r, limited.format = z, "gzip"
+		return &content{limited, func() { _ = z.Close(); _ = raw.Close() }}, nil
 	case bytes.HasPrefix(head, magicZstd):
 		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow),
 			zstd.WithDecoderMaxMemory(uint64(im.cfg.MaxInflated)))
 		if err != nil {
-			_ = raw.Close()
-			return nil, fmt.Errorf("read zstd: %w", err)
+			return fail(fmt.Errorf("read zstd: %w", err))
 		}
-		return &content{im.limited(z, stored, "zstd"), func() { z.Close(); _ = raw.Close() }}, nil
+		limited.r, limited.format = z, "zstd"
+		return &content{limited, func() { z.Close(); _ = raw.Close() }}, nil
 	}
 	return &content{buffered, func() { _ = raw.Close() }}, nil
 }
@@ -96,17 +101,12 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limited bounds what r, which inflates stored, may return.
-func (im *run) limited(r io.Reader, stored *counted, format string) io.Reader {
-	return &limitedReader{r: r, stored: stored, format: format, max: im.cfg.MaxInflated, ratio: im.cfg.MaxRatio}
-}
-
+// limitedReader bounds what r, which inflates stored, may return.
 type limitedReader struct {
 	r      io.Reader
 	stored *counted
 	format string
 	max    int64
-	ratio  int64
 	read   int64
 }
 
@@ -116,9 +116,9 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	switch {
 	case l.read > l.max:
 		return 0, fmt.Errorf("%w: %d bytes of %s inflate to more than %d bytes", ErrInflated, l.stored.read, l.format, l.max)
-	case l.read > ratioGrace && l.read/max(l.stored.read, 1) > l.ratio:
+	case l.read > ratioGrace && l.read/max(l.stored.read, 1) > maxRatio:
 		return 0, fmt.Errorf("%w: %d bytes of %s inflate to %d, over the limit of %d to 1; no audit log compresses like that",
-			ErrInflated, l.stored.read, l.format, l.read, l.ratio)
+			ErrInflated, l.stored.read, l.format, l.read, maxRatio)
 	}
 	switch {
 	case err == nil || err == io.EOF:
@@ -144,14 +144,13 @@ func (im *run) spool(ctx context.Context, f File) (*spool, error) {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
 	s := &spool{f: tmp}
+	im.spools = append(im.spools, s) // and so is closed
 	if err := os.Remove(tmp.Name()); err != nil {
-		s.close()
 		return nil, fmt.Errorf("spool: %w", err)
 	}
 	rand.Read(s.key[:]) // never returns an error
 	in, err := f.Open()
 	if err != nil {
-		s.close()
 		return nil, err
 	}
 	defer in.Close()
@@ -160,7 +159,6 @@ func (im *run) spool(ctx context.Context, f File) (*spool, error) {
 	}}
 	s.size, err = io.Copy(cipher.StreamWriter{S: s.stream(), W: tmp}, src)
 	if err != nil {
-		s.close()
 		return nil, fmt.Errorf("spool: %w", err)
 	}
 	return s, nil
