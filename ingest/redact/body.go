@@ -15,43 +15,36 @@ func (p *pass) body(raw []byte, t target) []byte {
 	if len(raw) == 0 || t != targetSecret && t != targetToken && !suspicious(raw) {
 		return raw
 	}
+	return p.parsed(raw, func(b body) {
+		switch t {
+		case targetSecret:
+			b.onSecrets(0)
+		case targetToken:
+			b.tokens(0)
+		default:
+			b.generic(0)
+		}
+	})
+}
+
+// parsed redacts a JSON value by its tree. What is not JSON, and so not from the decoder, is replaced:
+// its parts cannot be distinguished.
+func (p *pass) parsed(raw []byte, redact func(body)) []byte {
 	doc, ok := jsontext.ParseTree(raw)
 	if !ok {
-		// Not from the decoder: its parts cannot be distinguished.
 		return jsontext.AppendString(nil, p.token(raw))
 	}
-	b := body{pass: p, Tree: doc}
-	switch t {
-	case targetSecret:
-		b.onSecrets(0)
-	case targetToken:
-		b.tokens(0)
-	default:
-		b.generic(0)
-	}
+	redact(body{pass: p, Tree: doc})
 	return doc.Edited()
 }
 
 // statusBody redacts a Status object's text.
 func (p *pass) statusBody(raw []byte, t target) []byte {
-	doc, ok := jsontext.ParseTree(raw)
-	if !ok {
-		return jsontext.AppendString(nil, p.token(raw))
-	}
-	b := body{pass: p, Tree: doc}
-	b.status(0, t == targetSecret)
-	return doc.Edited()
+	return p.parsed(raw, func(b body) { b.status(0, t == targetSecret) })
 }
 
 // whole redacts a value that is secret as a whole.
-func (p *pass) whole(raw []byte) []byte {
-	doc, ok := jsontext.ParseTree(raw)
-	if !ok {
-		return jsontext.AppendString(nil, p.token(raw))
-	}
-	body{pass: p, Tree: doc}.leaves(0, false)
-	return doc.Edited()
-}
+func (p *pass) whole(raw []byte) []byte { return p.parsed(raw, func(b body) { b.leaves(0, false) }) }
 
 // embedded redacts a text that may be JSON itself, as last-applied copies are.
 func (p *pass) embedded(s string, t target) string {
@@ -72,10 +65,10 @@ func (p *pass) embedded(s string, t target) string {
 	} else {
 		b.generic(0)
 	}
-	if !doc.Changed() {
-		return s
+	if doc.Changed() {
+		return string(doc.Edited())
 	}
-	return string(doc.Edited())
+	return s
 }
 
 // secretPatch redacts what a mutating webhook did to a secret: {"patch": [...], ...}.

@@ -58,7 +58,7 @@ func (b body) appendBare(dst []byte, i int) []byte {
 		case name == "data":
 			dst = b.appendPublic(dst, v)
 		case name != "items":
-			dst = append(dst, b.public(v)...)
+			dst = append(dst, b.parsed(b.Tree.Text(v), func(b body) { b.inSecret(0) })...)
 		default:
 			dst = append(dst, '[')
 			at := len(dst)
@@ -69,17 +69,6 @@ func (b body) appendBare(dst []byte, i int) []byte {
 		}
 	})
 	return append(jsontext.DropComma(dst, from), '}')
-}
-
-// public returns a public member of a Secret, redacted.
-func (b body) public(i int) []byte {
-	doc, ok := jsontext.ParseTree(b.Tree.Text(i))
-	if !ok {
-		return []byte("null") // impossible: it is part of a text that parsed
-	}
-	own := body{pass: b.pass, Tree: doc}
-	own.inSecret(0)
-	return doc.Edited()
 }
 
 // typeBootstrap is the type of the Secrets that are bootstrap tokens: a public name, a secret

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -19,7 +20,9 @@ func (r *Redactor) RedactBytes(raw []byte) []byte {
 	for w.pos < len(w.in) {
 		w.value(scopeList, 0)
 		// What closes nothing, or follows the end, is read as if it were in a list.
-		w.punctuation()
+		if w.pos < len(w.in) && strings.IndexByte("}],:", w.in[w.pos]) >= 0 {
+			w.keep()
+		}
 	}
 	return w.out
 }
@@ -40,49 +43,31 @@ const (
 	scopeMessage // text that may assign values to sensitive names
 )
 
+// shown is what may be kept of the members of an object, by their names.
+var shown = [...]struct {
+	in, as scope
+	names  []string
+}{
+	{scopeList, scopeWord, []string{"kind", "apiVersion", "level", "stage", "verb", "auditID", "requestReceivedTimestamp",
+		"stageTimestamp", "sourceIPs"}},
+	{scopeList, scopeURI, []string{"requestURI"}},
+	{scopeList, scopeMessage, []string{"userAgent"}},
+	{scopeList, scopeUser, []string{"user", "impersonatedUser"}},
+	{scopeList, scopeRef, []string{"objectRef"}},
+	{scopeList, scopeStatus, []string{"responseStatus"}},
+	{scopeList, scopeAnnotations, []string{"annotations"}},
+	{scopeList, scopeList, []string{"items"}},
+	{scopeUser, scopePlain, []string{"username", "uid", "groups"}},
+	{scopeRef, scopePlain, []string{"resource", "namespace", "name", "uid", "apiGroup", "apiVersion", "resourceVersion", "subresource"}},
+	{scopeStatus, scopeWord, []string{"status", "reason", "code"}},
+	{scopeAnnotations, scopePlain, []string{event.AnnotationDecision, event.AnnotationReason}},
+}
+
 // showing returns what may be kept of a member, by its name and place.
 func showing(in scope, name string) scope {
-	switch in {
-	case scopeList:
-		switch name {
-		case "kind", "apiVersion", "level", "stage", "verb", "auditID", "requestReceivedTimestamp", "stageTimestamp":
-			return scopeWord
-		case "requestURI":
-			return scopeURI
-		case "userAgent":
-			return scopeMessage
-		case "sourceIPs":
-			return scopeWord
-		case "user", "impersonatedUser":
-			return scopeUser
-		case "objectRef":
-			return scopeRef
-		case "responseStatus":
-			return scopeStatus
-		case "annotations":
-			return scopeAnnotations
-		case "items":
-			return scopeList
-		}
-	case scopeUser:
-		switch name {
-		case "username", "uid", "groups":
-			return scopePlain
-		}
-	case scopeRef:
-		switch name {
-		case "resource", "namespace", "name", "uid", "apiGroup", "apiVersion", "resourceVersion", "subresource":
-			return scopePlain
-		}
-	case scopeStatus:
-		switch name {
-		case "status", "reason", "code":
-			return scopeWord
-		}
-	case scopeAnnotations:
-		switch name {
-		case event.AnnotationDecision, event.AnnotationReason:
-			return scopePlain
+	for _, s := range shown {
+		if s.in == in && slices.Contains(s.names, name) {
+			return s.as
 		}
 	}
 	return scopeNone
@@ -96,18 +81,10 @@ type rawRedactor struct {
 	out []byte
 }
 
-// punctuation copies one byte of structure or skips white space; anything else is left for value.
-func (w *rawRedactor) punctuation() bool {
-	if w.pos >= len(w.in) {
-		return false
-	}
-	switch c := w.in[w.pos]; c {
-	case '}', ']', ',', ':':
-		w.out = append(w.out, c)
-		w.pos++
-		return true
-	}
-	return false
+// keep copies one byte of structure.
+func (w *rawRedactor) keep() {
+	w.out = append(w.out, w.in[w.pos])
+	w.pos++
 }
 
 func (w *rawRedactor) space() {
@@ -126,30 +103,27 @@ func (w *rawRedactor) value(in scope, depth int) {
 		w.hide()
 		return
 	}
-	switch c := w.in[w.pos]; c {
+	switch w.in[w.pos] {
 	case '{':
 		if in >= scopePlain {
 			w.hide()
-			return
+		} else {
+			w.object(in, depth)
 		}
-		w.object(in, depth)
 	case '[':
-		w.out = append(w.out, '[')
-		w.pos++
-		for {
-			w.space()
-			if w.pos >= len(w.in) || w.in[w.pos] == '}' || w.in[w.pos] == ':' {
+		w.keep()
+		for w.space(); w.pos < len(w.in); w.space() {
+			switch w.in[w.pos] {
+			case '}', ':':
 				return
+			case ']':
+				w.keep()
+				return
+			case ',':
+				w.keep()
+			default:
+				w.value(in, depth+1)
 			}
-			if w.in[w.pos] == ']' || w.in[w.pos] == ',' {
-				w.out = append(w.out, w.in[w.pos])
-				w.pos++
-				if w.out[len(w.out)-1] == ']' {
-					return
-				}
-				continue
-			}
-			w.value(in, depth+1)
 		}
 	case '"':
 		s, whole := w.text()
@@ -163,21 +137,14 @@ func (w *rawRedactor) value(in scope, depth int) {
 
 // object redacts an object member by member.
 func (w *rawRedactor) object(in scope, depth int) {
-	w.out = append(w.out, '{')
-	w.pos++
-	for {
-		w.space()
-		if w.pos >= len(w.in) {
-			return
-		}
-		switch c := w.in[w.pos]; c {
+	w.keep()
+	for w.space(); w.pos < len(w.in); w.space() {
+		switch w.in[w.pos] {
 		case '}':
-			w.out = append(w.out, c)
-			w.pos++
+			w.keep()
 			return
 		case ',', ':', ']':
-			w.out = append(w.out, c)
-			w.pos++
+			w.keep()
 			continue
 		case '"':
 		default:

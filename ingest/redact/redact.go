@@ -23,6 +23,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"hash"
+	"slices"
 	"strings"
 	"sync"
 
@@ -80,12 +81,7 @@ func isToken(s string) bool {
 	if len(s) != tokenLen || s[:len(tokenPrefix)] != tokenPrefix {
 		return false
 	}
-	for i := len(tokenPrefix); i < len(s); i++ {
-		if !isBase64URL(s[i]) {
-			return false
-		}
-	}
-	return true
+	return runLen(s[len(tokenPrefix):], isBase64URL) == len(s)-len(tokenPrefix)
 }
 
 // target is what a request is about, as far as redaction is concerned.
@@ -252,40 +248,39 @@ func (p *pass) user(u *event.User) {
 	p.plain(&u.Username)
 	p.plain(&u.UID)
 	u.Groups, _ = p.list(u.Groups, false)
-	copied := false
-	for i := range u.Extra {
-		values, changed := p.list(u.Extra[i].Values, sensitiveExtra(u.Extra[i].Key))
-		if !changed {
-			continue
-		}
-		if !copied {
-			u.Extra = append(event.Extra(nil), u.Extra...)
-			copied = true
-		}
-		u.Extra[i].Values = values
-	}
+	u.Extra, _ = edited(u.Extra, func(x event.ExtraEntry) (_ event.ExtraEntry, changed bool) {
+		x.Values, changed = p.list(x.Values, sensitiveExtra(x.Key))
+		return x, changed
+	})
 	u.Unknown = p.unknown(u.Unknown)
 }
 
-// list redacts texts, as a whole if they are secrets. It does not write to the list itself:
+// edited returns a list with what edit makes of its elements. It does not write to the list itself:
 // changed means that another is returned.
+func edited[S ~[]E, E any](list S, edit func(E) (E, bool)) (out S, changed bool) {
+	for i := range list {
+		e, other := edit(list[i])
+		if other && !changed {
+			list, changed = slices.Clone(list), true
+		}
+		if other {
+			list[i] = e
+		}
+	}
+	return list, changed
+}
+
+// list redacts texts, as a whole if they are secrets.
 func (p *pass) list(in []string, whole bool) (out []string, changed bool) {
-	for i, v := range in {
+	return edited(in, func(v string) (string, bool) {
 		clean := v
 		if whole {
 			clean = p.secret(v)
 		} else {
 			p.plain(&clean)
 		}
-		if clean == v {
-			continue
-		}
-		if !changed {
-			in, changed = append([]string(nil), in...), true
-		}
-		in[i] = clean
-	}
-	return in, changed
+		return clean, clean != v
+	})
 }
 
 // secret replaces a whole text.
@@ -299,46 +294,30 @@ func (p *pass) secret(s string) string {
 
 // unknown redacts members that no type models.
 func (p *pass) unknown(m []event.Member) []event.Member {
-	copied := false
-	for i := range m {
-		clean := m[i].Value
-		if sensitiveName(m[i].Name) {
-			clean = p.whole(clean)
+	m, _ = edited(m, func(one event.Member) (event.Member, bool) {
+		before := one.Value
+		if sensitiveName(one.Name) {
+			one.Value = p.whole(before)
 		} else {
-			clean = p.body(clean, targetOther)
+			one.Value = p.body(before, targetOther)
 		}
-		if string(clean) == string(m[i].Value) {
-			continue
-		}
-		if !copied {
-			m, copied = append([]event.Member(nil), m...), true
-		}
-		m[i].Value = clean
-	}
+		return one, string(one.Value) != string(before)
+	})
 	return m
 }
 
 // annotations redacts annotation values. On requests for secrets, what policies and
 // webhooks write may quote the object: only the apiserver's own annotations stay.
 func (p *pass) annotations(e *event.Event, t target) {
-	copied := false
-	for i := range e.Annotations {
-		key, v := e.Annotations[i].Key, e.Annotations[i].Value
-		clean := v
+	e.Annotations, _ = edited(e.Annotations, func(a event.Pair) (event.Pair, bool) {
+		v := a.Value
 		if t == targetSecret && v != "" {
-			clean = p.secretAnnotation(key, v)
+			a.Value = p.secretAnnotation(a.Key, v)
 		} else if suspicious(jsontext.StringBytes(v)) {
-			clean = p.embedded(v, targetOther)
+			a.Value = p.embedded(v, targetOther)
 		}
-		if clean == v {
-			continue
-		}
-		if !copied {
-			e.Annotations = append(event.Pairs(nil), e.Annotations...)
-			copied = true
-		}
-		e.Annotations[i].Value = clean
-	}
+		return a, a.Value != v
+	})
 }
 
 // secretAnnotation redacts an annotation of a request for secrets. What the authorizer wrote is
@@ -372,11 +351,8 @@ func (p *pass) clean(s *event.Status, t target) bool {
 // status redacts the response status.
 func (p *pass) status(e *event.Event, t target) {
 	s := e.ResponseStatus
-	if s == nil {
+	if s == nil || p.clean(s, t) { // as nearly always
 		return
-	}
-	if p.clean(s, t) {
-		return // as nearly always
 	}
 	if s.Raw == nil {
 		own := *s
