@@ -17,6 +17,8 @@ const (
 	maxQueue = 256
 	// minWatch is the shortest duration requested of a watch; the longest is twice that.
 	minWatch = 5 * time.Minute
+	// delay is how long after a write its watch event may arrive; etcd and apiserver take milliseconds.
+	delay = time.Second
 	// overtime is how much longer it may last before the connection is considered dead.
 	overtime = 30 * time.Second
 )
@@ -186,7 +188,7 @@ func (r *reflector) bookmark(f *frame, p *progress) error {
 	if err := checkVersion(rv); err != nil {
 		return err
 	}
-	if at := f.arrived.Add(-r.w.cfg.Delay); at.After(p.floor) {
+	if at := f.arrived.Add(-delay); at.After(p.floor) {
 		p.floor = at
 	}
 	p.rv, p.types = rv, append(p.types, typeBookmark)

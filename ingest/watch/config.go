@@ -22,7 +22,7 @@
 //
 // A change became effective before it arrived. The other bound is the floor: the latest
 // moment after which everything that arrives now is known to have been written. The start of
-// a listing is one (the listing is consistent), a bookmark's arrival less Config.Delay is
+// a listing is one (the listing is consistent), a bookmark's arrival less delay is
 // another, and so is the creation of an object that was just added. While changes queue up,
 // here or on the way, the floor stays where it was. The server's own times in an object
 // (creation, deletion, managed fields) narrow that object's bound down to the second.
@@ -166,12 +166,6 @@ type Config struct {
 	Kubeconfig string       // file to read REST from; its current context
 
 	PageSize int // objects a page of a listing; 500
-	// Delay is how long after a write its watch event may arrive. etcd and apiserver take
-	// milliseconds; 1 s.
-	Delay time.Duration
-	// GapAfter is how long a watch may be interrupted before its kind is declared unknown;
-	// until then it may still be resumed. 5 min, after which etcd compacts.
-	GapAfter time.Duration
 	// MinPause and MaxPause bound the growing pauses between attempts; RefusedPause follows a
 	// refusal that only a person can lift. 500 ms, 30 s, 1 min; all are jittered.
 	MinPause, MaxPause, RefusedPause time.Duration
@@ -241,17 +235,8 @@ func New(cfg Config, producer Producer, redactor *redact.Redactor, encoder Encod
 
 func (c Config) withDefaults() Config {
 	c.PageSize = cmp.Or(c.PageSize, 500)
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.Delay, time.Second}, {&c.GapAfter, 5 * time.Minute}, {&c.MinPause, 500 * time.Millisecond},
-		{&c.MaxPause, 30 * time.Second}, {&c.RefusedPause, time.Minute}, {&c.SaveEvery, 10 * time.Second},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.MinPause, c.MaxPause = cmp.Or(c.MinPause, 500*time.Millisecond), cmp.Or(c.MaxPause, 30*time.Second)
+	c.RefusedPause, c.SaveEvery = cmp.Or(c.RefusedPause, time.Minute), cmp.Or(c.SaveEvery, 10*time.Second)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

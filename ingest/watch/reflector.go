@@ -14,7 +14,7 @@ import (
 // reflector follows one kind. All fields belong to its goroutine.
 //
 //	┌────────▶ list ──sent──▶ watch ──ends──▶ pause ──▶ watch from rv
-//	│                           │ 410, or interrupted for longer than GapAfter
+//	│                           │ 410, or interrupted for longer than gapAfter
 //	└───────── gap sent ◀───────┘
 //
 // After a start with a saved position, the watch begins there and not at the listing, so that
@@ -139,7 +139,7 @@ func (r *reflector) failed(ctx context.Context, err error, pause time.Duration) 
 	}
 	// A malformed change would be malformed when read again, too: it is lost like a compacted
 	// one.
-	if r.current && (reason == reasonGone || reason == reasonMalformed || now.Sub(r.away) >= r.w.cfg.GapAfter) {
+	if r.current && (reason == reasonGone || reason == reasonMalformed || now.Sub(r.away) >= gapAfter) {
 		if err := r.lose(ctx, r.resumed); err != nil {
 			return 0, err
 		}
@@ -228,6 +228,10 @@ func (r *reflector) save(must bool) {
 	}
 	r.saved = now
 }
+
+// gapAfter is how long a watch may be interrupted before its kind is declared unknown; until then it
+// may still be resumed. etcd compacts after five minutes.
+const gapAfter = 5 * time.Minute
 
 // older reports whether resourceVersion a is older than b; one that is not a number never is.
 func older(a, b string) bool {

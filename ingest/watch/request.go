@@ -119,7 +119,7 @@ type frame struct {
 func (r *reflector) frames(ctx context.Context, body io.Reader, queue chan<- frame) {
 	defer close(queue)
 	now := r.w.cfg.Now
-	in := &timedReader{r: body, now: now, quiet: r.w.cfg.Delay}
+	in := &timedReader{r: body, now: now, quiet: delay}
 	dec := json.NewDecoder(in)
 	for {
 		var raw struct {

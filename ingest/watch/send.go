@@ -80,30 +80,16 @@ const recordOverhead = 4 << 10
 // shrink replaces an object that is too large for a record with what the replica reads of it, for roles
 // and bindings with a part of that if need be, or, if that is no smaller, with the object without content.
 func (r *reflector) shrink(o outgoing, room int) (outgoing, error) {
+	fields := []zap.Field{zap.String("namespace", o.head.Metadata.Namespace), zap.String("name", event.ShortName(o.head.Metadata.Name)),
+		zap.Int("bytes", len(o.object.JSON))}
 	if kept := event.KeepObject(r.kind.Resource, o.object.JSON, room); kept != nil && len(kept) < len(o.object.JSON) {
-		r.log.Warn(
-			"object is too large for a record; only what is judged by it is kept, or a part of that",
-			zap.String(
-				"namespace",
-				o.head.Metadata.Namespace,
-			),
-			zap.String("name", event.ShortName(o.head.Metadata.Name)),
-			zap.Int("bytes", len(o.object.JSON)),
-			zap.Int("kept", len(kept)),
-		)
+		r.log.Warn("object is too large for a record; only what is judged by it is kept, or a part of that",
+			append(fields, zap.Int("kept", len(kept)))...)
 		o.object.JSON = kept
 		return r.encode(o.object, o.head)
 	}
 	r.count(reasonTooLarge)
-	r.log.Error(
-		"object is too large for a record; its content stays unknown",
-		zap.String(
-			"namespace",
-			o.head.Metadata.Namespace,
-		),
-		zap.String("name", event.ShortName(o.head.Metadata.Name)),
-		zap.Int("bytes", len(o.object.JSON)),
-	)
+	r.log.Error("object is too large for a record; its content stays unknown", fields...)
 	bare, err := o.head.bare(r.kind)
 	if err != nil {
 		return outgoing{}, err
