@@ -31,8 +31,6 @@ type Target struct {
 	// TokenFile, CAFile, CertFile and KeyFile are the credentials and what the server's
 	// certificate is verified by; each may be empty. Without CAFile the system's roots are trusted.
 	TokenFile, CAFile, CertFile, KeyFile string
-	// ServerName the certificate is verified for; empty is the URL's host.
-	ServerName string
 }
 
 // Reading is what an apiserver reported: counters since Started.
@@ -59,11 +57,8 @@ const (
 // Check returns an error for a target that cannot be read.
 func (t Target) Check() error {
 	u, err := url.Parse(t.URL)
-	if err != nil {
-		return fmt.Errorf("invalid URL %q: want http or https, and a host", t.URL)
-	}
 	switch {
-	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return fmt.Errorf("invalid URL %q: want http or https, and a host", t.URL)
 	case u.User != nil:
 		return errors.New("the URL holds a user or password: name a token file instead")
@@ -102,10 +97,7 @@ func New(t Target, now func() time.Time) (*Reader, error) {
 	if now == nil {
 		now = time.Now
 	}
-	u, err := url.Parse(t.URL)
-	if err != nil {
-		return nil, fmt.Errorf("metrics of %s: %w", t.name(), err)
-	}
+	u, _ := url.Parse(t.URL) // as Check did
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/metrics"
 	}
@@ -218,7 +210,7 @@ func (r *Reader) connect() (*http.Client, error) {
 	if r.client != nil && r.stamp == stamp.String() {
 		return r.client, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CAFile != "" {
 		pem, err := os.ReadFile(t.CAFile)
 		if err != nil {

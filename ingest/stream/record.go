@@ -316,29 +316,22 @@ func NewDecoder() *Decoder { return &Decoder{d: newDecoder()} }
 // alias b. Errors match ErrMalformed or ErrCodecVersion; after ErrMalformed it is unknown where
 // the next record begins.
 func (d *Decoder) Next(b []byte) (r Record, rest []byte, err error) {
-	field := func(what string) (v []byte) {
-		if err != nil {
-			return nil
-		}
-		n, w := binary.Uvarint(b)
-		if w <= 0 || n > uint64(len(b)-w) {
+	take := func(what string, n int64, w int) (v []byte) {
+		if err == nil && (w <= 0 || n < 0 || n > int64(len(b)-w)) {
 			err = fmt.Errorf("%w: the %s is truncated", ErrMalformed, what)
-			return nil
 		}
-		v, b = b[w:w+int(n):w+int(n)], b[w+int(n):]
+		if err == nil {
+			v, b = b[w:w+int(n):w+int(n)], b[w+int(n):]
+		}
 		return v
 	}
-	signed := func(what string) (v []byte) {
-		if err != nil {
-			return nil
-		}
+	field := func(what string) []byte {
+		n, w := binary.Uvarint(b)
+		return take(what, int64(n), w)
+	}
+	signed := func(what string) []byte {
 		n, w := binary.Varint(b)
-		if w <= 0 || n < 0 || n > int64(len(b)-w) {
-			err = fmt.Errorf("%w: the %s is truncated", ErrMalformed, what)
-			return nil
-		}
-		v, b = b[w:w+int(n):w+int(n)], b[w+int(n):]
-		return v
+		return take(what, n, w)
 	}
 	topic := field("topic")
 	r.Key, r.Value = field("key"), field("value")
