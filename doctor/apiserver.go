@@ -118,8 +118,8 @@ func (a *Service) aggregatedCheck(ctx context.Context, c *Checks, cluster string
 	return nil
 }
 
-// versionCheck reports which versions of Kubernetes the apiservers of a cluster run, by their own
-// requests, and whether their configuration agrees.
+// versionCheck reports which versions of Kubernetes a cluster's apiservers run, by their own requests, and whether the configuration
+// agrees.
 func (a *Service) versionCheck(c *Checks, cluster string) {
 	const id = "version"
 	s, ok := a.Replay.State(cluster)

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// clockRange is how much of the newest events clocks are compared by, traitsRange what the
-	// audit policy is judged by: writes to roles are rare.
+	// clockRange is how much of the newest events clocks are compared by, traitsRange how much the audit policy is judged by: role writes
+	// are rare.
 	clockRange  = time.Hour
 	traitsRange = 24 * time.Hour
 	// skewAhead is how far a sender's clock may be ahead, and slowest how late the quickest
@@ -118,8 +118,7 @@ func clockCheck(c *Checks, t queries.LogTraits) {
 	}
 }
 
-// policyChecks reports what the audit policy leaves out, or should leave out. A watch learns the
-// content of roles and bindings that were written without a body.
+// policyChecks reports what the audit policy leaves out or should. A watch learns the content of roles and bindings written without a body.
 func policyChecks(c *Checks, t queries.LogTraits, watched bool) {
 	const id = "audit-policy"
 	const shipped = "The policy that retrial connect writes (deploy/audit-policy.yaml) does it."

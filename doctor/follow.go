@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// followDelay is how old a line of the audit log is when the follower of connect posts it:
-// three times as old as what a batch of the webhook holds.
+// followDelay is how old a line of the audit log is when the follower posts it: three times as old as what a batch of the webhook holds.
 const followDelay = "15s"
 
 // BinaryPath is where the node's retrial lies.

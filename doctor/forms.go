@@ -49,8 +49,7 @@ var Forms = []Form{
 		dropIns: "/etc/rancher/rke2/config.yaml.d", service: "rke2-server", policyOption: true},
 }
 
-// rancherConfig adds to the configuration of k3s and rke2: "+" appends to a list of config.yaml and
-// of files before this one, instead of replacing it.
+// rancherConfig adds to the configuration of k3s and rke2: "+" appends to a list of config.yaml and earlier files, instead of replacing it.
 type rancherConfig struct {
 	AuditPolicyFile string   `json:"audit-policy-file,omitempty"`
 	APIServerArgs   []string `json:"kube-apiserver-arg+"`
@@ -128,8 +127,7 @@ func Policies() []Policy {
 	}
 }
 
-// Advertised returns the host and port that apiservers use: those given by flag, else the first
-// advertised name or the listener's own address.
+// Advertised returns the host and port apiservers use: those of the flag, else the first advertised name or the listener's own address.
 func Advertised(address string, cfg config.Config) (host, port string, err error) {
 	listenHost, listenPort, err := net.SplitHostPort(cfg.Webhook.Listen)
 	if err != nil {

@@ -55,8 +55,8 @@ type Accepted struct {
 type Refusal struct {
 	Cluster string `json:"cluster,omitempty"` // absent: the cluster is not known
 	Remote  string `json:"remote"`            // address
-	// for a handshake unknown-authority, certificate-expired, receiver-not-trusted, not-tls, handshake; else as
-	// in retrial_webhook_refused_requests_total
+	// for a handshake unknown-authority, certificate-expired, receiver-not-trusted, not-tls, handshake; else as in
+	// retrial_webhook_refused_requests_total
 	Reason string    `json:"reason"`
 	Detail string    `json:"detail"`
 	First  time.Time `json:"first"`

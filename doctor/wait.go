@@ -87,8 +87,7 @@ func (w *Waiting) tell(s Step) {
 	}
 }
 
-// AsRunning returns the configuration with the address the running server really listens on: it
-// may have been given flags that this command was not.
+// AsRunning returns the configuration with the address the running server listens on: it may have flags that this command was not given.
 func AsRunning(ctx context.Context, cfg config.Config, cluster string) config.Config {
 	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 	if err != nil {

@@ -19,8 +19,7 @@ func newAPI(sys *system) http.Handler {
 	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.runner, sys.asking, sys.log, sys.site())
 }
 
-// apiHandler returns the API below /api/v1/: the questions of the store and of the installation. rejudges has the jobs that judge again;
-// nil: there are none.
+// apiHandler returns the API below /api/v1/: the questions of store and installation. rejudges has the jobs that judge again; nil: none.
 func apiHandler(store doctor.Store, runner query.Replay, rejudges query.Rejudger, asking *api.QueryLog, log *zap.Logger,
 	site doctor.Site) http.Handler {
 	a := &query.Service{Store: store, Replay: runner, Rejudges: rejudges, Apiserver: site.Apiserver, Scraped: site.Scraped,

@@ -39,8 +39,7 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 	return s, nil
 }
 
-// openIngest opens what takes events in: the data directory, the authority, the stream and, in
-// a process that receives, the spool before it.
+// openIngest opens what takes events in: the data directory, the authority, the stream and, if the process receives, the spool before it.
 func openIngest(ctx context.Context, cfg config.Config, h Halves, log *zap.Logger, reg registry) (_ *system, err error) {
 	s := &system{cfg: cfg, log: log, reg: reg, halves: h, contacts: webhook.NewContacts(nil)}
 	defer func() {

@@ -131,8 +131,7 @@ func (d *detections) since() time.Time {
 	return d.asOf
 }
 
-// lag returns how long what findings do not take into account yet may have waited. It grows with the clock, so a process that stopped
-// shows.
+// lag returns how long what findings do not take into account yet may have waited. It grows with the clock: a process that stopped shows.
 func (d *detections) lag(now time.Time) time.Duration {
 	since := d.since()
 	if since.IsZero() {

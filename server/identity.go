@@ -37,8 +37,7 @@ func ReceiverURL(cfg config.Config) string {
 	return "https://" + net.JoinHostPort(host, port)
 }
 
-// redactionKey returns the installation's key. It refuses a data directory redacted under another key: events sent again would no longer
-// equal those stored.
+// redactionKey returns the installation's key. It refuses a data directory of another key: events sent again would not equal those stored.
 func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 	if err := identity.CheckKeyPath(cfg.KeyFile, cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("%w (--key-file)", err)

@@ -17,8 +17,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// lookAgain is how often stored requests are searched for those judged by another configuration, besides at the start and whenever one was
-// read.
+// lookAgain is how often stored requests are searched for those judged by another configuration, besides at the start and when one is read.
 const lookAgain = time.Hour
 
 // otherwise looks for stored requests that were judged by another configuration of their apiserver than is known now. Nothing rewrites them

@@ -22,8 +22,7 @@ import (
 // OfflineCluster names the cluster of a log without a given name; it is part of request keys.
 const OfflineCluster = "evaluate"
 
-// Log is an audit log that is replayed in place, without a server, with the states of its cluster. Progress and hints go to Streams.Err; -
-// names Streams.In.
+// Log is an audit log that is replayed in place, with the states of its cluster. Progress and hints go to Streams.Err; - names Streams.In.
 type Log struct {
 	Cluster        string // its name, "" for OfflineCluster
 	States, Events []string
@@ -121,8 +120,8 @@ func (l Log) stated() bool { return len(l.States) > 0 || l.FromEmpty }
 // WantLog says what an audit log must contain.
 const WantLog = "want audit.k8s.io/v1 events as JSON, one a line, or an EventList"
 
-// Remarks prints which lines of the log are not events, and what is likely wrong if the summary is not reliable. A log without any event is
-// an error.
+// Remarks prints which lines of the log are not events, and what is likely wrong if the summary is unreliable. A log without events is an
+// error.
 func (l Log) Remarks(sum *Summary) error {
 	for _, m := range sum.MalformedLines {
 		fmt.Fprintf(l.Streams.Err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))

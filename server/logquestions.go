@@ -110,8 +110,7 @@ func (l Log) detectHints(rows *memory.Store) {
 	}
 }
 
-// logTables is the temporary store that answers a log's SQL questions. It is made for the first of them, in a folder of its own, and
-// removed by close.
+// logTables is the temporary store that answers a log's SQL questions. The first makes it, in a folder of its own; close removes it.
 type logTables struct {
 	log *openLog
 

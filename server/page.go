@@ -18,8 +18,7 @@ import (
 	"github.com/retrial-io/retrial/query/api"
 )
 
-// newPage returns what the page's listener serves: the files, the API and the metrics, behind the checks that a listener for browsers
-// needs.
+// newPage returns what the page's listener serves: the files, the API and the metrics, behind the checks a listener for browsers needs.
 func newPage(sys *system, questions http.Handler, addr net.Addr) (http.Handler, error) {
 	g := guard{addr: addr.String(), hosts: make([]string, len(sys.cfg.UI.Hosts))}
 	for i, h := range sys.cfg.UI.Hosts {

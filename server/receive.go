@@ -19,8 +19,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
-// receiver returns the handler that audit events are posted to. The trusted one accepts imports and states without authentication; only the
-// owner may reach it.
+// receiver returns the handler that audit events are posted to. The trusted one, for the owner alone, takes imports and states
+// unauthenticated.
 func (s *system) receiver(trusted bool) (http.Handler, error) {
 	w := s.cfg.Webhook
 	cfg := webhook.Config{

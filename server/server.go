@@ -1,6 +1,5 @@
 // Package server wires the rooms to what commands run: a process that receives events and judges them (Server), a client of a running
-// server or of the store (Connect), an import, a log that is replayed in place (Log). One file a service; the drawing of what a server
-// wires stands in server.go.
+// server or of the store (Connect), an import, a log that is replayed in place (Log). One file a service; server.go has the drawing.
 package server
 
 import (

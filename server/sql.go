@@ -52,8 +52,7 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 	if err != nil {
 		return "", fmt.Errorf("clickhouse-listen: %w; choose another address with --clickhouse-listen", err)
 	}
-	// ReadTimeout is longer than any query: the connection is read while the query runs, to notice that the caller leaves, and a timeout
-	// would look the same.
+	// ReadTimeout exceeds any query: it is read while the query runs, to notice that the caller leaves; a timeout would look the same.
 	server := &http.Server{Handler: gate, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 512 << 10}
 	server.BaseContext = func(net.Listener) context.Context { return ctx } // a stop ends queries

@@ -76,8 +76,7 @@ func dsnOf(c config.ClickHouse) (string, error) {
 // retainEvery is how often retention is applied.
 const retainEvery = 15 * time.Minute
 
-// retain drops what is past its retention until ctx ends. It logs failures and tries again: meanwhile more disk is used, nothing else
-// suffers.
+// retain drops what is past its retention until ctx ends. Failures are logged and retried: meanwhile more disk is used, no more.
 func (s *system) retain(ctx context.Context) {
 	r := s.cfg.Retention
 	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
@@ -96,8 +95,7 @@ func (s *system) retain(ctx context.Context) {
 // forgetTicks is how many of those ticks pass between two searches for policy to forget.
 const forgetTicks = 4
 
-// keptPolicy returns for how long the policy is kept in memory: as long as anything rests on it, with rollups dropped by whole months; 0:
-// forever.
+// keptPolicy returns how long the policy is kept in memory: while anything rests on it, with rollups dropped by whole months; 0: forever.
 func keptPolicy(r config.Retention) time.Duration {
 	if r.Events == 0 || r.Rollups == 0 {
 		return 0

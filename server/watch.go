@@ -77,8 +77,7 @@ type watchEncoder struct {
 	// check returns an error wrapping state.ErrOtherCluster if observations cannot be of the cluster.
 	check func(...observe.Observation) error
 
-	// said has, by uid, a digest of what was last said of objects that often change in parts not kept: pods and nodes. Losing it costs
-	// repetition.
+	// said has, by uid, a digest of what was last said of pods and nodes, which often change in parts not kept. Losing it costs repetition.
 	mu   sync.Mutex
 	said map[string]uint64
 }

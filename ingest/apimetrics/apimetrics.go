@@ -1,5 +1,4 @@
-// Package apimetrics reads from a kube-apiserver's own metrics what became of its audit
-// events: how many it made, and how many its backends lost.
+// Package apimetrics reads from a kube-apiserver's own metrics what became of its audit events: how many it made, and its backends lost.
 //
 // An apiserver's answer is megabytes of text; it is parsed as it streams, and only the few
 // wanted lines are kept. Credentials are files that are reread when they change.

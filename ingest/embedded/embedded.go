@@ -1,5 +1,4 @@
-// Package embedded runs the Kafka broker of a one-node installation inside the process:
-// kfake, a broker written as a test fake, behind safeguards.
+// Package embedded runs the Kafka broker of a one-node installation in the process: kfake, written as a test fake, behind safeguards.
 //
 //	stream.Client ──Dial──▶ in-process pipe ─▶ guard ─▶ kfake ─▶ Dir/log   (acknowledged after fsync)
 //	                                                      ▲
@@ -23,8 +22,7 @@
 //     found; one that points past it is reset before a client can connect (see
 //     Config.Verify).
 //
-// It is for one node: evaluation, development, small clusters. There is no replication,
-// and the time to start after a kill grows with the unconsumed log.
+// It is for one node: evaluation, development, small clusters. There is no replication, and a start after a kill reads the whole log.
 package embedded
 
 import (
@@ -56,8 +54,7 @@ const (
 
 	// defaultTrimInterval is how often consumed log is deleted.
 	defaultTrimInterval = time.Second
-	// segmentBytes is the size at which the broker starts a new file. Only whole files
-	// are deleted, so up to one such file per partition outlives its records.
+	// segmentBytes is when the broker starts a new file. Only whole files are deleted: up to one per partition outlives its records.
 	segmentBytes = 16 << 20
 
 	// address is what the broker advertises. It is not a network address: Dial is the only way
@@ -158,8 +155,7 @@ func Start(cfg Config) (*Broker, error) {
 		kfake.GroupMaxSessionTimeout(longestSession),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": fmt.Sprint(segmentBytes),
-			// The broker deletes nothing by itself: no limits, no ticker, no expiry of
-			// the commits of a group that was not running for a while.
+			// The broker deletes nothing by itself: no limits, no ticker, no expiry of the commits of a group that did not run.
 			"log.retention.ms":          "-1",
 			"log.retention.bytes":       "-1",
 			"log.cleaner.backoff.ms":    fmt.Sprint(int64(365 * 24 * time.Hour / time.Millisecond)),
@@ -189,8 +185,7 @@ func Start(cfg Config) (*Broker, error) {
 // reaches it.
 func (b *Broker) Addr() string { return address }
 
-// Dial opens a connection to the broker; network and addr are ignored. It fits
-// kafka.Transport.Dial, kafka.Dialer.DialFunc and stream.Config.Dial.
+// Dial opens a connection to the broker; network and addr are ignored. It fits kafka.Transport, kafka.Dialer and stream.Config.
 func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return b.pipe.dial(ctx)
 }

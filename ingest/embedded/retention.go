@@ -78,8 +78,7 @@ func (b *Broker) Trim() {
 	for topic, groups := range b.cfg.Consumers {
 		for _, p := range b.kafka.PartitionInfos(topic) {
 			to, ok := b.committed(topic, p.Partition, groups)
-			// The broker derives a partition's next offset from its last batch: after a crash,
-			// an emptied partition would count from 0 again.
+			// The broker derives a partition's next offset from its last batch: after a crash, an emptied one would count from 0 again.
 			to = min(to, p.HighWatermark-1)
 			if !ok || to <= p.LogStartOffset {
 				continue

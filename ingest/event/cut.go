@@ -76,8 +76,7 @@ func KeepBodies(e *Event, request, response []byte, room int) {
 	}
 }
 
-// KeepObject returns what the replica needs of an object of a group resource, in room bytes, as
-// [KeepBodies] keeps it of a body; nil if there is no room for it.
+// KeepObject returns what the replica needs of an object of a group resource, in room bytes, as [KeepBodies] does; nil if there is no room.
 func KeepObject(resource string, object []byte, room int) []byte {
 	var t writeTarget
 	t.resource, t.group, _ = strings.Cut(resource, ".")

@@ -48,8 +48,7 @@ func grown[T any](list []T, more int) []T {
 	return fresh
 }
 
-// Decode decodes one audit.k8s.io/v1 Event, as an audit log line holds it, or an item of a
-// webhook's list, which leaves kind and apiVersion out.
+// Decode decodes one audit.k8s.io/v1 Event, as an audit log line holds it, or an item of a webhook's list, without kind and apiVersion.
 //
 // Member names are compared exactly; of a repeated member the last wins; null means absent.
 // A value of the wrong type, text that is not JSON, anything after the object, or another

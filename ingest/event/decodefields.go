@@ -20,8 +20,7 @@ func (d *decoder) extras() Extra {
 	return lastExtra(out)
 }
 
-// entries consumes an object of which every member becomes an entry of a list, or null. The list
-// is cut from room, and counted in used; an empty one is nil.
+// entries consumes an object of which every member becomes an entry of a list, or null. The list is cut from room, counted in used, or nil.
 func entries[T any](d *decoder, room *[]T, used *int, want string, entry func(d *decoder, name string) T) []T {
 	if d.Null() || !d.Open('{', want) {
 		return nil

@@ -34,8 +34,8 @@ const (
 	StagePanic            Stage = "Panic"
 )
 
-// Annotation keys the apiserver's authorization filter writes. The replica must not read
-// them before it has decided; they are what its answer is compared with.
+// Annotations of the apiserver's authorization filter. The replica must not read them before it has decided: its answer is compared with
+// them.
 const (
 	AnnotationDecision = "authorization.k8s.io/decision"
 	AnnotationReason   = "authorization.k8s.io/reason"

@@ -331,8 +331,7 @@ func WritesClaims(body []byte) bool {
 	return bytes.Contains(body, memberClaims) || bytes.Contains(body, memberExtended)
 }
 
-// writesFinalizers reports whether an update or patch may change finalizers. What may be an apply patch
-// removes what it does not name, as an update does.
+// writesFinalizers reports whether an update or patch may change finalizers. An apply patch removes what it does not name, as an update.
 func writesFinalizers(e *Event) bool {
 	body := e.RequestObject
 	return e.Verb == "update" || len(body) == 0 || bytes.Contains(body, wordsFinalizers) || bytes.Contains(body, memberVersion)

@@ -48,8 +48,7 @@ func (h Hash128) String() string {
 // the time it was received, to the microsecond. The audit ID alone does not identify it:
 // the client chooses it. Compute keys of redacted events only, so that every path computes the same.
 //
-// The client controls the input, and a collision would make one request hide another as its
-// duplicate, hence half of a SHA-256 and not a fast hash.
+// The client controls the input, and a collision would hide a request as another's duplicate: half of a SHA-256, not a fast hash.
 func RequestKey(cluster string, e *Event) Hash128 {
 	var room [512]byte
 	b := append(room[:0], "retrial request 1\x00"...)
@@ -96,8 +95,7 @@ type Position struct {
 	Offset    int64
 }
 
-// DeadLetter is input that could not become an event, or a record that could not be
-// processed: never dropped silently, never retried forever.
+// DeadLetter is input that could not become an event, or a record that could not be processed: never dropped silently, nor retried forever.
 type DeadLetter struct {
 	Cluster string
 	Source  string // how it came in: "webhook", "import", "watch", "replay"

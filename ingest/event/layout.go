@@ -145,8 +145,7 @@ func (w *walk) search() bool {
 	return true
 }
 
-// failed prefixes the failure's field with the current member. The name of one that the layout
-// lacks is the client's text: it does not belong in a message.
+// failed prefixes the failure's field with the current member. One that the layout lacks is the client's text, and not for a message.
 func (w *walk) failed() {
 	if w.last > 0 {
 		w.d.in(w.of.name(w.last))

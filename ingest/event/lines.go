@@ -46,10 +46,9 @@ func NewLines(r io.Reader, maxLine int) *Lines {
 	return &Lines{r: r, max: cmp.Or(maxLine, defaultMaxLine)}
 }
 
-// Next returns the next line that is not blank, without its line break, and its number from
-// 1. At the end the error is io.EOF. A *LineTooLongError concerns that line only, and the
-// next call continues after it; any other error is the reader's and final. The last line
-// needs no line break.
+// Next returns the next line that is not blank, without its line break, and its number from 1. At the end the error is io.EOF. A
+// *LineTooLongError concerns that line only, and the next call continues after it; others are the reader's and final. The last line needs
+// no line break.
 func (l *Lines) Next() (line []byte, n int, err error) {
 	for {
 		line, err := l.next()

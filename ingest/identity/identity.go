@@ -206,8 +206,7 @@ func (s fileStamp) same(t fileStamp) bool {
 	return os.SameFile(s.info, t.info) && s.info.ModTime().Equal(t.info.ModTime()) && s.info.Size() == t.info.Size()
 }
 
-// lockDir takes an advisory lock on dir for the duration of a change. The kernel drops it
-// when the process dies, so a crash never leaves a stale lock behind.
+// lockDir takes an advisory lock on dir for the duration of a change. The kernel drops it with the process, so a crash leaves none behind.
 func lockDir(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -232,10 +231,8 @@ func writeFile(path string, data []byte, mode os.FileMode) error {
 // usedEvery is the shortest interval at which the use of a certificate is recorded.
 const usedEvery = 10 * time.Second
 
-// usedFile returns the path of the file that records when certificates of a cluster were last
-// presented, by serial. Every receiving process writes it, so that no rotation is finished while
-// an apiserver still uses an old certificate. If it cannot be read or written, a rotation needs
-// force.
+// usedFile returns the path of the file that records when certificates of a cluster were last presented, by serial. Every receiving process
+// writes it, so that no rotation ends while an apiserver uses an old certificate. If it cannot be read or written, a rotation needs force.
 func (r *Registry) usedFile(name string) string { return filepath.Join(r.dir, name+".used") }
 
 // Used returns when the certificates of a cluster were last accepted, by serial, to within

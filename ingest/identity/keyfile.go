@@ -18,11 +18,9 @@ const (
 	minKeyLen = 16 // bytes, the fewest the redactor accepts
 )
 
-// KeyFile returns the installation's redaction key from the file at path, which holds it in
-// hex. If there is no file, it makes a key, with mode 0600, and reports created. The key makes
-// redacted values correlatable: anyone who has the key and the data can test guesses against
-// them, so the file must not lie inside dataDir, which gets backed up and shared, and must not
-// be readable by everyone. dataDir may be empty.
+// KeyFile returns the installation's redaction key from the file at path, which holds it in hex. If there is no file, it makes a key, with
+// mode 0600, and reports created. The key makes redacted values correlatable: anyone who has the key and the data can test guesses against
+// them, so the file must not lie inside dataDir, which gets backed up and shared, and not be readable by everyone. dataDir may be empty.
 //
 // With another key the same secret gets another mark, and events sent again no longer equal
 // those stored: a caller that finds created set on old data should refuse or warn

@@ -237,8 +237,7 @@ func (r *Registry) Certificate(cert *x509.Certificate) (string, error) {
 	return name, fmt.Errorf("cluster %s: certificate %s: %w", name, serial, ErrCredential)
 }
 
-// firstExpiry returns the earliest time at which a cluster's newest usable certificate
-// expires; older certificates of a rotated cluster do not matter.
+// firstExpiry returns the earliest time a cluster's newest usable certificate expires; older ones of a rotated cluster do not matter.
 func (r *Registry) firstExpiry() time.Time {
 	clusters, err := r.List()
 	if err != nil {

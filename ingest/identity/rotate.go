@@ -97,8 +97,7 @@ func (a *Authority) BeginRotation() (Rotation, error) {
 	if err != nil {
 		return fail(err)
 	}
-	// The note first: a crash leaves a change that was begun and can be aborted. The key last:
-	// nothing is signed by an authority that is not trusted yet.
+	// The note first: a crash leaves a change that can be aborted. The key last: nothing is signed by what is not trusted yet.
 	note, err := json.Marshal(Rotation{Begun: a.cfg.Now().UTC()})
 	if err != nil {
 		return fail(err)
@@ -224,8 +223,7 @@ func (a *Authority) AbortRotation(force bool) error {
 	return os.Remove(a.path(rotationFile))
 }
 
-// RenewServer issues another server certificate now, by the same authority. Connections that
-// are open keep the old one; the next handshakes get the new one.
+// RenewServer issues another server certificate by the same authority. Open connections keep the old one, new ones get the new.
 func (a *Authority) RenewServer() error {
 	return a.reissue(true)
 }

@@ -61,8 +61,7 @@ func (a *Authority) ServerTLS() *tls.Config {
 	return base
 }
 
-// serverPair returns the current server certificate. While the files cannot be read as a
-// pair (half replaced, unreadable) the last good pair is served.
+// serverPair returns the server certificate. While the files cannot be read as a pair (half replaced, unreadable) the last good one serves.
 func (a *Authority) serverPair() (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

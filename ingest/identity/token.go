@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// minToken is the shortest token accepted. A fast hash is enough for tokens that
-	// cannot be guessed; shorter ones are refused instead of hashed slowly.
+	// minToken is the shortest token accepted. A fast hash suffices for what cannot be guessed; shorter ones are refused, not hashed
+	// slowly.
 	minToken = 32
 	maxToken = 4096
 	// hashScheme begins every stored hash: sha256(salt, token), salt and sum in hex.
@@ -23,8 +23,7 @@ const (
 	saltLen    = 16
 )
 
-// NewToken makes a bearer token for a registered cluster and returns it. It cannot be had
-// again: the registry keeps a hash. Earlier tokens stay accepted.
+// NewToken makes a bearer token for a registered cluster and returns it. Only a hash is kept. Earlier tokens stay accepted.
 func (r *Registry) NewToken(name string) (string, error) {
 	var b [32]byte
 	rand.Read(b[:]) // never returns an error
@@ -55,8 +54,7 @@ func (r *Registry) AddToken(name, token string) error {
 	return err
 }
 
-// Token returns nil if token is one of the cluster's, by the registry or by
-// Config.TokenFile. It takes the same time for any token of a given length.
+// Token returns nil if token is one of the cluster's, by the registry or by Config.TokenFile. It takes the same time for any of a length.
 func (r *Registry) Token(name, token string) error {
 	c, err := r.lookup(name)
 	if errors.Is(err, ErrUnknown) && r.tokens.of(name) != nil {

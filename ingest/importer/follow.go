@@ -18,8 +18,7 @@ type FollowConfig struct {
 	Target
 	// Path is the log being written. The files it was rotated into lie beside it.
 	Path string
-	// Position is the path of the position file. Required: what it records as acknowledged is
-	// not posted again, except after a power failure.
+	// Position is the path of the position file. Required: what it records as acknowledged is not posted again, unless power fails.
 	Position string
 
 	// Delay is how long a line waits before it is posted, so that the webhook, which waits for

@@ -27,8 +27,7 @@ import (
 // beginning.
 const headBytes = 64 << 10
 
-// headOf returns the identity of a file: the digest of its first line, or of the first headBytes
-// of a longer one; it is empty until the file has that much.
+// headOf returns the identity of a file: the digest of its first line, or of headBytes of a longer one; empty until the file has that much.
 func headOf(r io.ReaderAt) (string, error) {
 	head, err := io.ReadAll(io.NewSectionReader(r, 0, headBytes))
 	if err != nil {
@@ -109,8 +108,7 @@ func siblingNames(path string) *regexp.Regexp {
 		`|` + regexp.QuoteMeta(base) + `[.-]\d[0-9A-Za-z.-]*?)(\.gz|\.zst)?$`)
 }
 
-// siblings lists the rotated files, oldest first. If a file exists both plain and compressed,
-// only the plain one is listed: the other may not be whole yet.
+// siblings lists the rotated files, oldest first. Of a file plain and compressed the plain one counts: the other may not be whole yet.
 func (f *follower) siblings() ([]sibling, error) {
 	names := siblingNames(f.cfg.Path)
 	dir := filepath.Dir(f.cfg.Path)

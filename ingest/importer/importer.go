@@ -94,15 +94,13 @@ type Config struct {
 	// State, when set, is posted before anything else: objects as kubectl prints them.
 	State *File
 
-	// Position is the path of the position file; empty imports without one. Keep it with
-	// the data that the import goes into: it records what that data has.
+	// Position is the path of the position file; empty imports without one. Keep it with what is imported into: it records what that has.
 	Position string
 	// SpoolDir is where a Stream is spooled; empty is the system's directory for
 	// temporary files.
 	SpoolDir string
 
-	// InFlight is how many posts are in flight at once; 0 is 4. Batches start in the file's
-	// order and can overtake each other by no more than this many.
+	// InFlight is how many posts are in flight at once; 0 is 4. Batches start in order and overtake each other by no more than this many.
 	InFlight int
 	// MaxInflated bounds what one compressed file may inflate to, in bytes; 0 is 256 GiB.
 	MaxInflated int64

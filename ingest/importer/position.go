@@ -28,8 +28,7 @@ const (
 	saveEvery = time.Second
 )
 
-// mark is how much of one file was imported into one cluster. A file is identified by content,
-// not by name: logs are renamed when they rotate.
+// mark is how much of one file was imported into one cluster. A file is identified by content, not name: logs are renamed when they rotate.
 type mark struct {
 	Cluster string `json:"cluster"`
 	State   bool   `json:"state,omitempty"` // imported as a state, not as a log
@@ -153,8 +152,7 @@ func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	return m, nil
 }
 
-// note saves the file if it was not saved within saveEvery: if a crash loses a newer position,
-// the import posts again what the receiver has.
+// note saves the file if it was not saved within saveEvery: if a crash loses a newer one, the import posts again what the receiver has.
 func (p *positions) note() error {
 	if time.Since(p.saved) < saveEvery {
 		return nil

@@ -129,8 +129,7 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, fmt.Errorf("read %s: %w", l.format, err)
 }
 
-// spool is a stream's content on disk, so that it can be read twice. The file has no name, and
-// its bytes are useless without the key in memory.
+// spool is a stream's content on disk, to be read twice. The file has no name, and its bytes are useless without the key in memory.
 type spool struct {
 	f    *os.File
 	key  [32]byte

@@ -8,11 +8,9 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// RedactBytes redacts bytes that could not be decoded: truncated, malformed, of another kind. It
-// reads them as JSON as far as possible, and keeps only what is known to be public by its place in
-// an event or an event list; everything else, bare words and member names included, becomes an
-// HMAC. So a body that escaped from its place in a malformed text is not kept. The result is for
-// people to read; it need not be JSON.
+// RedactBytes redacts bytes that could not be decoded: truncated, malformed, of another kind. It reads them as JSON as far as possible, and
+// keeps only what is known to be public by its place in an event or an event list; everything else, bare words and member names included,
+// becomes an HMAC. So a body that escaped from its place in a malformed text is not kept. The result is for people; it need not be JSON.
 func (r *Redactor) RedactBytes(raw []byte) []byte {
 	p := r.begin()
 	defer r.end(p)

@@ -94,8 +94,7 @@ const (
 	targetExec          // exec and attach: the command's arguments
 )
 
-// targetOf reads the target from the path, and from the object reference, which may be
-// incomplete or missing: either is enough to make it the stricter one.
+// targetOf reads the target from the path, and from the object reference, which may be incomplete or missing: the stricter of both.
 func targetOf(e *event.Event) target {
 	if r := e.ObjectRef; r != nil {
 		switch {
@@ -111,8 +110,7 @@ func targetOf(e *event.Event) target {
 	return targetOfPath(path)
 }
 
-// targetOfPath finds resource and subresource in a path. Empty segments are skipped:
-// better to redact what the apiserver did not route than the reverse.
+// targetOfPath finds resource and subresource in a path. Empty segments are skipped: better redact what the apiserver did not route.
 func targetOfPath(path string) target {
 	path = queryUnescape(path, false)
 	if !mayTarget(path) {
@@ -181,8 +179,7 @@ type pass struct {
 	found []string // secrets in clear, to find their echoes in messages
 }
 
-// maxFound bounds the secrets whose echoes are searched for; minEcho is the shortest text that
-// counts as an echo and not as a word that happens to be a password.
+// maxFound bounds the secrets whose echoes are searched for; minEcho is the shortest echo that is not just a word that is also a password.
 const (
 	maxFound = 64
 	minEcho  = 6
@@ -320,8 +317,8 @@ func (p *pass) annotations(e *event.Event, t target) {
 	})
 }
 
-// secretAnnotation redacts an annotation of a request for secrets. What the authorizer wrote is
-// compared later: a word of it that happens to be a password stays.
+// secretAnnotation redacts an annotation of a request for secrets. What the authorizer wrote is compared later: a word of it that happens
+// to be a password stays.
 func (p *pass) secretAnnotation(key, v string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {

@@ -145,8 +145,7 @@ func (p *pass) scrub(s string, announces *[256]bool) string {
 	return out.String()
 }
 
-// longRun is the length from which a run of token characters that is not a secret is skipped as a
-// whole: checking every position of it would take quadratic time.
+// longRun is the length from which a run of token characters is skipped as a whole: checking every position would take quadratic time.
 const longRun = 256
 
 // past returns the empty bounds from which to continue after a run without a secret.
@@ -286,8 +285,7 @@ func header(s string, i int) (start, end int) {
 	return start, end
 }
 
-// assigned returns the bounds of a value assigned at i to a name that indicates a secret. After a
-// colon prose is likely: only what looks random counts there.
+// assigned returns the bounds of what is assigned at i to a name of a secret. After a colon prose is likely: only what looks random counts.
 func assigned(s string, i int) (start, end int) {
 	from := i
 	for from > 0 && (isBase64URL(s[from-1]) || s[from-1] == '"' && from == i) {

@@ -17,8 +17,7 @@ import (
 const (
 	// windowBytes is how many bytes of records, uncompressed, are sent at once.
 	windowBytes = 4 << 20
-	// gateBytes is how little must be left, as stored, for new calls to wait until it is sent,
-	// so that records can go to Kafka directly again.
+	// gateBytes is how little must be left, as stored, for new calls to wait until it is sent, so that records go to Kafka directly again.
 	gateBytes = 1 << 20
 	// positionEvery is how often the position is written while a segment is sent.
 	positionEvery = time.Second
@@ -287,8 +286,8 @@ func (d *drainer) advance() {
 	}
 }
 
-// finish removes a segment that was sent, or sets it aside, and after the last ends spooling.
-// The position may stay behind: removed segments are not looked for.
+// finish removes a sent segment, or sets it aside, and after the last ends spooling. The position may stay behind: removed ones are not
+// missed.
 func (d *drainer) finish(g *segment) error {
 	s := d.s
 	d.close()

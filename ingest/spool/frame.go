@@ -44,8 +44,7 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// segmentHeader returns the header of a segment that follows the segment before, of which end
-// bytes were acknowledged; both are 0 for the first.
+// segmentHeader returns the header of a segment that follows the segment before, of which end bytes were acknowledged; 0 for the first.
 func segmentHeader(before uint64, end int64) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint64([]byte(segmentMagic), before)

@@ -271,8 +271,8 @@ func (p position) sum() uint32 {
 	return crc32.Checksum(fmt.Appendf(nil, "%d %d %t", p.Segment, p.Offset, p.Keep), castagnoli)
 }
 
-// readPosition returns the position written last. If it cannot be read, problem says why and the
-// position is the beginning: sending again does no harm.
+// readPosition returns the position written last. If that cannot be read, problem says why, and it is the beginning: sending again does no
+// harm.
 func readPosition(dir FS) (p position, problem error) {
 	f, err := dir.Open(positionName, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

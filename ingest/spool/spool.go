@@ -62,8 +62,7 @@ type Config struct {
 	MinFree int64
 	// SegmentBytes is the size at which a new file is started; 32 MiB.
 	SegmentBytes int64
-	// Direct is how long Kafka may take for the records of a call before they are spooled;
-	// 2 s. Large calls get a second more for every 16 MiB.
+	// Direct is how long Kafka may take for a call's records before they are spooled; 2 s. Large calls get a second more for every 16 MiB.
 	Direct time.Duration
 	// MaxRecordBytes is the largest record accepted (see stream.RecordSize);
 	// stream.DefaultMaxRecordBytes.
@@ -383,8 +382,7 @@ func (s *Spool) Status() Status {
 	return st
 }
 
-// Close refuses further records, waits for those under way and saves the drainer's position.
-// Run must have returned. What is spooled stays for the next start.
+// Close refuses further records, waits for those under way and saves the position. Run must have returned. What is spooled stays.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	if s.closed {

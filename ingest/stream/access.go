@@ -26,11 +26,10 @@ func (r right) String() string {
 	return strings.TrimSpace(r.act + " " + r.name)
 }
 
-// access remembers what a client was allowed to do. What was never allowed needs a person to
-// grant a right or a password, and is ErrAuth: it ends what was begun. What was allowed before
-// and is refused now is retried like anything transient: a broker that has just started accepts
-// connections for a while before it knows all users and their rights, and changing a password
-// under a running process should not end it.
+// access remembers what a client was allowed to do. What was never allowed needs a person to grant a right or a password, and is ErrAuth:
+// it ends what was begun. What was allowed before and is refused now is retried like anything transient: a broker that has just started
+// accepts connections for a while before it knows all users and their rights, and changing a password under a running process must not end
+// it.
 type access struct {
 	mu      sync.Mutex
 	granted map[right]bool
@@ -92,8 +91,7 @@ func (c *Client) answered(r right, err error) error {
 	return nil
 }
 
-// denied returns the error for a broker's refusal, which why explains: ErrAuth, unless the
-// right was granted before. Every refusal goes through denied.
+// denied returns the error for a refusal, which why explains: ErrAuth, unless the right was granted before. Every refusal passes here.
 func (c *Client) denied(r right, why string, err error) error {
 	a, now := &c.access, time.Now()
 	a.mu.Lock()

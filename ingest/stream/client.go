@@ -21,16 +21,14 @@
 //	store it, with a token made of the topic's epoch, partition, first and last
 //	the next batch's announcement commits last+1; when idle or revoked, Commit(last+1, NoPending)
 //
-// A new owner of the partition finds the announced range in [Assignment.Metadata], reads
-// exactly that range again and stores it with the same token.
+// A new owner finds the announced range in [Assignment.Metadata], reads that range again and stores it with the same token.
 //
 // # Epochs
 //
-// A topic that was recreated, or whose log was lost, assigns the same offsets a second time.
-// An [Assignment.Epoch] belongs to every position, so that (epoch, partition, offset) is never
-// used twice. It is kept in the commit's metadata, starts as the Unix time in seconds at which
-// a partition was first consumed, and rises if a commit turns out to point past the end of the
-// log, or to refer to records the log does not have.
+// A topic that was recreated, or whose log was lost, assigns the same offsets a second time. An [Assignment.Epoch] belongs to every
+// position, so that (epoch, partition, offset) is never used twice. It is kept in the commit's metadata, starts as the Unix time in seconds
+// at which a partition was first consumed, and rises if a commit turns out to point past the end of the log, or at records the log does not
+// have.
 package stream
 
 import (
@@ -328,8 +326,7 @@ func (c *Client) all(ctx context.Context, topic string) ([]int32, error) {
 	return parts, nil
 }
 
-// HighWatermarks returns the end of every partition's log: all that was acknowledged
-// before the call lies below. Transient failures are retried until ctx ends.
+// HighWatermarks returns the end of every partition's log: all acknowledged before lies below. It retries what is transient.
 func (c *Client) HighWatermarks(ctx context.Context, topic string) (end map[int32]int64, err error) {
 	err = c.retry(ctx, func(ctx context.Context) error {
 		parts, err := c.all(ctx, topic)

@@ -88,9 +88,9 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 	}
 }
 
-// join makes this process a member of a group and calls start with every generation, until ctx
-// ends, which is not an error, or the broker refuses what it has never granted. Any other failure is
-// retried: by the group client after its own pause, and after a growing one if access is refused.
+// join makes this process a member of a group and calls start with every generation, until ctx ends, which is not an error, or the broker
+// refuses what it never granted. Any other failure is retried: by the group client after its pause, and after a growing one if access is
+// refused.
 func (c *Client) join(ctx context.Context, config kafka.ConsumerGroupConfig, topic string, log *zap.Logger,
 	start func(*kafka.Generation)) error {
 	err := c.retry(ctx, func(ctx context.Context) error {
@@ -156,8 +156,7 @@ func (k *consumer) start(ctx context.Context, gen *kafka.Generation) {
 	}
 }
 
-// ends reports whether an error of a handler ends the consumer. Rights and credentials are
-// granted by people: retrying would hide that someone has to act.
+// ends reports whether a handler's error ends the consumer. Rights are granted by people: retrying would hide that one must act.
 func ends(err error) bool { return errors.Is(err, ErrStop) || errors.Is(err, ErrAuth) }
 
 // run takes over a partition and hands it to the handler.

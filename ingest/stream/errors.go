@@ -8,23 +8,20 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Errors that callers distinguish with errors.Is. A produce or commit error that matches none
-// of them is a fault of the request or of this package.
+// Errors that callers distinguish with errors.Is. A produce or commit error that matches none is a fault of the request or of this package.
 var (
 	// ErrFull: the broker's log is at its cap; nothing was stored. Push back.
 	ErrFull = errors.New("kafka log is full")
 	// ErrTooLarge: a record is larger than a topic accepts; see TooLargeError.
 	ErrTooLarge = errors.New("record too large")
-	// ErrTransient: the broker could not be reached or could not store the records within
-	// the deadline. Some of them may have been stored. Retry.
+	// ErrTransient: the broker could not be reached or could not store the records within the deadline. Some may have been stored. Retry.
 	ErrTransient = errors.New("kafka is temporarily unavailable")
 	// ErrAuth: the broker refuses this client's credentials or permissions, which it has never
 	// accepted: a refusal of what it granted before is ErrTransient, as it may pass.
 	ErrAuth = errors.New("kafka refuses access")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("stream client is closed")
-	// ErrRevoked: a commit came too late: the partition belongs to another consumer.
-	// Drop what was not committed; its new owner reads it again.
+	// ErrRevoked: a commit came too late: the partition is another consumer's. Drop what was not committed; the new owner reads it again.
 	ErrRevoked = errors.New("partition was revoked")
 	// ErrLogReplaced: the log ends before the requested position, or has other records where
 	// it was read before: the topic was recreated or lost records. The consumer starts over

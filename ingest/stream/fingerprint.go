@@ -122,8 +122,7 @@ type look struct {
 	leader int32
 }
 
-// same returns ErrLogReplaced if the log that answered with these records is not the one that was
-// read before. It checks only if there is a reason to doubt it.
+// same returns ErrLogReplaced if the log that answered is not the one that was read before. It checks only if there is reason to.
 func (q *cursor) same(ctx context.Context, records kafka.RecordReader) error {
 	now := look{q.c.dials.Load(), q.look.leader}
 	first := now.leader

@@ -167,8 +167,7 @@ type Commit struct {
 	Pending Pending
 }
 
-// Commits returns what the members of a group, in whatever processes, have committed for a topic. Transient
-// failures are retried until ctx ends.
+// Commits returns what the members of a group, in whatever processes, have committed for a topic. It retries until ctx ends.
 func (c *Client) Commits(ctx context.Context, group, topic string) (map[int32]Commit, error) {
 	var found map[int32]committed
 	err := c.retry(ctx, func(ctx context.Context) error {

@@ -29,11 +29,10 @@ type PolicyReader struct {
 	err   error
 }
 
-// ReadPolicy starts to read TopicPolicy from the given offsets (the ones stored with the
-// policy table; a missing partition starts at its log's start) and passes the records to
-// fn, in batches of one partition, one call at a time. Reading may start below a given offset
-// if less than that, or nothing, is committed for GroupPolicy: fn must be idempotent, as with
-// any log. It ends when ctx ends, fn fails, or Close is called.
+// ReadPolicy starts to read TopicPolicy from the given offsets (the ones stored with the policy table; a missing partition starts at its
+// log's start) and passes the records to fn, in batches of one partition, one at a time. Reading may start below a given offset if less
+// than that, or nothing, is committed for GroupPolicy: fn must be idempotent, as with any log. It ends with ctx, when fn fails, or with
+// Close.
 func (c *Client) ReadPolicy(ctx context.Context, from map[int32]int64, fn func([]Record) error) *PolicyReader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &PolicyReader{c: c, fn: fn, from: maps.Clone(from), cancel: cancel, done: make(chan struct{}),
@@ -87,8 +86,7 @@ func (r *PolicyReader) reached(marks map[int32]int64) bool {
 	return true
 }
 
-// WaitFor returns nil once every position is at or past its mark, as of Client.HighWatermarks,
-// and an error if ctx or the reader ends first.
+// WaitFor returns nil once every position is at its mark or past it, as of Client.HighWatermarks, an error if ctx or the reader ends first.
 func (r *PolicyReader) WaitFor(ctx context.Context, marks map[int32]int64) error {
 	for {
 		r.mu.Lock()
@@ -241,8 +239,7 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 			// case reading again costs little.
 			next = start
 		} else {
-			// The commit follows the table, so it is the table's offset or a little less;
-			// when the log was lost it was set back to the log's start.
+			// The commit follows the table, so it is the table's offset or a little less; when the log was lost it was set to its start.
 			next = min(next, commit.offset)
 		}
 		q := newCursor(r.c, TopicPolicy, p, m.epoch, max(next, 0))
@@ -267,8 +264,7 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 	return cursors, nil
 }
 
-// policyRead remembers the last record of a partition of TopicPolicy that a reader was given:
-// CommitPolicy is called with the offset after it.
+// policyRead remembers the last record of a partition that a reader was given: CommitPolicy is called with the offset after it.
 func (c *Client) policyRead(partition int32, r *Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -149,8 +149,7 @@ func (p *Producer) produce(ctx context.Context, recs []Record) error {
 	}
 }
 
-// RecordSize returns the bytes Config.MaxRecordBytes is compared with: an upper bound of
-// what the record takes in a batch before compression.
+// RecordSize returns the bytes Config.MaxRecordBytes is compared with: a bound of what the record takes in a batch before compression.
 func RecordSize(r *Record) int {
 	return recordOverhead + len(r.Key) + len(r.Value) + headersSize(r)
 }
@@ -181,8 +180,7 @@ func (p *Producer) split(ctx context.Context, recs []Record) (map[partition][]in
 	return byPartition, nil
 }
 
-// enqueue appends a call's records for one partition to its queue and makes sure that
-// the queue is served. It reports false if the producer is closed.
+// enqueue appends a call's records for one partition to its queue and makes sure that it is served; false if the producer is closed.
 func (p *Producer) enqueue(l partition, recs []Record, idx []int, k *call, deadline time.Time) bool {
 	p.mu.Lock()
 	if p.closed {

@@ -32,8 +32,7 @@ func (k Kind) String() string {
 	return ""
 }
 
-// Record is one Kafka record of Retrial's topics. Everything but Key and Value travels in
-// headers or belongs to the record's place in the log.
+// Record is one Kafka record of Retrial's topics. All but Key and Value travels in headers or belongs to the record's place in the log.
 //
 // Producing: Produce copies what it needs before it returns, so the caller keeps Key and
 // Value. Consuming: Key and Value alias a buffer that belongs to the batch; it is never
@@ -121,8 +120,8 @@ type header struct {
 	value []byte
 }
 
-// appendHeaders appends the headers of r in the record format: count, then for each the
-// lengths and bytes of name and value, all lengths as zigzag varints.
+// appendHeaders appends the headers of r in the record format: count, then the lengths, as zigzag varints, and bytes of each name and
+// value.
 func appendHeaders(b []byte, r *Record) []byte {
 	size := 1 + 8 + 16 + uvarintLen(uint64(r.Bodies.Request)) + uvarintLen(uint64(r.Bodies.Response))
 	texts := [...]string{r.Cluster, r.Source, r.APIServer}

@@ -10,8 +10,7 @@ import (
 const (
 	// TopicEvents carries one record per audit event, keyed by the hash of its request.
 	TopicEvents = "audit.events"
-	// TopicPolicy carries what changes the replica: copies of policy writes and observations
-	// of objects, keyed by cluster, so that one cluster's stay in order.
+	// TopicPolicy carries what changes the replica: copies of policy writes and observations of objects, keyed and ordered by cluster.
 	TopicPolicy = "audit.policy"
 	// TopicDeadLetter carries what could not become an event or could not be processed.
 	TopicDeadLetter = "audit.deadletter"
@@ -21,8 +20,7 @@ const (
 const (
 	// GroupReplay consumes TopicEvents.
 	GroupReplay = "retrial-replay"
-	// GroupPolicy consumes TopicPolicy. It has no members: Client.CommitPolicy commits what
-	// the policy table holds, so that lag and deletion see it.
+	// GroupPolicy consumes TopicPolicy. It has no members: Client.CommitPolicy commits what the policy table holds, for lag and deletion.
 	GroupPolicy = "retrial-policy"
 	// GroupDeadLetter consumes TopicDeadLetter.
 	GroupDeadLetter = "retrial-deadletter"
@@ -31,8 +29,7 @@ const (
 // topicNames lists the topics in the order they are created.
 var topicNames = [...]string{TopicEvents, TopicPolicy, TopicDeadLetter}
 
-// Consumers returns, per topic, the groups (both with prefix) that must have committed a record
-// before it may be deleted, as embedded.Config.Consumers requires.
+// Consumers returns, per topic, the groups (both with prefix) that must have committed a record before it is deleted.
 func Consumers(prefix string) map[string][]string {
 	return map[string][]string{
 		prefix + TopicEvents:     {prefix + GroupReplay},
@@ -58,7 +55,7 @@ const (
 	DefaultRetention = 7 * 24 * time.Hour
 	// maxMessageBytes is the topics' max.message.bytes: the largest batch, as sent.
 	maxMessageBytes = 16 << 20
-	// DefaultMaxRecordBytes is the largest record Produce accepts: key, value and headers.
-	// A batch of one such record, uncompressed, fits into maxMessageBytes.
+	// DefaultMaxRecordBytes is the largest record Produce accepts: key, value and headers. One in a batch, uncompressed, fits
+	// maxMessageBytes.
 	DefaultMaxRecordBytes = 8 << 20
 )

@@ -1,7 +1,5 @@
-// Package watch follows live clusters: it lists and watches the objects the replica keeps
-// and sends what it sees to the policy topic, so that the state of a cluster is known
-// without an exported file and stays complete even if the audit policy records RBAC writes
-// without their bodies.
+// Package watch follows live clusters: it lists and watches the objects the replica keeps and sends what it sees to the policy topic, so
+// that a cluster's state is known without an exported file and stays complete even if the audit policy records RBAC writes without bodies.
 //
 //	                 ┌ list, page by page ─▶ objects, then "complete" ─┐
 //	kube-apiserver ──┤                                                 ├─ redact ─ Encoder ─▶ audit.policy
@@ -60,8 +58,7 @@ type Kind struct {
 	Path       string // of the collection over all namespaces, without a leading slash
 	APIVersion string
 	Kind       string
-	// Optional kinds make more answers certain. One that the cluster does not serve, or does
-	// not permit to read, is skipped and retried from time to time.
+	// Optional kinds make more answers certain. One that the cluster does not serve, or permit to read, is retried now and then.
 	Optional bool
 	// MetadataOnly requests nothing but the objects' metadata; no other answer is accepted.
 	MetadataOnly bool
@@ -158,8 +155,7 @@ type Positions interface {
 	Save(resource string, p Position) error
 }
 
-// Config is what New needs. Cluster and one of REST and Kubeconfig are required; each other
-// field states its default, which a zero value selects.
+// Config is what New needs. Cluster and one of REST and Kubeconfig are required; other fields state the default that a zero value selects.
 type Config struct {
 	Cluster    string       // name under which the records are filed
 	REST       *rest.Config // how to reach the apiserver
@@ -192,8 +188,7 @@ type Watcher struct {
 	metrics   *metrics
 }
 
-// New returns a Watcher. It reads the kubeconfig and the files it names but does not
-// connect. positions may be nil: then every start is a first start.
+// New returns a Watcher. It reads the kubeconfig and its files without connecting. positions may be nil: then every start is a first start.
 func New(cfg Config, producer Producer, redactor *redact.Redactor, encoder Encoder, positions Positions) (*Watcher, error) {
 	if cfg.Cluster == "" {
 		return nil, errors.New("watch: no cluster name")
@@ -249,8 +244,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run follows the cluster until ctx ends and returns nil. It retries failures of the cluster
-// and of the stream, which show in logs and metrics.
+// Run follows the cluster until ctx ends and returns nil. It retries failures of cluster and stream, which show in logs and metrics.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer w.client.CloseIdleConnections()
 	w.log.Info("watching cluster", zap.String("server", w.base.Host))

@@ -229,8 +229,7 @@ func (r *reflector) save(must bool) {
 	r.saved = now
 }
 
-// gapAfter is how long a watch may be interrupted before its kind is declared unknown; until then it
-// may still be resumed. etcd compacts after five minutes.
+// gapAfter is how long a watch may be interrupted before its kind is declared unknown: etcd compacts after five minutes.
 const gapAfter = 5 * time.Minute
 
 // older reports whether resourceVersion a is older than b; one that is not a number never is.

@@ -69,8 +69,7 @@ func bearer(r *http.Request) (string, bool) {
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// validCluster reports whether name is a DNS-1123 label, as identity requires of a
-// registered cluster. A trusted listener has no registry to check against.
+// validCluster reports whether name is a DNS-1123 label, as identity requires of a registered one. A trusted listener has no registry.
 func validCluster(name string) bool {
 	return len(name) <= 63 && !strings.Contains(name, ".") && validAPIServer(name)
 }

@@ -15,12 +15,10 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// growStep is how a body without Content-Length, or one that declares more than a pooled
-// buffer holds, is first read and accounted; it doubles from there.
+// growStep is how a body without Content-Length, or one larger than a pooled buffer, is first read and accounted; it doubles from there.
 const growStep = 256 << 10
 
-// readBody reads the whole body into memory reserved for it. If it returns an answer, the
-// body cannot be used; what was reserved stays reserved until release.
+// readBody reads the whole body into memory reserved for it. After an answer it cannot be used; what is reserved stays so until release.
 func (in *intake) readBody(r *http.Request) (body []byte, a *answer) {
 	limit, declared := in.h.cfg.MaxBody, r.ContentLength
 	if declared > limit {
@@ -33,8 +31,7 @@ func (in *intake) readBody(r *http.Request) (body []byte, a *answer) {
 	if !in.reserve(room) {
 		return nil, in.noRoom()
 	}
-	// A declared length is a promise, not yet memory: large ones are allocated as they arrive.
-	// One byte more than declared lets the end be seen without growing.
+	// A declared length is a promise, not yet memory: large ones are allocated as they arrive. One byte more shows the end without growing.
 	if declared >= 0 && declared < pooledBuffer {
 		body = in.h.buffers.get(int(declared) + 1)
 	} else {
@@ -63,8 +60,7 @@ func (in *intake) readBody(r *http.Request) (body []byte, a *answer) {
 	}
 }
 
-// readFailed answers a body that ended early. It does not become a dead letter: the sender
-// knows that it did not get through and sends all of it again.
+// readFailed answers a body that ended early. It does not become a dead letter: the sender knows that, and sends all of it again.
 func (in *intake) readFailed(err error, read int, declared int64) *answer {
 	a := refuse(http.StatusBadRequest, refusedAborted, "the body ended after %d bytes", read)
 	if declared >= 0 {
@@ -81,8 +77,7 @@ func (in *intake) noRoom() *answer {
 		"too many bytes in flight, for cluster %s or in total: try again later", in.cluster).pushBack(roomBackAfter).unread()
 }
 
-// tooLarge makes the dead letter of a body over the limit. declared is its Content-Length
-// if nothing was read yet and read is nil, otherwise -1.
+// tooLarge makes the dead letter of a body over the limit. declared is its Content-Length if nothing was read and read is nil, else -1.
 func (in *intake) tooLarge(r *http.Request, read []byte, declared int64) *answer {
 	detail := fmt.Sprintf("body over the limit of %d bytes", in.h.cfg.MaxBody)
 	if declared >= 0 {
@@ -107,8 +102,7 @@ func (in *intake) tooLarge(r *http.Request, read []byte, declared int64) *answer
 	return a.unread()
 }
 
-// bodyLetter produces the dead letter of a whole body. It returns nil once the letter is
-// acknowledged, otherwise an answer that makes the sender retry.
+// bodyLetter produces the dead letter of a whole body. It returns nil once that is acknowledged, else an answer that asks for a retry.
 func (in *intake) bodyLetter(reason, detail string, body []byte, size int64) *answer {
 	letter := event.DeadLetter{
 		Cluster: in.cluster,

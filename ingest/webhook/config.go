@@ -42,36 +42,33 @@ type Clusters interface {
 
 // Config are the limits and modes of one listener's handler. The zero value is usable.
 type Config struct {
-	// MaxBody is the largest body taken, in bytes; 0 is 128 MiB. Apiservers do not
-	// truncate by default: 400 events of RequestResponse level can be large.
+	// MaxBody is the largest body taken, in bytes; 0 is 128 MiB. Apiservers do not truncate by default: 400 with bodies can be large.
 	MaxBody int64
 	// MaxEvent is the largest event kept whole, in bytes of its canonical JSON; 0 is
 	// 8 MiB less 2 KiB, what the stream takes by default. A larger one loses its bodies, is
 	// annotated with size and digest, and goes on.
 	MaxEvent int
-	// MaxInFlight bounds the bytes of all bodies being worked on; 0 is 512 MiB. Decoded
-	// and encoded forms come on top: expect about three times as much at worst.
+	// MaxInFlight bounds the bytes of all bodies being worked on; 0 is 512 MiB. What is decoded and encoded comes on top: at worst thrice
+	// that.
 	MaxInFlight int64
 	// MaxClusterInFlight bounds the same for one cluster; 0 is half of MaxInFlight, so
 	// that no single cluster can starve the others.
 	MaxClusterInFlight int64
 	// MaxState bounds the body of a state post, in bytes; 0 is 4 GiB. It is streamed.
 	MaxState int64
-	// Deadline is the time from the request's arrival within which it is answered; 0 is
-	// 25 s. Apiservers give up at 30 s and post the same batch again.
+	// Deadline is how long after its arrival a request is answered; 0 is 25 s. Apiservers give up at 30 s and post the same batch again.
 	Deadline time.Duration
 	// Anonymous takes posts without a credential for any registered cluster. A credential
 	// that is presented is checked all the same.
 	Anonymous bool
-	// Trusted is for a local socket that only its owner can open: no authentication, any valid
-	// cluster name, source "import", the policy query, and state posts.
+	// Trusted is for a socket that only its owner can open: no authentication, any cluster name, source "import", policy query, state
+	// posts.
 	Trusted bool
 	// Ready returns nil if records can be taken; a nil Ready means always.
 	Ready func(ctx context.Context) error
-	// State takes the body of a state post, as kubectl prints objects, and returns what
-	// to answer as JSON. An error that wraps [ErrBadState] is the body's fault. A nil State
-	// switches the path off. since, if not zero, is when an audit log begins that records
-	// every later change of the state.
+	// State takes the body of a state post, as kubectl prints objects, and returns what to answer as JSON. An error that wraps
+	// [ErrBadState] is the body's fault. A nil State switches the path off. since, if not zero, is when a log begins that has every later
+	// change.
 	State func(ctx context.Context, cluster string, since time.Time, r io.Reader) (any, error)
 	// Contacts, if set, records who was accepted and who was refused.
 	Contacts *Contacts
@@ -93,8 +90,8 @@ const (
 	// chunkBytes is how much is encoded and produced at once: it bounds the memory of a
 	// body near the limit, while an apiserver's usual 0.25 to 2 MB go as one chunk.
 	chunkBytes = 8 << 20
-	// itemLetters is how many malformed items of one list become a dead letter each; the
-	// rest share one, or items of a few bytes could each grow into hundreds.
+	// itemLetters is how many malformed items of one list become a dead letter each; the rest share one, or few bytes could grow into
+	// hundreds.
 	itemLetters = 256
 	// prefixRead and prefixKept are how much of a refused body is read for, and kept in,
 	// its dead letter. More is read than kept: redaction works better with context, and

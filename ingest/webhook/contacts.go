@@ -246,8 +246,7 @@ func (c *Contacts) handshake(line string) {
 	}
 }
 
-// handshakeReason classifies what crypto/tls and net/http say about a handshake; ok is false
-// for connections that just ended: those are probes.
+// handshakeReason classifies what crypto/tls and net/http say about a handshake; ok is false for those that just ended: probes.
 func handshakeReason(detail string) (reason Reason, ok bool) {
 	has := func(s string) bool { return strings.Contains(detail, s) }
 	switch {

@@ -32,9 +32,8 @@ func newFlight(maxTotal, maxCluster int64, gauge prometheus.Gauge) *flight {
 	}
 }
 
-// clusterRequests is how many requests of one cluster are worked on at once. A slow body costs
-// little memory, but it holds a connection and a goroutine, so these are shared out, too. Five
-// apiservers that each post ten times a second and wait five seconds for an answer need as many.
+// clusterRequests is how many requests of one cluster are worked on at once. A slow body costs little memory, but it holds a connection and
+// a goroutine: these are shared out. Five apiservers that each post ten times a second and wait five seconds for an answer need as many.
 const clusterRequests = 256
 
 // enter begins a request of a cluster; it reports false if there are too many.

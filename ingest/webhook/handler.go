@@ -104,8 +104,7 @@ const (
 	QuerySource    = "source"
 	QuerySourceLog = sourceLog
 
-	// QuerySince is the query parameter of a state post that says, in RFC 3339, when the
-	// audit log begins that records every later change of the state.
+	// QuerySince is the query parameter of a state post that says, in RFC 3339, when the audit log begins that has every later change.
 	QuerySince = "since"
 )
 
@@ -152,8 +151,7 @@ func New(
 	if log == nil {
 		log = zap.NewNop()
 	}
-	// A sender that is refused retries every second: the first few lines of a minute tell an
-	// operator all there is to know, the metrics count the rest.
+	// A sender that is refused retries every second: the first lines of a minute tell all there is to know, metrics count the rest.
 	log = log.Named("ingest.webhook").With(zap.String("source", source)).WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0)
 	}))
@@ -358,8 +356,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster str
 				QuerySince, s)
 		}
 	}
-	// A cluster's state streams in for as long as it takes; the server's timeouts are made
-	// for event lists. A connection without deadlines has none to lift.
+	// A state streams in for as long as it takes; the server's timeouts are for lists. A connection without deadlines has none to lift.
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})

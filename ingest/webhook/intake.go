@@ -338,8 +338,7 @@ func full() *answer {
 // apiserver sends 400 by default.
 const maxItems = 20_000
 
-// countItems returns an upper bound of how many items the list in body has, without decoding
-// it: exact if they may be too many, otherwise the number of commas.
+// countItems bounds how many items the list in body has, without decoding it: exactly if they may be too many, else by the commas.
 func countItems(body []byte) int {
 	// Counting bytes is vectorised and costs next to nothing; most lists stop here.
 	if commas := bytes.Count(body, []byte{','}); commas < 4*maxItems {

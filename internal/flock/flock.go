@@ -16,8 +16,7 @@ var (
 	ErrUnsupported = errors.New("this operating system has no flock")
 )
 
-// Own is [Try], and writes into the file which process holds it, such as "pid 123 (retrial)". If
-// another process does, owner is what that one wrote.
+// Own is [Try], and writes into the file who holds it, such as "pid 123 (retrial)". If another does, owner is what that one wrote.
 func Own(f *os.File) (owner string, err error) {
 	if err := Try(f); err != nil {
 		text, _ := os.ReadFile(f.Name()) // only to name it

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Try takes an exclusive lock on the open file without waiting; it returns [ErrHeld] if another
-// process holds it. Closing the file releases it.
+// Try takes an exclusive lock on the open file without waiting; it returns [ErrHeld] if another holds it. Closing the file releases it.
 func Try(f *os.File) error {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

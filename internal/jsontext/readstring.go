@@ -8,10 +8,8 @@ import (
 	"unsafe"
 )
 
-// special marks, in the top bit of each byte, the quotes, backslashes and control bytes of
-// a word. Only the lowest mark is exact, and only that one is used. A quote is the byte right
-// above the control bytes once bit 1 is flipped; bytes beyond ASCII are masked out at the end,
-// for all three.
+// special marks, in the top bit of each byte, the quotes, backslashes and control bytes of a word. Only the lowest mark is exact, and only
+// that one is used. A quote is the byte right above the control bytes once bit 1 is flipped; bytes beyond ASCII are masked out at the end.
 func special(x uint64) uint64 {
 	return (((x ^ 0x02*ones) - 0x21*ones) | ((x ^ '\\'*ones) - ones)) & (highs &^ x)
 }

@@ -114,8 +114,8 @@ func (s *Scanner) Open(c byte, want string) bool {
 	return true
 }
 
-// Member advances to the next member of an object and returns its name, with the position
-// at the value. more is false after the last one, and after a failure.
+// Member advances to an object's next member, with the position at the value, and returns its name. more is false after the last and after
+// a failure.
 func (s *Scanner) Member(first bool) (name string, more bool) {
 	c := s.Peek()
 	if c == '}' {

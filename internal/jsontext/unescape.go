@@ -11,10 +11,8 @@ import (
 // StringBytes returns a string's bytes without a copy; they must not be written to.
 func StringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// appendUnescaped appends the text of a grammatical JSON string body to dst, which has room for
-// it and one word more; valid means that it is valid UTF-8, which can be copied by words.
-// plain reports whether the canonical form has the same escapes for the same bytes. Other
-// control bytes are rare.
+// appendUnescaped appends the text of a grammatical JSON string body to dst, which has room for it and one word more; valid means that it
+// is valid UTF-8, which can be copied by words. plain reports whether the canonical form has the same escapes for the same bytes.
 func appendUnescaped(dst, src []byte, valid bool) (out []byte, plain bool) {
 	plain = valid
 	for i := 0; i < len(src); {
@@ -62,8 +60,7 @@ func appendUnescaped(dst, src []byte, valid bool) (out []byte, plain bool) {
 	return dst, plain
 }
 
-// appendOddEscape appends what an escape that the canonical form does not have stands for, and
-// returns where it ends; i is after its second byte.
+// appendOddEscape appends what an escape that is not canonical stands for, and returns where it ends; i is after its second byte.
 func appendOddEscape(dst, src []byte, i int) ([]byte, int) {
 	switch c := src[i-1]; c {
 	case 'b':
