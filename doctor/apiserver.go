@@ -58,7 +58,6 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 		"%s; missing: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
 }
 
-// apiserverFolder returns where the configuration of a cluster's apiserver lies.
 func (s Site) apiserverFolder(cluster string) string {
 	for _, entry := range s.Config.Replay.ApiserverConfig {
 		if name, dir, err := config.ApiserverFolder(entry); err == nil && name == cluster {

@@ -89,7 +89,6 @@ func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []qu
 	return c, nil
 }
 
-// certificateCheck checks how long the newest certificate of a cluster is valid.
 func (f *connectionFacts) certificateCheck(c *Checks) {
 	last := f.validUntil()
 	if last.IsZero() || f.Entry.Revoked != nil {
@@ -155,7 +154,6 @@ func policyChecks(c *Checks, t queries.LogTraits, watched bool) {
 	}
 }
 
-// watchCheck reports the state of a cluster's watch, from its metrics.
 func (s Site) watchCheck(c *Checks, f *connectionFacts) {
 	if !f.Watched || s.Metrics == nil {
 		return
@@ -281,7 +279,6 @@ func LastHour(ctx context.Context, store completeness.Store, s Site, cluster str
 // mostObjects is how many objects a check names.
 const mostObjects = 3
 
-// stateImport lists a cluster's state and imports it.
 func stateImport(cluster string) string {
 	return query.StateListing + " && " + query.StateImport(cluster)
 }

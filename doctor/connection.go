@@ -101,7 +101,6 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 // rbacKinds is what is not known before any state was given.
 var rbacKinds = []string{"ClusterRoles", "ClusterRoleBindings", "Roles", "RoleBindings"}
 
-// Receiver describes the webhook's listener.
 func (s Site) receiver() Receiver {
 	r := Receiver{Serving: s.Serving}
 	if s.Hook != nil {

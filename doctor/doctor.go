@@ -107,7 +107,6 @@ func (s Site) Installation() Checks {
 	return c
 }
 
-// storeCheck looks for what the embedded store needs.
 func (s Site) storeCheck(c *Checks) {
 	const id = "store"
 	if s.Config.ClickHouse.DSN != "" {
@@ -219,7 +218,6 @@ func (a *Service) lagChecks(c *Checks) {
 // lateFindings is how far findings may be behind; the alert rule RetrialDetectionsBehind agrees.
 const lateFindings = 5 * time.Minute
 
-// findingsCheck reports how far findings are behind what is stored.
 func (s Site) findingsCheck(c *Checks) {
 	const id = "findings"
 	if !s.Serving {
@@ -346,7 +344,6 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, units[i])
 }
 
-// streamCheck checks the embedded broker's log.
 func (s Site) streamCheck(c *Checks) {
 	const id = "stream"
 	if len(s.Config.Kafka.Brokers) > 0 {
@@ -371,7 +368,6 @@ func (s Site) streamCheck(c *Checks) {
 	c.Add(id, state, todo, "The embedded broker holds %s of at most %s.", Size(int64(held)), Size(int64(limit)))
 }
 
-// rotationCheck reports a change of authority that is in progress.
 func (s Site) rotationCheck(c *Checks) {
 	r, err := s.Authority.Rotation()
 	if err != nil {
@@ -401,7 +397,6 @@ func (s Site) rotationCheck(c *Checks) {
 		"and every cluster has a certificate of the new one.", since)
 }
 
-// spoolCheck checks the spool.
 func (s Site) spoolCheck(c *Checks) {
 	const id = "spool"
 	if !s.Config.Spool.On {

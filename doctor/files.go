@@ -71,7 +71,6 @@ type Plan struct {
 // Server returns the receiver's URL.
 func (p *Plan) Server() string { return "https://" + net.JoinHostPort(p.Host, p.Port) }
 
-// apiserverFlag is one flag of kube-apiserver.
 type apiserverFlag struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -171,7 +170,6 @@ func (p *Plan) volumes() []extraVolume {
 	return list
 }
 
-// object is an object of a document.
 type object = map[string]any
 
 // PatchOperation is an operation of a JSON patch.

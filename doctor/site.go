@@ -95,7 +95,6 @@ func (s Site) gauge(name string) (float64, bool) {
 	return 0, false
 }
 
-// series returns the series of a metric of this process.
 func (s Site) series(name string) []*dto.Metric {
 	if s.Metrics == nil {
 		return nil

@@ -244,7 +244,6 @@ func (f *connectionFacts) coverageStep() Step {
 		phrase.Count(judged, "request"), share("match"), share("drift"), share("indeterminate"))
 }
 
-// connectCommand returns the command that connects the cluster.
 func (f *connectionFacts) connectCommand() string {
 	return "retrial connect " + phrase.ShellWord(f.Cluster) + f.Site.DataDir()
 }

@@ -216,13 +216,11 @@ func (p *Plan) undoStep(w *stepWriter) {
 	fmt.Fprintf(w, "`retrial cluster revoke %s` refuses further posts; stored events stay.\n", p.Cluster)
 }
 
-// stepWriter collects text and counts its steps.
 type stepWriter struct {
 	bytes.Buffer
 	n int
 }
 
-// step begins a numbered step.
 func (w *stepWriter) step(format string, args ...any) {
 	w.n++
 	fmt.Fprintf(w, "\n%d. %s\n", w.n, fmt.Sprintf(format, args...))

@@ -14,7 +14,6 @@ import (
 	"github.com/retrial-io/retrial/query/api"
 )
 
-// newAPI returns the API of a running server.
 func newAPI(sys *system) http.Handler {
 	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.runner, sys.asking, sys.log, sys.site())
 }
@@ -28,7 +27,6 @@ func apiHandler(store doctor.Store, runner query.Replay, rejudges query.Rejudger
 	return api.New(questions, asking, log, api.LongestQuery)
 }
 
-// site returns the site of a running server.
 func (s *system) site() doctor.Site {
 	out := doctor.Site{
 		Config: s.cfg, Version: version.Version, Serving: true, Authority: s.authority, Metrics: s.reg, Apiserver: s.apiservers.history,

@@ -91,7 +91,6 @@ func (a *apiservers) history(cluster, server string) *apiserver.History {
 	return nil
 }
 
-// run rereads until ctx ends.
 func (a *apiservers) run(ctx context.Context) {
 	every(ctx, rereadEvery, nil, func(n int) {
 		if n > 1 { // they were read when they were opened

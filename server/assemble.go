@@ -150,7 +150,6 @@ type registry interface {
 // closers close what was opened, and stand in the order of that.
 type closers []func() error
 
-// close closes all, last first.
 func (c *closers) close() error {
 	var errs []error
 	for _, closer := range slices.Backward(*c) {

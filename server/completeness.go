@@ -80,7 +80,6 @@ func newCompleting(cfg config.Config, store *storage.Store, site func() doctor.S
 	return c, nil
 }
 
-// close closes the connections to apiservers.
 func (c *completing) close() error {
 	for _, r := range c.readers {
 		r.Close()

@@ -224,7 +224,6 @@ func (d *detections) pass(ctx context.Context, live *detect.Live) (detect.Pass, 
 // Rules are the detection rules.
 type Rules = detect.Set
 
-// ruledStore is a store and the rules its findings come from.
 type ruledStore struct {
 	*storage.Store
 	set *Rules
@@ -233,7 +232,6 @@ type ruledStore struct {
 // DetectionRules returns the rules in the order of their ids.
 func (s ruledStore) DetectionRules() []detect.Rule { return s.set.Rules() }
 
-// configuredRules reads the rules a server detects with.
 func configuredRules(cfg config.Config) (*Rules, error) {
 	var dirs []string
 	if cfg.Detect.RulesDir != "" {

@@ -70,7 +70,6 @@ func (f Follow) Run(ctx context.Context, paths []string, tell func(path string, 
 	return done, err
 }
 
-// destination is where followed logs are posted to.
 type destination struct {
 	client             *http.Client
 	base               string
@@ -148,7 +147,6 @@ func parseEndpoint(server string) (destination, error) {
 // besideWebhook is how long a line waits for a webhook with default settings, which holds a batch for up to 30 s.
 const besideWebhook = 45 * time.Second
 
-// lineDelay returns how long a line waits.
 func (f Follow) lineDelay() (time.Duration, error) {
 	if f.Delay == "" {
 		if f.WebhookConfig != "" {

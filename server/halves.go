@@ -51,7 +51,6 @@ func (h Halves) check(cfg config.Config) error {
 	return nil
 }
 
-// greeting returns the text that the process prints when it is up.
 func (h Halves) greeting(a addresses) string {
 	switch h {
 	case Ingest:

@@ -54,7 +54,6 @@ func stateFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-// chain reads files one after the other.
 type chain struct {
 	io.Reader
 	closers

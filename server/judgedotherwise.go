@@ -104,7 +104,6 @@ func lessKnown(was, now string) bool {
 	return strings.Contains(was, known) && digest == ""
 }
 
-// command returns the command that judges them again.
 func (o *otherwise) command(j doctor.JudgedOtherwise) string {
 	return "retrial rejudge --cluster " + j.Cluster + " --since " + j.Since.UTC().Format(time.RFC3339) + o.dir
 }

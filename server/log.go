@@ -103,7 +103,6 @@ func (l *openLog) run(ctx context.Context, want func(*evaluate.Options)) (*Summa
 	return evaluate.Run(ctx, o)
 }
 
-// name returns the cluster's name.
 func (l Log) name() string { return cmp.Or(l.Cluster, OfflineCluster) }
 
 // readable returns an error for a log in which nothing is an event.

@@ -134,7 +134,6 @@ func (t *logTables) open(ctx context.Context) (query.Tables, error) {
 	return store, nil
 }
 
-// close closes and removes the store, if there is one.
 func (t *logTables) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -61,7 +61,6 @@ type filling struct {
 	err      error // of writing policy, whose visitor returns none
 }
 
-// row adds a row.
 func (f *filling) row(row verdict.Row) error {
 	f.rows = append(f.rows, row)
 	if f.bytes += row.Size; f.err == nil && len(f.rows) < fillRows && f.bytes < fillBytes {
@@ -98,7 +97,6 @@ func (f *filling) flushPolicy() error {
 	return err
 }
 
-// flush writes what was added.
 func (f *filling) flush() error {
 	if f.err == nil {
 		f.err = f.flushPolicy()

@@ -50,7 +50,6 @@ func dial(ctx context.Context, url string, cfg config.Config) (*apiclient.Client
 	return nil, nil
 }
 
-// stored opens the store and returns the API that answers from it.
 func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	store, err := s.openStore(ctx)
 	if err != nil {

@@ -47,7 +47,6 @@ func (s *system) ready(ctx context.Context) error {
 	return s.store.Ping(ctx)
 }
 
-// takenState is the answer to an imported state.
 type takenState struct {
 	Objects int            `json:"objects"`
 	Kinds   []string       `json:"kinds"`

@@ -121,7 +121,6 @@ func (sv Server) Run(ctx context.Context) (err error) {
 // for many of them, not once for each, saves a tenth of all processor time.
 const heapHeadroom = 512 << 20
 
-// addReplay adds to the group what judges and stores, and its maintenance.
 func addReplay(ctx context.Context, sys *system, group *run.Group, add func(func(context.Context) error)) error {
 	add(sys.runner.Run)
 	add(func(ctx context.Context) error { heap.Pace(ctx, heapHeadroom); <-ctx.Done(); return nil })

@@ -68,7 +68,6 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 	return "https://" + l.Addr().String(), nil
 }
 
-// sessionsOf opens sessions of the engine for the gate.
 func sessionsOf(engine *chdb.Engine) func(string, [][2]string) (sqlgate.Session, error) {
 	return func(database string, settings [][2]string) (sqlgate.Session, error) {
 		s, err := engine.Session(database, settings)
@@ -79,7 +78,6 @@ func sessionsOf(engine *chdb.Engine) func(string, [][2]string) (sqlgate.Session,
 	}
 }
 
-// noteSQL records a query of the SQL listener in the query log.
 func (s *system) noteSQL(r sqlgate.AccessRecord) {
 	if s.asking == nil {
 		return

@@ -53,10 +53,8 @@ func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 	return store, nil
 }
 
-// storeDir returns the folder of the embedded store.
 func storeDir(cfg config.Config) string { return filepath.Join(cfg.DataDir, "clickhouse") }
 
-// dsnOf returns the DSN with the password from its file.
 func dsnOf(c config.ClickHouse) (string, error) {
 	if c.PasswordFile == "" {
 		return c.DSN, nil
@@ -73,7 +71,6 @@ func dsnOf(c config.ClickHouse) (string, error) {
 	return u.String(), nil
 }
 
-// retainEvery is how often retention is applied.
 const retainEvery = 15 * time.Minute
 
 // retain drops what is past its retention until ctx ends. Failures are logged and retried: meanwhile more disk is used, no more.

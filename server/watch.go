@@ -29,7 +29,6 @@ import (
 //	                                  │    ▲
 //	              data/watch/<cluster>/    watchEncoder (the state's own encoding and rules)
 
-// addWatchers adds a watcher for each configured cluster to the group.
 func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 	for _, entry := range sys.cfg.Watch.Clusters {
 		cluster, w, err := newWatcher(sys, entry)
@@ -53,7 +52,6 @@ func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 	return nil
 }
 
-// newWatcher returns the watcher of one entry of the configuration.
 func newWatcher(sys *system, entry string) (cluster string, w *watch.Watcher, err error) {
 	cluster, kubeconfig, err := config.WatchedCluster(entry)
 	if err != nil {

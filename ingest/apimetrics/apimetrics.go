@@ -190,7 +190,6 @@ func (r *Reader) bound(requested, answered time.Time, header string) (earliest, 
 	return requested.Add(low).UTC(), answered.Add(high).UTC()
 }
 
-// connect returns a client with the current credentials.
 func (r *Reader) connect() (*http.Client, error) {
 	t := r.target
 	var stamp strings.Builder

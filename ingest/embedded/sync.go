@@ -28,7 +28,6 @@ import (
 // after it nothing is acknowledged any more, since a second sync does not bring back what a
 // failed one lost.
 
-// part is a partition's topic and number.
 type part struct {
 	topic     string
 	partition int32
@@ -96,7 +95,6 @@ func (d *durable) close() {
 	d.rounds.Wait()
 }
 
-// run serves rounds until nothing waits.
 func (d *durable) run() {
 	for {
 		d.mu.Lock()

@@ -81,7 +81,6 @@ func (a *Authority) ensureCA() error {
 	return nil
 }
 
-// makeCA makes an authority's key and certificate.
 func (a *Authority) makeCA() (keyPEM, certPEM []byte, expires time.Time, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

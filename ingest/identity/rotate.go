@@ -287,7 +287,6 @@ func (r *Registry) Finish(name string, quiet time.Duration, force bool) error {
 	return r.revokeBefore(name, newest)
 }
 
-// revokeBefore revokes the certificates of a cluster issued before the time.
 func (r *Registry) revokeBefore(name string, before time.Time) error {
 	_, err := r.change(name, "rotate", func(old *Cluster) (*Cluster, bool, error) {
 		if old == nil {

@@ -18,7 +18,6 @@ type cachedPair struct {
 	retryAt   time.Time // no renewal before this, after one failed
 }
 
-// cachedPool is the trusted authorities as last read.
 type cachedPool struct {
 	stamp fileStamp
 	pool  *x509.CertPool

@@ -122,7 +122,6 @@ func (l *lineEntries) fetch() {
 	l.ahead, l.aheadErr = entry{n: int64(n), raw: line}, err
 }
 
-// tailReader remembers the last byte read.
 type tailReader struct {
 	r    io.Reader
 	last byte

@@ -30,7 +30,6 @@ type FollowConfig struct {
 	Now      func() time.Time // nil is time.Now
 }
 
-// pollEvery is the interval at which the log is polled.
 const pollEvery = 250 * time.Millisecond
 
 // Followed is what a Follow has done so far, in this run.
@@ -222,7 +221,6 @@ func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, 
 	return true, err
 }
 
-// take opens the file at the path.
 func (f *follower) take() error {
 	held, err := os.Open(f.cfg.Path)
 	switch {
@@ -257,7 +255,6 @@ func (f *follower) current(ctx context.Context, all bool) error {
 	return f.drain(ctx, m, plainFile{f.held, size}, false)
 }
 
-// growth records the sizes of a file over time.
 type growth struct{ sizes []sizeAt }
 
 type sizeAt struct {

@@ -64,7 +64,6 @@ func (p plainFile) from(ctx context.Context, skip int64) (io.ReadCloser, int64, 
 	return io.NopCloser(&counted{r: io.NewSectionReader(p.f, skip, left), ctx: ctx}), left, nil
 }
 
-// packedFile is a compressed file.
 type packedFile struct {
 	im   *run
 	path string
@@ -89,7 +88,6 @@ type seen struct {
 	broken bool // logged, and ignored until it changes
 }
 
-// sibling is a file that the log was rotated into.
 type sibling struct {
 	path   string
 	info   os.FileInfo
@@ -167,7 +165,6 @@ func (f *follower) siblings() ([]sibling, error) {
 	return kept, nil
 }
 
-// siblingHead returns the identity of a rotated file, see headOf.
 func (f *follower) siblingHead(s sibling) (string, error) {
 	if !s.packed {
 		file, err := os.Open(s.path)
@@ -194,7 +191,6 @@ func (f *follower) rested(info os.FileInfo) bool {
 	return f.cfg.Now().Sub(info.ModTime()) >= grace
 }
 
-// rotated posts what is not yet posted of the rotated files.
 func (f *follower) rotated(ctx context.Context) error {
 	list, err := f.siblings()
 	if err != nil {
@@ -342,7 +338,6 @@ func (f *follower) item(line []byte, n int) (item []byte, ok bool) {
 	return quote(line), false
 }
 
-// deliver posts b until it is acknowledged.
 func (f *follower) deliver(ctx context.Context, b *post) error {
 	if len(b.ends) == 0 {
 		return nil

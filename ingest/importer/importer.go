@@ -306,7 +306,6 @@ type run struct {
 	spools []*spool
 }
 
-// input is one file with what is known about it.
 type input struct {
 	file    File
 	mark    *mark

@@ -43,7 +43,6 @@ func (p *post) add(raw []byte, line int64) {
 	p.lines = append(p.lines, line)
 }
 
-// split returns the items as two posts.
 func (p *post) split() [2]*post {
 	var halves [2]*post
 	start := len(listHead)
@@ -73,7 +72,6 @@ type pass struct {
 	first       error // what is wrong with the first of the bad
 }
 
-// pass reads the file once and posts what belongs to the pass.
 func (im *run) pass(ctx context.Context, in *input, kind Pass) error {
 	p := &pass{im: im, in: in, kind: kind, post: &poster{cfg: im.cfg}, ack: &ackTracker{waiting: map[int64]*post{}}}
 	inFlight := im.cfg.InFlight

@@ -51,7 +51,6 @@ func (m *mark) earliest(t time.Time) {
 	}
 }
 
-// positions is the position file.
 type positions struct {
 	path  string
 	marks []*mark
@@ -95,10 +94,8 @@ func (f positionFile[M]) write(path string) error {
 	return nil
 }
 
-// bounded returns the newest of the marks.
 func bounded[M any](marks []M) []M { return marks[max(0, len(marks)-maxMarks):] }
 
-// loadPositions reads the file at path. Without one the import starts over.
 func loadPositions(path string, log *zap.Logger) (*positions, error) {
 	p := &positions{path: path}
 	if path == "" {
@@ -160,7 +157,6 @@ func (p *positions) note() error {
 	return p.save()
 }
 
-// save writes the file.
 func (p *positions) save() error {
 	p.saved = time.Now()
 	if p.path == "" {
@@ -179,7 +175,6 @@ type followMark struct {
 	Packed bool `json:"packed,omitempty"`
 }
 
-// followPosition is the position file of a Follow.
 type followPosition struct {
 	path    string
 	cluster string
@@ -227,7 +222,6 @@ func (p *followPosition) enter(head, name string) *followMark {
 	return m
 }
 
-// save writes the file.
 func (p *followPosition) save() error {
 	return positionFile[*followMark]{Cluster: p.cluster, Files: p.marks}.write(p.path)
 }

@@ -38,7 +38,6 @@ type response struct {
 	body   []byte
 }
 
-// endpoint returns the URL that a pass posts to.
 func (p *poster) endpoint(kind Pass) string {
 	u := strings.TrimSuffix(p.cfg.BaseURL, "/") + "/v1/clusters/" + url.PathEscape(p.cfg.Cluster)
 	if kind == PassState {

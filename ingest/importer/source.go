@@ -33,7 +33,6 @@ var (
 	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// content is a file's inflated content.
 type content struct {
 	io.Reader
 	close func()

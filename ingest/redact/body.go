@@ -91,7 +91,6 @@ func (p *pass) secretPatch(s string) string {
 	return string(doc.Edited())
 }
 
-// body is a tree under redaction.
 type body struct {
 	*pass
 	*jsontext.Tree

@@ -91,7 +91,6 @@ func (w *rawRedactor) space() {
 	}
 }
 
-// value redacts one value.
 func (w *rawRedactor) value(in scope, depth int) {
 	w.space()
 	if w.pos >= len(w.in) {
@@ -133,7 +132,6 @@ func (w *rawRedactor) value(in scope, depth int) {
 	}
 }
 
-// object redacts an object member by member.
 func (w *rawRedactor) object(in scope, depth int) {
 	w.keep()
 	for w.space(); w.pos < len(w.in); w.space() {
@@ -207,7 +205,6 @@ func (w *rawRedactor) show(in scope, s string, whole bool) string {
 // wordByte returns what audit IDs, timestamps, addresses and names of kinds consist of.
 func wordByte(c byte) bool { return isBase64URL(c) || c == '.' || c == ':' || c == '/' || c == '%' }
 
-// hidden returns a text's replacement.
 func (w *rawRedactor) hidden(s string) string {
 	if s == "" || isToken(s) {
 		return s

@@ -289,7 +289,6 @@ func (p *pass) secret(s string) string {
 	return p.token(jsontext.StringBytes(s))
 }
 
-// unknown redacts members that no type models.
 func (p *pass) unknown(m []event.Member) []event.Member {
 	m, _ = edited(m, func(one event.Member) (event.Member, bool) {
 		before := one.Value
@@ -345,7 +344,6 @@ func (p *pass) clean(s *event.Status, t target) bool {
 	return messages == 0 && !(onSecret && (s.Raw == nil || quotes(s.Raw)))
 }
 
-// status redacts the response status.
 func (p *pass) status(e *event.Event, t target) {
 	s := e.ResponseStatus
 	if s == nil || p.clean(s, t) { // as nearly always
@@ -365,7 +363,6 @@ func (p *pass) status(e *event.Event, t target) {
 	e.ResponseStatus = own
 }
 
-// statusMessage redacts the message of a status.
 func (p *pass) statusMessage(s string, onSecret bool) string {
 	if onSecret {
 		return p.secretMessage(s)

@@ -46,7 +46,6 @@ func (s *Spool) join(frames []frame, n int) *round {
 	return r
 }
 
-// serve serves rounds until there are none.
 func (s *Spool) serve() {
 	for {
 		s.mu.Lock()
@@ -67,7 +66,6 @@ func (s *Spool) serve() {
 	}
 }
 
-// settle accounts for a round.
 func (s *Spool) settle(r *round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +107,6 @@ func (s *Spool) forget(cluster string, n int64) {
 	}
 }
 
-// rouse wakes the drainer.
 func (s *Spool) rouse() {
 	select {
 	case s.wake <- struct{}{}:
@@ -208,7 +205,6 @@ func (w *writer) seal() error {
 	return err
 }
 
-// writeAll writes all of b or returns an error.
 func writeAll(f File, b []byte, at int64) error {
 	n, err := f.WriteAt(b, at)
 	if err == nil && n < len(b) {

@@ -66,7 +66,6 @@ func (s *Spool) Run(ctx context.Context) error {
 	}
 }
 
-// drainer is the state of Run.
 type drainer struct {
 	s       *Spool
 	decoder *stream.Decoder
@@ -258,7 +257,6 @@ func (s *Spool) gated() bool {
 	return s.gate != nil
 }
 
-// advance moves the position past the window that was sent.
 func (d *drainer) advance() {
 	s, w := d.s, d.window
 	d.window = nil

@@ -84,7 +84,6 @@ func parseHead(b []byte) (h head, ok bool) {
 	return h, h.size <= frameMax && h.raw <= frameMax && h.size >= headBytes+int64(h.name)
 }
 
-// frame is an encoded frame that is to be written.
 type frame struct {
 	bytes   []byte
 	cluster string
@@ -205,7 +204,6 @@ func readHead(f File, at, end int64) (h head, ok bool, err error) {
 	return h, true, nil
 }
 
-// readFull reads all of b or returns an error.
 func readFull(f File, b []byte, at int64) error {
 	n, err := f.ReadAt(b, at)
 	if n == len(b) {

@@ -137,7 +137,6 @@ type Spool struct {
 	writer writer // of the round under way
 }
 
-// segment is one file.
 type segment struct {
 	seq     uint64
 	size    int64 // durable bytes, whole frames only

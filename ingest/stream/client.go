@@ -150,7 +150,6 @@ func (c *Config) setDefaults() {
 	def(&c.StallTimeout, 60*time.Second)
 }
 
-// rpcTimeout bounds one request to a broker.
 const rpcTimeout = 15 * time.Second
 
 // Client is one process's connection to Kafka. Its methods are safe for concurrent use.
@@ -202,7 +201,6 @@ func NewClient(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// dial opens a connection for a request.
 func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	c.dials.Add(1)
 	if c.cfg.Dial != nil {
@@ -313,7 +311,6 @@ func (c *Client) bounds(ctx context.Context, topic string, partitions ...int32) 
 	return start, end, err
 }
 
-// all returns the numbers of a topic's partitions.
 func (c *Client) all(ctx context.Context, topic string) ([]int32, error) {
 	n, err := c.Partitions(ctx, topic)
 	if err != nil {

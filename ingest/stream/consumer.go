@@ -35,7 +35,6 @@ func (c *Client) ConsumeDeadLetters(ctx context.Context, group string, h Handler
 	return c.consume(ctx, TopicDeadLetter, group, h)
 }
 
-// consumer is one membership in a group.
 type consumer struct {
 	c     *Client
 	topic string // without prefix
@@ -70,7 +69,6 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 // is stopped or starved.
 const patience = 10 * time.Minute
 
-// groupConfig returns the configuration of a group's members.
 func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 	timeout := rpcTimeout
 	if c.cfg.InProcess {

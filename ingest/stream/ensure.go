@@ -37,7 +37,6 @@ func (c *Client) EnsureTopics(ctx context.Context) error {
 	})
 }
 
-// missing returns the topics that do not exist.
 func (c *Client) missing(ctx context.Context) ([]string, error) {
 	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: c.topics()})
 	if err != nil {
@@ -104,7 +103,6 @@ func (c *Client) create(ctx context.Context, topics []string) error {
 	return nil
 }
 
-// raiseLimits raises max.message.bytes of existing topics if it is too low.
 func (c *Client) raiseLimits(ctx context.Context) error {
 	needed := max(c.cfg.MaxRecordBytes, c.cfg.BatchBytes) + batchHeader + recordOverhead
 	req := &kafka.DescribeConfigsRequest{}

@@ -141,7 +141,6 @@ func (q *cursor) relocate(ctx context.Context) error {
 	return nil
 }
 
-// gap moves the cursor over offsets that are gone.
 func (q *cursor) gap(to int64) {
 	n := to - q.next.Load()
 	q.next.Store(to)
@@ -165,7 +164,6 @@ func (c *Client) fetch(ctx context.Context, topic string, partition int32, offse
 	return resp, c.answered(right{"fetch from topic", c.topic(topic)}, err)
 }
 
-// request makes one fetch and decodes the records.
 func (q *cursor) request(ctx context.Context) error {
 	clear(q.room) // releases what was returned, however long the fetch takes
 	resp, err := q.c.fetch(ctx, q.topic, q.partition, q.next.Load(), q.c.cfg.FetchBytes)

@@ -38,7 +38,6 @@ func fingerprintOf(r *Record, headers []header) fingerprint {
 	return max(fingerprint(d.Sum64()), 1)
 }
 
-// fingerprints are those of consecutive offsets.
 type fingerprints struct {
 	from int64
 	list []fingerprint
@@ -59,7 +58,6 @@ func (p *fingerprints) at(offset int64) fingerprint {
 	return 0
 }
 
-// drop forgets what lies below an offset.
 func (p *fingerprints) drop(below int64) {
 	if n := min(below-p.from, int64(len(p.list))); n > 0 {
 		p.list = append(p.list[:0], p.list[n:]...)

@@ -37,7 +37,6 @@ const metadataVersion = "r1"
 
 var errMetadata = errors.New("commit metadata is not Retrial's")
 
-// metadata is what a commit records besides its offset.
 type metadata struct {
 	epoch   uint32
 	pending Pending
@@ -99,7 +98,6 @@ func decodeMetadata(s string) (metadata, error) {
 	return m, nil
 }
 
-// decode reads one field.
 func (m *metadata) decode(name, value string) (err error) {
 	switch name {
 	case "e":

@@ -149,7 +149,6 @@ func (r *PolicyReader) run(ctx context.Context) error {
 	return nil
 }
 
-// read passes on one partition's records until ctx ends.
 func (r *PolicyReader) read(ctx context.Context, q *cursor) error {
 	defer r.c.metrics.setLag(TopicPolicy, q.partition, -1)
 	for {
@@ -195,7 +194,6 @@ func (r *PolicyReader) startOver(ctx context.Context, q *cursor) error {
 	})
 }
 
-// cursors places a cursor in every partition.
 func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 	parts, err := r.c.all(ctx, TopicPolicy)
 	if err != nil {

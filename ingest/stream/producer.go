@@ -34,7 +34,6 @@ type Producer struct {
 	pool sync.Pool // *batch
 }
 
-// partition names one partition of a topic.
 type partition struct {
 	topic     string // without prefix
 	partition int32

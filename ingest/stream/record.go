@@ -67,7 +67,6 @@ func PolicyRecord(kind Kind, cluster, source string, received time.Time, value [
 		Cluster: cluster, Source: source, Received: received, Content: event.Content(value)}
 }
 
-// deadLetter is the JSON of a dead letter on the wire.
 type deadLetter struct {
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"`
@@ -227,7 +226,6 @@ func (d *decoder) record(r *Record, headers []header) {
 	}
 }
 
-// unpack reads the header that holds all of version 2.
 func (d *decoder) unpack(r *Record, b []byte) error {
 	const fixed = 1 + 8 + 16
 	if len(b) < fixed {
@@ -254,7 +252,6 @@ func (d *decoder) unpack(r *Record, b []byte) error {
 	return nil
 }
 
-// version1 reads the headers of version 1.
 func (d *decoder) version1(r *Record, headers []header) error {
 	for _, h := range headers {
 		switch h.name {

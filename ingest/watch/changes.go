@@ -70,7 +70,6 @@ func (r *reflector) watch(ctx context.Context) error {
 	return reading.Err() // the reader ends without an error only when ctx ends
 }
 
-// progress is what a batch of frames adds up to.
 type progress struct {
 	out     []outgoing
 	rv      string

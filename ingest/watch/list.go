@@ -21,7 +21,6 @@ const (
 	maxPage = 512 << 20
 )
 
-// page is a list as the apiserver writes it.
 type page struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`
@@ -30,7 +29,6 @@ type page struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// listing is a complete list that was sent.
 type listing struct {
 	resourceVersion string
 	// The list shows one moment between the two: the first page is read consistently, and
@@ -122,7 +120,6 @@ func (r *reflector) pages(ctx context.Context, limit int) (listing, error) {
 	return l, r.send(ctx, complete)
 }
 
-// item makes the record of a list's item.
 func (r *reflector) item(item []byte, l listing) (outgoing, error) {
 	named, err := r.kind.named(item)
 	if err != nil {
@@ -136,7 +133,6 @@ func (r *reflector) item(item []byte, l listing) (outgoing, error) {
 	return r.encode(Object{Resource: r.kind.Resource, JSON: redacted, Listed: true, NotBefore: l.began, NotAfter: l.ended}, h)
 }
 
-// page gets one page of a kind.
 func (r *reflector) page(ctx context.Context, k Kind, query url.Values) (page, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()

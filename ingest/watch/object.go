@@ -23,7 +23,6 @@ type head struct {
 	} `json:"metadata"`
 }
 
-// headOf reads the metadata of an object.
 func headOf(raw []byte) (head, error) {
 	var h head
 	if err := json.Unmarshal(raw, &h); err != nil {

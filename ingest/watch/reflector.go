@@ -50,7 +50,6 @@ func (r *reflector) count(reason string) {
 	r.w.metrics.errors.WithLabelValues(r.kind.Resource, reason).Inc()
 }
 
-// run follows the kind until ctx ends.
 func (r *reflector) run(ctx context.Context) {
 	r.load()
 	for ctx.Err() == nil {
@@ -199,7 +198,6 @@ func (r *reflector) lose(ctx context.Context, covered bool) error {
 	return nil
 }
 
-// load restores the position of an earlier run.
 func (r *reflector) load() {
 	if r.w.positions == nil {
 		return

@@ -28,7 +28,6 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the apiserver answered %d %s: %s", e.code, e.reason, e.message)
 }
 
-// reasonOf returns the metric label of a failure.
 func reasonOf(err error) string {
 	var s *statusError
 	switch {
@@ -105,7 +104,6 @@ func cut(s string, n int) string {
 // maxFrame is the largest watch event that is read: ten times what etcd stores.
 const maxFrame = 16 << 20
 
-// frame is one watch event as it arrived.
 type frame struct {
 	kind    string // "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 	object  []byte

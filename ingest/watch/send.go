@@ -18,7 +18,6 @@ type outgoing struct {
 	head   head
 }
 
-// encode makes the record of an object.
 func (r *reflector) encode(o Object, h head) (outgoing, error) {
 	value, err := r.w.encoder.Object(o)
 	if err != nil {
@@ -98,7 +97,6 @@ func (r *reflector) shrink(o outgoing, room int) (outgoing, error) {
 	return r.encode(o.object, o.head)
 }
 
-// backoff is a growing, jittered pause between attempts.
 type backoff struct {
 	min, max, at time.Duration
 	jitter       func() float64 // in [0,1)

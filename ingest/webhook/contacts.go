@@ -264,7 +264,6 @@ func handshakeReason(detail string) (reason Reason, ok bool) {
 	return ReasonHandshake, true
 }
 
-// host returns an address without its port.
 func host(remote string) string {
 	if h, _, err := net.SplitHostPort(remote); err == nil {
 		return h

@@ -47,7 +47,6 @@ func (f *flight) enter(cluster string) bool {
 	return true
 }
 
-// leave ends a request of a cluster.
 func (f *flight) leave(cluster string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +96,6 @@ func (f *flight) reserve(cluster string, n int64) bool {
 	return true
 }
 
-// release gives n bytes of cluster back.
 func (f *flight) release(cluster string, n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +158,6 @@ type fairQueue struct {
 	order   []string             // the clusters with a queue, next first
 }
 
-// waiter is one request in a queue.
 type waiter struct {
 	n       int64
 	granted chan struct{} // closed when it is granted
@@ -203,7 +200,6 @@ func (q *fairQueue) take(ctx context.Context, cluster string, n int64) (int64, e
 	return 0, ctx.Err()
 }
 
-// give gives back what take returned.
 func (q *fairQueue) give(n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -227,7 +223,6 @@ func (q *fairQueue) grant() {
 	}
 }
 
-// leave removes w from its cluster's queue.
 func (q *fairQueue) leave(cluster string, w *waiter) {
 	line := q.waiting[cluster]
 	line = slices.Delete(line, slices.Index(line, w), slices.Index(line, w)+1)

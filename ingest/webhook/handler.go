@@ -167,7 +167,6 @@ func New(
 // no cluster waits there behind all that another has sent.
 const outgoingBytes = 32 << 20
 
-// answer is what a request is answered with.
 type answer struct {
 	code   int
 	reason string // refusal reason for the metric; empty with 2xx
@@ -282,7 +281,6 @@ func writeAnswer(w http.ResponseWriter, a *answer) {
 	_, _ = io.WriteString(w, a.text+"\n")
 }
 
-// route is a recognised path.
 type route struct {
 	cluster, apiserver string
 	state              bool

@@ -80,7 +80,6 @@ func (s *Scanner) Unexpected(pos int, want string) bool {
 	return s.Fail(pos, "unexpected "+got+", want "+want)
 }
 
-// space skips white space.
 func (s *Scanner) space() {
 	b := s.Buf
 	i := s.Pos

@@ -17,7 +17,6 @@ func Value(raw []byte) (v any, ok bool) {
 	return v, ok && s.End()
 }
 
-// value consumes a value.
 func (s *Scanner) value(depth int) (any, bool) {
 	c := s.Peek()
 	switch {
