@@ -67,12 +67,7 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 		name, _, err := config.WatchedCluster(entry)
 		return err == nil && name == cluster
 	})
-	if accepted, ok := s.Contacts.Accepted(cluster); ok {
-		f.Accepted = &accepted
-	}
-	if followed, ok := s.Contacts.Followed(cluster); ok {
-		f.Followed = &followed
-	}
+	f.Accepted, f.Followed = s.Contacts.Accepted(cluster), s.Contacts.Followed(cluster)
 	for _, name := range s.Contacts.Unfollowed(cluster, f.Now.Add(-quietAfter)) {
 		f.Unfollowed = append(f.Unfollowed, cmp.Or(name, "the apiserver that has no name"))
 	}

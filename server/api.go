@@ -44,9 +44,10 @@ func (s *system) site() doctor.Site {
 	return out
 }
 
-// closedSite returns the site of a data directory that no server has open.
-func closedSite(cfg config.Config, known *apiservers) doctor.Site {
-	s := doctor.Site{Config: cfg, Version: version.Version, Apiserver: known.history, Now: time.Now}
+// ClosedSite returns what the files of a data directory that no server has open say of an installation,
+// without its store.
+func ClosedSite(cfg config.Config) doctor.Site {
+	s := doctor.Site{Config: cfg, Version: version.Version, Now: time.Now}
 	if _, err := os.Stat(IdentityConfig(cfg).Dir); err == nil { // opening would make one
 		if a, err := OpenIdentity(cfg); err == nil {
 			s.Authority = a
@@ -54,6 +55,3 @@ func closedSite(cfg config.Config, known *apiservers) doctor.Site {
 	}
 	return s
 }
-
-// ClosedSite returns what the files of a data directory say of an installation, without its store.
-func ClosedSite(cfg config.Config) doctor.Site { return closedSite(cfg, nil) }

@@ -42,14 +42,10 @@ type detections struct {
 }
 
 type detectMetrics struct {
-	findings  *prometheus.CounterVec
-	withdrawn prometheus.Counter
-	errors    *prometheus.CounterVec
-	seconds   prometheus.Histogram
-	spans     prometheus.Counter
-	waiting   prometheus.Gauge
-	dropped   prometheus.Counter
-	leader    prometheus.Gauge
+	findings, errors          *prometheus.CounterVec
+	withdrawn, spans, dropped prometheus.Counter
+	seconds                   prometheus.Histogram
+	waiting, leader           prometheus.Gauge
 }
 
 // Where an expression or a pass can fail.

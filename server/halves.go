@@ -41,10 +41,7 @@ func (h Halves) String() string {
 
 // check returns an error for a configuration with which one half alone cannot work.
 func (h Halves) check(cfg config.Config) error {
-	if h == Both {
-		return nil
-	}
-	if len(cfg.Kafka.Brokers) == 0 {
+	if h != Both && len(cfg.Kafka.Brokers) == 0 {
 		return fmt.Errorf("kafka-brokers: retrial %s shares its work through a real Kafka: name its brokers, or run both halves in one "+
 			"process: retrial serve", h)
 	}

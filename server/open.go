@@ -68,7 +68,8 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	if s.apiservers, err = openApiservers(s.cfg.Replay.ApiserverConfig, s.log, s.reg); err != nil {
 		return nil, err
 	}
-	site := closedSite(s.cfg, s.apiservers)
+	site := ClosedSite(s.cfg)
+	site.Apiserver = s.apiservers.history
 	engine := replay.New(replay.Config{Lag: time.Duration(s.cfg.Replay.Lag), Version: version.Version, Apiserver: s.apiservers.history})
 	if len(s.cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
 		site.Otherwise = newOtherwise(engine, store, site.DataDir(), s.log, s.reg).of

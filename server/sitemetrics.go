@@ -50,7 +50,7 @@ func (m siteMetrics) Collect(ch chan<- prometheus.Metric) {
 			continue
 		}
 		at := 0.0
-		if accepted, ok := m.contacts.Accepted(c.Name); ok && !accepted.Last.IsZero() {
+		if accepted := m.contacts.Accepted(c.Name); accepted != nil {
 			at = float64(accepted.Last.Unix())
 		}
 		ch <- prometheus.MustNewConstMetric(m.last, prometheus.GaugeValue, at, c.Name)

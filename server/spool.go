@@ -16,12 +16,8 @@ import (
 	"github.com/retrial-io/retrial/internal/sleep"
 )
 
-// producer accepts records: the spool in front of Kafka, or Kafka alone.
-type producer interface {
-	Produce(ctx context.Context, recs ...stream.Record) error
-}
-
-func (s *system) producer() producer {
+// producer returns the spool in front of Kafka, or Kafka alone.
+func (s *system) producer() stream.Appender {
 	if s.spool != nil {
 		return s.spool
 	}

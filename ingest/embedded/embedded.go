@@ -226,36 +226,26 @@ func (l brokerLog) Logf(level kfake.LogLevel, msg string, args ...any) {
 }
 
 type metrics struct {
-	held     prometheus.Gauge
-	limit    prometheus.Gauge
-	refused  prometheus.Counter
-	trimmed  prometheus.Counter
-	resets   prometheus.Counter
-	failed   prometheus.Gauge
-	rejected *prometheus.CounterVec // reason: size, key, version
+	held, limit, failed      prometheus.Gauge
+	refused, trimmed, resets prometheus.Counter
+	rejected                 *prometheus.CounterVec // reason: size, key, version
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	auto := promauto.With(reg)
+	gauge := func(name, help string) prometheus.Gauge {
+		return auto.NewGauge(prometheus.GaugeOpts{Name: "retrial_embedded_" + name, Help: help})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return auto.NewCounter(prometheus.CounterOpts{Name: "retrial_embedded_" + name, Help: help})
+	}
 	m := &metrics{
-		held: auto.NewGauge(prometheus.GaugeOpts{
-			Name: "retrial_embedded_log_bytes",
-			Help: "Bytes of the embedded broker's log that are not yet consumed."}),
-		limit: auto.NewGauge(prometheus.GaugeOpts{
-			Name: "retrial_embedded_log_limit_bytes",
-			Help: "Cap on retrial_embedded_log_bytes, at which producers are refused."}),
-		refused: auto.NewCounter(prometheus.CounterOpts{
-			Name: "retrial_embedded_refused_requests_total",
-			Help: "Produce requests refused because the log was at its cap."}),
-		trimmed: auto.NewCounter(prometheus.CounterOpts{
-			Name: "retrial_embedded_trimmed_records_total",
-			Help: "Records deleted after every consumer group had committed them."}),
-		resets: auto.NewCounter(prometheus.CounterOpts{
-			Name: "retrial_embedded_resets_total",
-			Help: "Commits found at start that pointed past the log and were reset: records were lost."}),
-		failed: auto.NewGauge(prometheus.GaugeOpts{
-			Name: "retrial_embedded_sync_failed",
-			Help: "1 after the log could not be synced to disk: nothing is acknowledged until the next start."}),
+		held:    gauge("log_bytes", "Bytes of the embedded broker's log that are not yet consumed."),
+		limit:   gauge("log_limit_bytes", "Cap on retrial_embedded_log_bytes, at which producers are refused."),
+		refused: counter("refused_requests_total", "Produce requests refused because the log was at its cap."),
+		trimmed: counter("trimmed_records_total", "Records deleted after every consumer group had committed them."),
+		resets:  counter("resets_total", "Commits found at start that pointed past the log and were reset: records were lost."),
+		failed:  gauge("sync_failed", "1 after the log could not be synced to disk: nothing is acknowledged until the next start."),
 		rejected: auto.NewCounterVec(prometheus.CounterOpts{
 			Name: "retrial_embedded_rejected_frames_total",
 			Help: "Connections ended because of a frame that the broker must not see."}, []string{"reason"}),

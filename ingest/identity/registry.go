@@ -20,14 +20,11 @@ import (
 // Sentinels of the registry. They decide what a client is told.
 var (
 	// ErrName means that a cluster name is not a DNS-1123 label of up to 63 characters.
-	ErrName = errors.New("cluster name must be 1 to 63 lower-case letters, digits or '-', beginning and ending with a letter or digit")
-	// ErrUnknown means that the registry has no such cluster.
+	ErrName    = errors.New("cluster name must be 1 to 63 lower-case letters, digits or '-', beginning and ending with a letter or digit")
 	ErrUnknown = errors.New("unknown cluster")
-	// ErrExists means that the cluster is already registered.
-	ErrExists = errors.New("cluster is already registered")
+	ErrExists  = errors.New("cluster is already registered")
 	// ErrRevoked means that the credential, or every one of the cluster, was revoked.
 	ErrRevoked = errors.New("revoked")
-	// ErrExpired means that the certificate has expired.
 	ErrExpired = errors.New("certificate expired")
 	// ErrCredential means that this registry did not issue the credential.
 	ErrCredential = errors.New("credential not accepted")

@@ -34,9 +34,7 @@ type Rotation struct {
 
 // Errors of a rotation.
 var (
-	// ErrRotating means that a change of authority is already under way.
-	ErrRotating = errors.New("a change of authority is under way")
-	// ErrNotRotating means that none is.
+	ErrRotating    = errors.New("a change of authority is under way")
 	ErrNotRotating = errors.New("no change of authority is under way")
 	// ErrInUse means that something to be refused is, or may be, still in use.
 	ErrInUse = errors.New("still in use")

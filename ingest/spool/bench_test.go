@@ -49,7 +49,7 @@ func (always) Produce(context.Context, ...stream.Record) error { return nil }
 // them, and onto a real disk while it does not, from several posts at once; and sends them.
 func BenchmarkProduce(b *testing.B) {
 	recs, size := post(b)
-	run := func(b *testing.B, dir string, k Producer, parallel int) *Spool {
+	run := func(b *testing.B, dir string, k stream.Appender, parallel int) *Spool {
 		d, err := OpenDir(dir)
 		if err != nil {
 			b.Fatal(err)

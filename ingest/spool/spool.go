@@ -44,13 +44,6 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// Producer writes records to Kafka; stream.Producer implements it. Produce returns nil once every
-// record is acknowledged; after an error any of them may have been. It keeps nothing of a
-// record after it has returned.
-type Producer interface {
-	Produce(ctx context.Context, recs ...stream.Record) error
-}
-
 // Config is what Open needs. FS is required; zero values select the defaults stated.
 type Config struct {
 	// FS is the folder, which belongs to this spool alone; see OpenDir.
@@ -110,7 +103,7 @@ func (c *Config) setDefaults() error {
 type Spool struct {
 	cfg      Config
 	log      *zap.Logger
-	producer Producer
+	producer stream.Appender
 	codec    *codec
 	metrics  *metrics
 	wake     chan struct{} // tells the drainer that something was spooled
@@ -150,7 +143,7 @@ func (g *segment) kept() string { return fmt.Sprintf("%016d.kept", g.seq) }
 
 // Open reads what an earlier process left, truncates what it had not finished, and returns the
 // spool. Nothing is sent before Run. The caller closes the folder after the spool.
-func Open(cfg Config, producer Producer) (*Spool, error) {
+func Open(cfg Config, producer stream.Appender) (*Spool, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}

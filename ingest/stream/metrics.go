@@ -20,11 +20,11 @@ type metrics struct {
 	assigned, lag                                                 *prometheus.GaugeVec   // topic
 
 	mu   sync.Mutex
-	lags map[string]map[int32]int64
+	lags map[partition]int64
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
-	m := &metrics{lags: make(map[string]map[int32]int64)}
+	m := &metrics{lags: make(map[partition]int64)}
 	var all []prometheus.Collector
 	counter := func(name, help, label string, values ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_stream_" + name, Help: help}, []string{label})
@@ -91,22 +91,18 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 }
 
 // setLag records a partition's lag; negative removes it from the topic's sum.
-func (m *metrics) setLag(topic string, partition int32, lag int64) {
+func (m *metrics) setLag(topic string, of int32, lag int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	parts := m.lags[topic]
-	if parts == nil {
-		parts = make(map[int32]int64)
-		m.lags[topic] = parts
-	}
-	if lag < 0 {
-		delete(parts, partition)
-	} else {
-		parts[partition] = lag
+	at := partition{topic, of}
+	if m.lags[at] = lag; lag < 0 {
+		delete(m.lags, at)
 	}
 	var sum int64
-	for _, v := range parts {
-		sum += v
+	for p, v := range m.lags {
+		if p.topic == topic {
+			sum += v
+		}
 	}
 	m.lag.WithLabelValues(topic).Set(float64(sum))
 }

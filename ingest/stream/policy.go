@@ -76,21 +76,14 @@ func (r *PolicyReader) Positions() map[int32]int64 {
 	return maps.Clone(r.pos)
 }
 
-// reached reports whether every position is at or past its mark.
-func (r *PolicyReader) reached(marks map[int32]int64) bool {
-	for p, m := range marks {
-		if r.pos[p] < m {
-			return false
-		}
-	}
-	return true
-}
-
 // WaitFor returns nil once every position is at its mark or past it, as of Client.HighWatermarks, an error if ctx or the reader ends first.
 func (r *PolicyReader) WaitFor(ctx context.Context, marks map[int32]int64) error {
 	for {
 		r.mu.Lock()
-		ok, moved, err := r.reached(marks), r.moved, r.err
+		ok, moved, err := true, r.moved, r.err
+		for p, m := range marks {
+			ok = ok && r.pos[p] >= m
+		}
 		r.mu.Unlock()
 		switch {
 		case ok:

@@ -14,6 +14,13 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
+// Appender takes records into Kafka, by whatever way. Produce returns nil once every record was
+// acknowledged; after an error any of them may have been. It keeps nothing of a record after it has
+// returned.
+type Appender interface {
+	Produce(ctx context.Context, recs ...Record) error
+}
+
 // Producer appends records to the log. Concurrent calls share batches: each partition has
 // a queue with one batch in flight, and what arrives meanwhile becomes the next one, so
 // that batches grow with load and nothing waits for a timer.

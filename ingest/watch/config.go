@@ -103,12 +103,6 @@ func namespaceKind() Kind {
 	return Kind{Resource: namespaces, Path: "api/v1/namespaces", APIVersion: "v1", Kind: "Namespace"}
 }
 
-// Producer appends records to the stream and returns once they are acknowledged;
-// *stream.Producer implements it.
-type Producer interface {
-	Produce(ctx context.Context, recs ...stream.Record) error
-}
-
 // Object is one object as it was listed, or as a change left it.
 type Object struct {
 	Resource string // Kind.Resource
@@ -181,7 +175,7 @@ type Watcher struct {
 	log       *zap.Logger
 	client    *http.Client
 	base      *url.URL // of the apiserver, with a trailing slash
-	producer  Producer
+	producer  stream.Appender
 	redactor  *redact.Redactor
 	encoder   Encoder
 	positions Positions
@@ -189,7 +183,7 @@ type Watcher struct {
 }
 
 // New returns a Watcher. It reads the kubeconfig and its files without connecting. positions may be nil: then every start is a first start.
-func New(cfg Config, producer Producer, redactor *redact.Redactor, encoder Encoder, positions Positions) (*Watcher, error) {
+func New(cfg Config, producer stream.Appender, redactor *redact.Redactor, encoder Encoder, positions Positions) (*Watcher, error) {
 	if cfg.Cluster == "" {
 		return nil, errors.New("watch: no cluster name")
 	}

@@ -13,13 +13,6 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// Producer takes records into Kafka. Produce returns nil when every record was
-// acknowledged by all in-sync replicas; after an error any of them may have been. It keeps
-// nothing of a record after it has returned.
-type Producer interface {
-	Produce(ctx context.Context, recs ...stream.Record) error
-}
-
 // Redactor takes secrets out before anything is produced; redact.Redactor is one.
 type Redactor interface {
 	// Redact replaces secrets in a decoded event.

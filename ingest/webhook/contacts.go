@@ -99,19 +99,18 @@ func (c *Contacts) Since() time.Time {
 	return c.since
 }
 
-// Accepted returns what the cluster's apiservers posted; ok is false if they posted nothing.
-func (c *Contacts) Accepted(cluster string) (a Accepted, ok bool) {
+// Accepted returns what the cluster's apiservers posted, nil if they posted nothing.
+func (c *Contacts) Accepted(cluster string) *Accepted {
 	if c == nil {
-		return Accepted{}, false
+		return nil
 	}
 	return c.posted(c.accepted, cluster)
 }
 
-// Followed returns what followers of the cluster's audit logs posted; ok is false if they
-// posted nothing.
-func (c *Contacts) Followed(cluster string) (a Accepted, ok bool) {
+// Followed returns what followers of the cluster's audit logs posted, nil if they posted nothing.
+func (c *Contacts) Followed(cluster string) *Accepted {
 	if c == nil {
-		return Accepted{}, false
+		return nil
 	}
 	return c.posted(c.followed, cluster)
 }
@@ -134,13 +133,14 @@ func (c *Contacts) Unfollowed(cluster string, since time.Time) []string {
 	return out
 }
 
-func (c *Contacts) posted(by map[string]*Accepted, cluster string) (Accepted, bool) {
+func (c *Contacts) posted(by map[string]*Accepted, cluster string) *Accepted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a, ok := by[cluster]; ok {
-		return *a, true
+		own := *a
+		return &own
 	}
-	return Accepted{}, false
+	return nil
 }
 
 // Refusals returns the cluster's refusals and those that may be any cluster's, the latest first.

@@ -69,6 +69,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
 )
 
 // Sources as records carry them.
@@ -113,7 +114,7 @@ const (
 type Handler struct {
 	cfg      Config
 	source   string
-	producer Producer
+	producer stream.Appender
 	redactor Redactor
 	clusters Clusters
 	flight   *flight
@@ -129,7 +130,7 @@ type Handler struct {
 // New returns a handler. clusters may be nil when cfg.Trusted is set; log and reg may be
 // nil.
 func New(
-	cfg Config, producer Producer, redactor Redactor, clusters Clusters, log *zap.Logger, reg prometheus.Registerer,
+	cfg Config, producer stream.Appender, redactor Redactor, clusters Clusters, log *zap.Logger, reg prometheus.Registerer,
 ) (*Handler, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

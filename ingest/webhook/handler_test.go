@@ -539,7 +539,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		cfg  Config
-		p    Producer
+		p    stream.Appender
 		r    Redactor
 		c    Clusters
 		text string
