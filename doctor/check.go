@@ -32,8 +32,7 @@ func (c *Checks) Add(id, state, todo, format string, args ...any) {
 	*c = append(*c, Check{ID: id, State: state, Text: fmt.Sprintf(format, args...), Todo: todo})
 }
 
-// Certificates are warned about this long before they expire. The server's renews itself when a
-// third of its year is left, so one that gets this close cannot be renewed.
+// How long before a certificate expires it is warned of. The server's renews itself earlier: one this close cannot be renewed.
 const (
 	warnAuthority = 90 * 24 * time.Hour
 	warnLeaf      = 30 * 24 * time.Hour

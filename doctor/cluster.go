@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// clockRange is how much of the newest events clocks are compared by, traitsRange how much the audit policy is judged by: role writes
-	// are rare.
+	// clockRange is how much of the newest events clocks are compared by, traitsRange how much the audit policy is: role writes are rare.
 	clockRange  = time.Hour
 	traitsRange = 24 * time.Hour
 	// skewAhead is how far a sender's clock may be ahead, and slowest how late the quickest
@@ -283,8 +282,7 @@ func stateImport(cluster string) string {
 	return query.StateListing + " && " + query.StateImport(cluster)
 }
 
-// unknownCheck names the roles and bindings of a cluster whose content is not known: while there
-// are any, drift of the subjects they could concern is not detected.
+// unknownCheck names the roles and bindings whose content is not known: drift of the subjects they could concern is not detected.
 func (a *Service) unknownCheck(c *Checks, cluster string) {
 	const id = "policy-known"
 	s, ok := a.Replay.State(cluster)

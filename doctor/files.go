@@ -38,8 +38,8 @@ const (
 	VolumeName = "retrial-audit"
 	// LogVolumeName is that of the audit log.
 	LogVolumeName = "retrial-audit-log"
-	// batchWait is how long an apiserver collects events before it posts them. Its default of
-	// 30 s saves nothing and costs timeliness, and what is lost with a crash.
+	// batchWait is how long an apiserver collects events. Its default of 30 s saves nothing, costs timeliness, and more is lost with a
+	// crash.
 	batchWait = "5s"
 	// logSize, in megabytes, and logFiles bound the disk that the audit log takes. What the
 	// follower has not read by then is lost to it.
@@ -248,8 +248,8 @@ func CheckFolder(dir string) error {
 	return nil
 }
 
-// WriteFolder writes files into a folder, each atomically. Files in keep are left as they are if
-// their content differs, because they were changed by hand; it returns their names.
+// WriteFolder writes files into a folder, each atomically. Those to Keep whose content differs were changed by hand and stay; it returns
+// their names.
 func WriteFolder(dir string, files []File) (kept []string, err error) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)

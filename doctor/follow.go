@@ -25,8 +25,8 @@ func (p *Plan) followCommand() []string {
 // followState is the folder below /var/lib in which the follower keeps its position.
 const followState = "retrial-follow"
 
-// followUnit returns the systemd unit of the follower. It needs to read what belongs to root or to
-// kube-apiserver, to write its position, and to reach the receiver.
+// followUnit returns the systemd unit of the follower. It reads what is root's or kube-apiserver's, writes its position, and reaches the
+// receiver.
 func (p *Plan) followUnit() []byte {
 	var words []string
 	for _, w := range p.followCommand() {

@@ -9,8 +9,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 )
 
-// Rotate issues another certificate for a cluster and writes the configuration of its webhook.
-// The earlier ones are refused at once with revokeOld, otherwise by Finish.
+// Rotate issues another certificate for a cluster and writes its webhook's configuration. Earlier ones are refused at once with revokeOld,
+// else by Finish.
 func (c Clusters) Rotate(name string, k WebhookFile, revokeOld bool) error {
 	a, err := c.known()
 	if err != nil {

@@ -97,8 +97,7 @@ func (im Import) Run(ctx context.Context) (out Imported, err error) {
 	return out, err
 }
 
-// withServer calls use with the socket of the running server, or of its own one that runs for the duration of the call. drained waits until
-// what was accepted is stored.
+// withServer calls use with the socket of the running server, or of its own for as long as that takes. drained waits until all is stored.
 func withServer(ctx context.Context, cfg config.Config,
 	use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
 	socket := filepath.Join(cfg.DataDir, apiclient.SocketName)

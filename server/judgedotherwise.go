@@ -96,8 +96,7 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]doctor.JudgedOthe
 	return out, nil
 }
 
-// lessKnown reports whether requests were judged by an apiserver's configuration and none is known now, as it was not given this time. They
-// should not be judged again.
+// lessKnown reports whether requests were judged by a configuration and none is given this time: they should not be judged again.
 func lessKnown(was, now string) bool {
 	const known = ";apiserver="
 	_, digest, _ := strings.Cut(now, known)

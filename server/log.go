@@ -119,8 +119,7 @@ func (l Log) stated() bool { return len(l.States) > 0 || l.FromEmpty }
 // WantLog says what an audit log must contain.
 const WantLog = "want audit.k8s.io/v1 events as JSON, one a line, or an EventList"
 
-// Remarks prints which lines of the log are not events, and what is likely wrong if the summary is unreliable. A log without events is an
-// error.
+// Remarks prints which lines of the log are not events, and what is likely wrong if it is unreliable. A log without events is an error.
 func (l Log) Remarks(sum *Summary) error {
 	for _, m := range sum.MalformedLines {
 		fmt.Fprintf(l.Streams.Err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))

@@ -94,8 +94,8 @@ func ownOrigin(r *http.Request) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// ownSite refuses requests of another site's documents, except for following a link to the page. Another port of localhost is the same site
-// and still not this page.
+// ownSite refuses requests of another site's documents, except for following a link here. Another port of localhost is the same site, and
+// not this page.
 func ownSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin": // no browser, typed by a person, the page itself
@@ -118,8 +118,8 @@ func (g guard) authenticated(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(hash[:], g.token) == 1
 }
 
-// knownHost reports whether the Host is a name of the listener. Anybody can point a name here, but not an address: with a token any address
-// will do, for scrapers that use it.
+// knownHost reports whether the Host is a name of the listener. Anybody can point a name here, no address: with a token any will do, for
+// scrapers.
 func (g guard) knownHost(hostport string) bool {
 	host := hostName(hostport)
 	if host == "" {

@@ -19,8 +19,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/observe"
 )
 
-// receiver returns the handler that audit events are posted to. The trusted one, for the owner alone, takes imports and states
-// unauthenticated.
+// receiver returns the handler audit events are posted to. The trusted one, for the owner alone, takes imports and states unauthenticated.
 func (s *system) receiver(trusted bool) (http.Handler, error) {
 	w := s.cfg.Webhook
 	cfg := webhook.Config{

@@ -9,8 +9,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/webhook"
 )
 
-// siteMetrics are facts of an installation that no room knows alone: when each registered cluster last delivered, and how much disk is
-// free. They are collected when /metrics is read.
+// siteMetrics are facts that no room knows alone: when each registered cluster last delivered, and the free disk. Reading /metrics collects
+// them.
 type siteMetrics struct {
 	dataDir    string
 	clusters   *identity.Registry

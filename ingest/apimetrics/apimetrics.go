@@ -1,7 +1,7 @@
 // Package apimetrics reads from a kube-apiserver's own metrics what became of its audit events: how many it made, and its backends lost.
 //
-// An apiserver's answer is megabytes of text; it is parsed as it streams, and only the few
-// wanted lines are kept. Credentials are files that are reread when they change.
+// An apiserver's answer is megabytes of text; it is parsed as it streams, and few lines are kept. Credentials are files, reread when they
+// change.
 package apimetrics
 
 import (
@@ -27,8 +27,7 @@ type Target struct {
 	Cluster, APIServer string
 	// URL of its metrics, https, or http on loopback; without a path it means /metrics.
 	URL string
-	// TokenFile, CAFile, CertFile and KeyFile are the credentials and what the server's
-	// certificate is verified by; each may be empty. Without CAFile the system's roots are trusted.
+	// The credentials, and what the server's certificate is verified by; each may be empty. Without CAFile the system's roots count.
 	TokenFile, CAFile, CertFile, KeyFile string
 }
 

@@ -85,8 +85,7 @@ type Config struct {
 	Verify func(committed int64, metadata string, highWatermark int64) (replacement string, ok bool)
 	// TrimInterval is how often consumed records are deleted (0: one second).
 	TrimInterval time.Duration
-	// Sync makes a file or a directory durable before its content is acknowledged. Nil:
-	// (*os.File).Sync; fault tests record here what a power failure would leave.
+	// Sync makes a file or directory durable before its content is acknowledged. Nil: (*os.File).Sync; fault tests put a failure here.
 	Sync func(f *os.File) error
 
 	Log        *zap.Logger           // nil: silent

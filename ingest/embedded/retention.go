@@ -14,8 +14,7 @@ import (
 
 const produceKey = int16(kmsg.Produce)
 
-// admit refuses produce requests while the log is at its cap and passes all others to the
-// broker. It runs inside the broker's loop, so it must not call the broker.
+// admit refuses produce requests while the log is at its cap and passes all others on. It runs in the broker's loop and must not call it.
 func (b *Broker) admit(req kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // the broker's signature
 	b.kafka.KeepControl()
 	r, ok := req.(*kmsg.ProduceRequest)
@@ -71,8 +70,7 @@ func (b *Broker) trimLoop() {
 	}
 }
 
-// Trim deletes what every group of Config.Consumers has committed, except the last batch
-// of each partition, and counts what is left. The ticker calls it; tests call it directly.
+// Trim deletes what every group of Config.Consumers has committed, except the last batch of each partition, and counts what is left.
 func (b *Broker) Trim() {
 	var held int64
 	for topic, groups := range b.cfg.Consumers {
@@ -91,8 +89,7 @@ func (b *Broker) Trim() {
 			b.metrics.trimmed.Add(float64(to - p.LogStartOffset))
 		}
 	}
-	// The sum replaces what admit added since; a request being appended at this moment may be
-	// missed once, which shifts the cap by that request until the next count.
+	// The sum replaces what admit added since; a request being appended may be missed once, and shifts the cap until the next count.
 	for topic := range b.cfg.Consumers {
 		for _, p := range b.kafka.PartitionInfos(topic) {
 			held += p.NumBytes
@@ -122,10 +119,8 @@ func (b *Broker) committed(topic string, partition int32, groups []string) (low 
 	return low, len(groups) > 0
 }
 
-// verify compares every commit with the log that was loaded, before any client can
-// connect, and replaces those that need records the log does not have: after such a loss the
-// log assigns the same offsets again, and a consumer that trusted its old commit would wait
-// for them silently, or mistake new records for old ones.
+// verify compares every commit with the log that was loaded, before any client connects, and replaces those that need records the log does
+// not have: the log would assign the same offsets again, and a consumer would wait for them silently, or mistake new records for old ones.
 func (b *Broker) verify() error {
 	check := b.cfg.Verify
 	if check == nil {

@@ -50,8 +50,8 @@ type Decoder struct {
 	ownExtra  []ExtraEntry
 }
 
-// Reuse makes the memory of the events decoded so far available to the next ones: neither they
-// nor their lists may be used any more. Their strings may: those alias what was decoded.
+// Reuse makes the memory of the events decoded so far available to the next ones: they and their lists may not be used any more. Their
+// strings alias the input.
 func (m *Decoder) Reuse() {
 	d := &m.d
 	clear(m.ownBlocks)

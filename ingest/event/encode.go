@@ -13,8 +13,7 @@ import (
 // microseconds UTC, unknown members last, absent members omitted as the apiserver omits
 // them. Equal events give equal bytes, and decoding these gives the event again.
 //
-// Raw values (bodies, the status's Raw, unknown members) are written as they are; they must
-// be JSON, as they are in an event from the decoder. Invalid UTF-8 in strings becomes U+FFFD.
+// Raw values (bodies, the status's Raw, unknown members) are written as they are and must be JSON. Invalid UTF-8 in strings becomes U+FFFD.
 func AppendJSON(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":`...)
 	dst = jsontext.AppendString(dst, string(e.Level))

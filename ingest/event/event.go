@@ -1,7 +1,6 @@
-// Package event is Retrial's model of a Kubernetes audit event (audit.k8s.io/v1,
-// k8s.io/apiserver/pkg/apis/audit/v1 Event): the types, the decoder, the canonical
-// encoder and the keys that tell events and requests apart. ingest/redact takes the secrets
-// out of an event before it comes to rest anywhere.
+// Package event is Retrial's model of a Kubernetes audit event (audit.k8s.io/v1, k8s.io/apiserver/pkg/apis/audit/v1 Event): the types, the
+// decoder, the canonical encoder and the keys of events and requests. ingest/redact takes the secrets out of an event before it comes to
+// rest anywhere.
 //
 // The package is pure: no I/O, no clock, no logging. Its product, [Event], is what all
 // later rooms work on.
@@ -34,8 +33,7 @@ const (
 	StagePanic            Stage = "Panic"
 )
 
-// Annotations of the apiserver's authorization filter. The replica must not read them before it has decided: its answer is compared with
-// them.
+// Annotations of the apiserver's authorization filter. The replica must not read them before it decided: its answer is compared with them.
 const (
 	AnnotationDecision = "authorization.k8s.io/decision"
 	AnnotationReason   = "authorization.k8s.io/reason"
@@ -47,8 +45,8 @@ const (
 // that buffer must not be modified while the event is in use. An Event is read-only once
 // it has left the decoder and the redactor.
 //
-// Optional strings are "" when absent; optional objects are nil. Members the type does
-// not know are kept in Unknown, so that an event can be written out again without loss.
+// Optional strings are "" when absent; optional objects are nil. What the type does not know is kept in Unknown: an event is written out
+// without loss.
 type Event struct {
 	Level      Level
 	AuditID    string // chosen by the client when it sends Audit-ID: hostile, not unique
@@ -76,8 +74,7 @@ type Event struct {
 
 	Unknown []Member // members of the event object the type does not model, in order
 
-	// Server names the apiserver the event came from, as the endpoint it was sent to does;
-	// "" if that names none. It is not part of the event or of any of its keys.
+	// Server names the apiserver the event came from, as its endpoint does, or "". It is not part of the event or of its keys.
 	Server string
 }
 

@@ -27,8 +27,7 @@ const (
 	defaultMaxLine = 64 << 20
 )
 
-// Lines reads JSON lines from a reader. A line belongs to the caller: its memory is never
-// reused, so that events may alias it. Lines is not safe for concurrent use.
+// Lines reads JSON lines from a reader. A line is the caller's: its memory is never reused, events may alias it. It is for one goroutine.
 type Lines struct {
 	r     io.Reader
 	max   int

@@ -152,8 +152,8 @@ func (d *decoder) items() []Item {
 	return items
 }
 
-// expect estimates how many more events the rest of the buffer holds, from their usual size and
-// the size of those so far; a wrong estimate costs memory or another allocation.
+// expect estimates how many more events the rest of the buffer holds, by their usual size and those so far; a wrong one costs memory or an
+// allocation.
 func (d *decoder) expect(seen int) int {
 	size := 1000
 	if seen > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// maxText bounds the texts of an event that is too large, except for those that identify a request:
-// URI, user and groups, which come in a header and are bounded by the apiserver.
+// maxText bounds the texts of an event that is too large, except URI, user and groups, which identify a request, come in a header and are
+// bounded.
 const maxText = 16 << 10
 
 // maxShort is how much is left of a text that is longer.

@@ -10,8 +10,8 @@ import (
 	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
-// SightingEvery is the resolution of the times of sightings: in each span of this length one
-// sighting of an apiserver's version is as good as all of them. Spans begin at multiples of it.
+// SightingEvery is the resolution of the times of sightings: in a span of this length, beginning at a multiple, one of a version is as good
+// as all.
 const SightingEvery = 10 * time.Minute
 
 // userApiserver is the user of an apiserver's requests to itself.
@@ -45,8 +45,7 @@ func Sighting(e *Event) (version string, minor int, ok bool) {
 	return version, minor, true
 }
 
-// Sightings records which sightings have been passed on in the last span of each apiserver's
-// versions. The zero value is ready, and may be used by several goroutines.
+// Sightings records which sightings have been passed on in the last span of each apiserver's versions. Several goroutines may use it.
 type Sightings struct {
 	mu   sync.Mutex
 	last map[sightingKey]int64

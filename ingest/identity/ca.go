@@ -34,8 +34,8 @@ const (
 	clockSkew = time.Hour
 )
 
-// ensureCA makes the authority unless it exists. A key without its certificate is an error:
-// a new authority would silently cut off every cluster that trusts the old one.
+// ensureCA makes the authority unless it exists. A key without its certificate is an error: a new one would silently cut off all that trust
+// the old.
 func (a *Authority) ensureCA() error {
 	_, certErr := os.Stat(a.path(caCertFile))
 	_, keyErr := os.Stat(a.path(caKeyFile))
@@ -147,8 +147,8 @@ func (a *Authority) renewable(cert *x509.Certificate) bool {
 	return cert.NotAfter.Sub(a.cfg.Now()) <= life/3
 }
 
-// issue makes a leaf from template with a fresh key and signs it with the authority key in keyFile. names become
-// DNS or IP alternative names. The leaf never outlives the authority.
+// issue makes a leaf from template with a fresh key, signed with that in keyFile. names become alternative names. It never outlives the
+// authority.
 func (a *Authority) issue(
 	keyFile string,
 	template *x509.Certificate,
@@ -196,8 +196,7 @@ func (a *Authority) issue(
 	return encodeCert(der), keyPEM, cert, nil
 }
 
-// loadCA reads the signing pair. Of several certificates in ca.crt the one that belongs to
-// the key signs; the others are only trusted, as a change of authority needs.
+// loadCA reads the signing pair. Of several in ca.crt the key's own signs; the others are only trusted, as a change of authority needs.
 func (a *Authority) loadCA(keyFile string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	keyPEM, err := os.ReadFile(a.path(keyFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -290,8 +289,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// writePair writes a key and its certificate. The key goes first: a reader that sees the
-// new key with the old certificate gets an error and reads again, see [Authority.serverPair].
+// writePair writes a key and its certificate. The key first: who sees it with the old certificate gets an error and reads again, see
+// [Authority.serverPair].
 func writePair(certPath, keyPath string, certPEM, keyPEM []byte) error {
 	if err := writeFile(keyPath, keyPEM, 0o600); err != nil {
 		return err

@@ -12,10 +12,9 @@
 //	ca-next.key rotation.json   while the authority changes: the next key, and since when
 //	clusters/NAME.crt NAME.key  the client certificate an apiserver of the cluster presents
 //
-// A running receiver checks the files whenever it needs them (one stat a request or
-// handshake), so what another process adds, rotates or revokes takes effect at once, without
-// a restart. Only serials listed in the registry are accepted: a certificate that the
-// authority signed but the registry does not list proves nothing.
+// A running receiver checks the files whenever it needs them (one stat a request or handshake), so what another process adds, rotates or
+// revokes takes effect at once, without a restart. Only serials in the registry are accepted: the authority's signature alone proves
+// nothing.
 //
 // Keys are ECDSA P-256 and written with mode 0600. Tokens are stored as salted hashes.
 package identity
@@ -49,12 +48,11 @@ type Config struct {
 	Names []string
 	// CALife is how long a new authority is valid; 0 is ten years.
 	CALife time.Duration
-	// LeafLife is how long server and client certificates are valid; 0 is one year. The
-	// server certificate is renewed automatically when a third of its life is left.
+	// LeafLife is how long server and client certificates are valid; 0 is one year. The server's is renewed when a third of its life is
+	// left.
 	LeafLife time.Duration
-	// TokenFile is a file of bearer tokens kept by an operator, one `cluster token` pair a
-	// line, accepted beside those of the registry; empty means none. It is reread when it
-	// changes.
+	// TokenFile is an operator's file of bearer tokens, one `cluster token` pair a line, beside those of the registry; may be empty.
+	// Changes are read.
 	TokenFile string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -78,10 +76,9 @@ type Authority struct {
 	registry *Registry
 }
 
-// Open opens the directory of cfg and makes, on first use, the authority and the server
-// certificate. log and reg may be nil. Registered metrics:
-// retrial_webhook_certificate_expiry_timestamp_seconds by certificate (ca, server, and
-// client: the cluster certificate in force that expires first; 0 if there is none).
+// Open opens the directory and makes, on first use, authority and server certificate. log and reg may be nil. Metrics:
+// retrial_webhook_certificate_expiry_timestamp_seconds by certificate (ca, server, and client: the cluster certificate in force that
+// expires first; 0 if there is none).
 func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("open identity: no directory configured")

@@ -10,10 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Endpoint returns the URL the apiservers of a cluster post to. serverURL is the
-// receiver's base, such as https://retrial.example:9443. apiserver tells several apiservers
-// of one cluster apart, since an event does not say which one sent it; it may be empty. The
-// URL has no query string: apiservers drop one.
+// Endpoint returns the URL the apiservers of a cluster post to. serverURL is the receiver's base, such as https://retrial.example:9443.
+// apiserver, which may be empty, tells several of one cluster apart: events do not say which one sent them. There is no query: apiservers
+// drop it.
 func Endpoint(serverURL, cluster, apiserver string) (string, error) {
 	u, err := url.Parse(serverURL)
 	if err != nil {

@@ -72,8 +72,7 @@ const (
 	clusterURI      = "retrial"
 )
 
-// Registry is the set of clusters that may post. It is safe for use by several goroutines
-// and several processes; a change by any of them takes effect with the next lookup.
+// Registry is the set of clusters that may post. Several goroutines and processes may use it; any change takes effect with the next lookup.
 type Registry struct {
 	dir    string
 	now    func() time.Time

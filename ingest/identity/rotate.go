@@ -70,8 +70,8 @@ func (a *Authority) newestKey() string {
 	return caKeyFile
 }
 
-// BeginRotation makes another authority and has it trusted beside the old one. From then on
-// every webhook configuration names both, and client certificates come from the new one.
+// BeginRotation makes another authority, trusted beside the old one: webhook configurations name both, client certificates come from the
+// new one.
 func (a *Authority) BeginRotation() (Rotation, error) {
 	fail := func(err error) (Rotation, error) {
 		return Rotation{}, fmt.Errorf("begin a change of authority: %w", err)
@@ -121,10 +121,8 @@ func (a *Authority) BeginRotation() (Rotation, error) {
 	return *r, nil
 }
 
-// FinishRotation gives the server a certificate of the new authority and stops trusting the old
-// one. It returns [ErrInUse] while a cluster's apiservers may still use what the old one signed,
-// judged by when its certificates were used, unless force is set. Run again after a crash, it
-// goes on where it stopped.
+// FinishRotation gives the server a certificate of the new authority and stops trusting the old one. Unless force is set, it returns
+// [ErrInUse] while apiservers may use what the old one signed, by when certificates were used. After a crash it goes on.
 func (a *Authority) FinishRotation(quiet time.Duration, force bool) error {
 	fail := func(err error) error { return fmt.Errorf("finish the change of authority: %w", err) }
 	r, err := a.Rotation()
@@ -157,8 +155,8 @@ func (a *Authority) FinishRotation(quiet time.Duration, force bool) error {
 		return fail(err)
 	}
 	defer unlock()
-	// First the key, then the server's certificate, then the old authority goes: at each step
-	// apiservers see a certificate signed by an authority that both bundles hold.
+	// First the key, then the server's certificate, then the old authority goes: at each step apiservers see one by an authority of both
+	// bundles.
 	if _, err := os.Stat(a.path(nextKeyFile)); err == nil {
 		if err := atomicfile.Rename(a.path(nextKeyFile), a.path(caKeyFile)); err != nil {
 			return fail(err)
@@ -177,8 +175,7 @@ func (a *Authority) FinishRotation(quiet time.Duration, force bool) error {
 	return nil
 }
 
-// AbortRotation aborts a change of authority. It returns [ErrInUse] if a cluster has a
-// certificate of the new one, unless force is set: then the certificate is refused from now on.
+// AbortRotation aborts a change of authority. It returns [ErrInUse] if a cluster has a certificate of the new one; force has that refused.
 func (a *Authority) AbortRotation(force bool) error {
 	fail := func(err error) error { return fmt.Errorf("abort the change of authority: %w", err) }
 	r, err := a.Rotation()
@@ -264,8 +261,8 @@ func (r *Registry) ready(c Cluster, before time.Time, quiet time.Duration) error
 	return nil
 }
 
-// Finish refuses all certificates of a cluster except the newest. Unless force is set, it
-// returns [ErrInUse] while the newest was never used, or another was used within quiet.
+// Finish refuses all of a cluster's certificates but the newest. Unless force is set, it returns [ErrInUse] while that was never used, or
+// another within quiet.
 func (r *Registry) Finish(name string, quiet time.Duration, force bool) error {
 	c, err := r.Get(name)
 	if err != nil {

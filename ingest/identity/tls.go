@@ -42,10 +42,8 @@ func (a *Authority) ServerTLS() *tls.Config {
 			return a.serverPair()
 		},
 	}
-	// One base configuration is cloned for each handshake, but session tickets must be
-	// shared between the clones or no session could be resumed; resumption is switched off
-	// instead: apiservers keep their connections, and a resumed session would carry a
-	// certificate that was verified by an authority no longer trusted.
+	// The configuration is cloned for each handshake, and clones share no session tickets. Resumption is off: apiservers keep their
+	// connections, and a session would carry a certificate verified by an authority no longer trusted.
 	base.SessionTicketsDisabled = true
 	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		pool, err := a.trusted()

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// minToken is the shortest token accepted. A fast hash suffices for what cannot be guessed; shorter ones are refused, not hashed
-	// slowly.
+	// minToken is the shortest token taken. A fast hash suffices for what cannot be guessed; shorter ones are refused, not hashed slowly.
 	minToken = 32
 	maxToken = 4096
 	// hashScheme begins every stored hash: sha256(salt, token), salt and sum in hex.

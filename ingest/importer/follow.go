@@ -58,10 +58,9 @@ const grace = 5 * time.Second
 // it returns [ErrRefused] if the receiver refuses, [ErrFormat] if the log holds no audit
 // events.
 //
-// The log may be renamed, compressed (gzip, zstd), or copied and truncated while it is
-// followed, or while no follower runs. Files are identified by their first line, which holds an
-// audit ID and a time, never by name or inode. Only whole lines are posted, and the position
-// advances past them once they are acknowledged.
+// The log may be renamed, compressed (gzip, zstd), or copied and truncated while followed or not. Files are identified by their first line,
+// which holds an audit ID and a time, never by name or inode. Only whole lines are posted; the position advances once they are
+// acknowledged.
 func Follow(ctx context.Context, cfg FollowConfig) (Followed, error) {
 	f, err := newFollower(cfg)
 	if err != nil {
@@ -142,8 +141,8 @@ func (f *follower) close() {
 	}
 }
 
-// poll posts what is new: first the rest of the file that was at the path, then the files that
-// it was rotated into and that are not yet posted, oldest first, then the file at the path.
+// poll posts what is new: the rest of the file that was at the path, then rotated files not yet posted, oldest first, then the file at the
+// path.
 func (f *follower) poll(ctx context.Context) error {
 	f.done.Behind = 0
 	current, err := os.Stat(f.cfg.Path)
@@ -175,8 +174,8 @@ func (f *follower) poll(ctx context.Context) error {
 	return f.current(ctx, false)
 }
 
-// leave closes the held file if another took the path, and starts over if it was truncated.
-// The rest of a renamed file is read first: it may no longer have a name that siblings finds.
+// leave closes the held file if another took the path, its rest read first as siblings may not find its name, and starts over if it was
+// truncated.
 func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, err error) {
 	if f.held == nil {
 		return false, nil

@@ -95,9 +95,8 @@ type sibling struct {
 	head   string
 }
 
-// siblingNames matches the names a log is rotated to: audit-2026-11-22T06-40-00.000.log as
-// kube-apiserver does, audit.log.1 and audit.log-20261122 as logrotate does, compressed or
-// not.
+// siblingNames matches names of rotated logs: kube-apiserver's audit-2026-11-22T06-40-00.000.log, logrotate's audit.log.1 and
+// audit.log-20261122.
 func siblingNames(path string) *regexp.Regexp {
 	base := filepath.Base(path)
 	ext := filepath.Ext(base)

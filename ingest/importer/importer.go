@@ -1,5 +1,4 @@
-// Package importer feeds audit log files through a running receiver's local listener: the
-// same decoding, redaction, dead letters and acknowledgement as events that apiservers
+// Package importer feeds audit log files through a running receiver's local listener: decoded, redacted and acknowledged as what apiservers
 // post.
 //
 // A file is read twice: first for the writes to objects the replica keeps (posted with
@@ -13,8 +12,8 @@
 // their first bytes. Standard input is spooled, encrypted with a key that exists only in
 // memory: the receiver redacts secrets, and they must not reach a disk before.
 //
-// Follow instead tails one log while it is written and rotated, in one pass, with a position
-// of its own: follow.go polls, followfile.go finds the files and splits them into lines.
+// Follow tails one log while it is written and rotated, with a position of its own: follow.go polls, followfile.go finds files and splits
+// lines.
 package importer
 
 import (
@@ -104,8 +103,8 @@ type Config struct {
 	InFlight int
 	// MaxInflated bounds what one compressed file may inflate to, in bytes; 0 is 256 GiB.
 	MaxInflated int64
-	// Attempts is how often a post is tried before the import stops; 0 is 300. Push-back
-	// comes once a second, so that is five minutes of a receiver that accepts nothing.
+	// Attempts is how often a post is tried before the import stops; 0 is 300. Push-back comes once a second: five minutes of a receiver
+	// that takes nothing.
 	Attempts int
 
 	// Progress is called from time to time, never concurrently; may be nil.
@@ -233,8 +232,8 @@ func SocketClient(path string) *http.Client {
 	}}
 }
 
-// Import imports the files and returns once everything is acknowledged. After an error the
-// summary says what was done, and another Import of the same files continues.
+// Import imports the files and returns once everything is acknowledged. After an error the summary says what was done; another Import
+// continues.
 func Import(ctx context.Context, cfg Config) (Summary, error) {
 	var sum Summary
 	cfg, err := cfg.withDefaults()
@@ -256,8 +255,8 @@ func Import(ctx context.Context, cfg Config) (Summary, error) {
 			return sum, fmt.Errorf("import %s: %w", f.Name, err)
 		}
 	}
-	// Every file's policy writes go before any file's events: rotated logs are one log. The
-	// state goes between them: by then it is known since when the log records every change.
+	// Every file's policy writes go before any file's events: rotated logs are one log. The state goes between: by then it is known when
+	// the log begins.
 	if err := im.passes(ctx, PassPolicy, inputs); err != nil {
 		return sum, err
 	}

@@ -113,8 +113,8 @@ func loadPositions(path string, log *zap.Logger) (*positions, error) {
 	return p, nil
 }
 
-// find returns the mark of the file's content in cluster, as a state or as a log, a new
-// one if there is none. A file that grew since keeps its mark: its beginning is the same.
+// find returns the mark of the file's content in cluster, as a state or a log, or a new one. A file that grew keeps its mark: it begins the
+// same.
 func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -181,8 +181,8 @@ type followPosition struct {
 	marks   []*followMark // in the order they were entered
 }
 
-// loadFollowPosition reads the file at path. Without one following begins with the oldest file: what is
-// already stored is not stored again. A position of another cluster is an error.
+// loadFollowPosition reads the file at path; without one the oldest file comes first: nothing is stored twice. Another cluster's is an
+// error.
 func loadFollowPosition(path, cluster string, log *zap.Logger) (*followPosition, error) {
 	p := &followPosition{path: path, cluster: cluster}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

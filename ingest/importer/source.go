@@ -21,8 +21,7 @@ const (
 	// fill disks 1,000 and more. ratioGrace is how much may be inflated before it is checked:
 	// small, repetitive files compress beyond any ratio and do no harm.
 	maxRatio, ratioGrace = 500, 64 << 20
-	// zstdWindow is the largest window accepted, in bytes, and about what decoding one file
-	// allocates: that of zstd --long=27, the largest zstd itself accepts by default.
+	// zstdWindow is the largest window, in bytes, about what decoding allocates: that of zstd --long=27, the largest zstd takes by default.
 	zstdWindow = 128 << 20
 	// progressStep is how many stored bytes are read between two reports.
 	progressStep = 1 << 20

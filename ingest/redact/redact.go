@@ -1,5 +1,5 @@
-// Package redact keeps secrets out of what Retrial stores and sends on. Every event and every watched
-// object is redacted before it reaches the spool, Kafka or the store.
+// Package redact keeps secrets out of what Retrial stores and sends on. Events and watched objects are redacted before spool, Kafka and
+// store.
 //
 // Never kept are:
 //   - the values of a Secret: in a body, a list, a table or a patch, in a copy in an annotation, in a
@@ -192,8 +192,7 @@ func (p *pass) note(secret string) {
 	}
 }
 
-// Redact removes the secrets from an event, in place: it replaces fields and never writes
-// into the memory they alias. It must come before keys, content hash and encoding.
+// Redact removes the secrets from an event, in place: it replaces fields and writes into no memory they alias. Keys and encoding follow.
 func (r *Redactor) Redact(e *event.Event) {
 	p := r.begin()
 	defer r.end(p)
@@ -302,8 +301,7 @@ func (p *pass) unknown(m []event.Member) []event.Member {
 	return m
 }
 
-// annotations redacts annotation values. On requests for secrets, what policies and
-// webhooks write may quote the object: only the apiserver's own annotations stay.
+// annotations redacts annotation values. On requests for secrets, what webhooks write may quote it: only the apiserver's own stay.
 func (p *pass) annotations(e *event.Event, t target) {
 	e.Annotations, _ = edited(e.Annotations, func(a event.Pair) (event.Pair, bool) {
 		v := a.Value

@@ -7,8 +7,7 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// uri redacts a request URI: values of parameters whose names indicate a secret, in any encoding;
-// the arguments of exec and attach commands; tokens and keys anywhere.
+// uri redacts a request URI: values of parameters with names of secrets, in any encoding; arguments of exec and attach; tokens and keys.
 func (p *pass) uri(uri string, exec bool) string {
 	path, query, has := strings.Cut(uri, "?")
 	clean := p.path(path)
@@ -185,8 +184,7 @@ func sensitiveName(name string) bool {
 	return false
 }
 
-// sensitiveExtra reports whether a user's extra of that key holds a secret. Keys are qualified
-// names, of which only the last part counts; credential IDs are what correlates.
+// sensitiveExtra reports whether a user's extra of that key holds a secret, by its name's last part; credential IDs are what correlates.
 func sensitiveExtra(key string) bool {
 	last := key[strings.LastIndexByte(key, '/')+1:]
 	if last == "credential-id" || strings.HasPrefix(last, "scopes.") {

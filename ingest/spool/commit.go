@@ -12,8 +12,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// Frames become durable in rounds (group commit): while one round is written and synced,
-// whatever arrives joins the next. Concurrent posts share a sync, and nothing waits for a timer.
+// Frames become durable in rounds (group commit): while one is written and synced, what arrives joins the next. Nothing waits for a timer.
 
 // round is one write and sync, with all that wait for it.
 type round struct {

@@ -284,8 +284,7 @@ func (d *drainer) advance() {
 	}
 }
 
-// finish removes a sent segment, or sets it aside, and after the last ends spooling. The position may stay behind: removed ones are not
-// missed.
+// finish removes a sent segment, or sets it aside, and after the last ends spooling. The position may stay behind: none is missed.
 func (d *drainer) finish(g *segment) error {
 	s := d.s
 	d.close()

@@ -12,8 +12,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// A segment is a header and frames. The header records what is known of the segment before it, so
-// that a file that was truncated, or left too long by a failed write, is recognised:
+// A segment is a header and frames. The header tells of the segment before it, to recognise one truncated, or left too long by a failed
+// write:
 //
 //	0 magic 8 │ 8 number of the segment before 8 │ 16 bytes of it that were acknowledged 8 │ 24 crc 4
 //
@@ -32,8 +32,7 @@ const (
 	headBytes    = 28
 	frameMagic   = 0x31465352 // "RSF1"
 
-	// frameTarget is how many bytes of records go into a frame, unless a single record is
-	// larger: enough to compress well, little enough to hold several in memory.
+	// frameTarget is how many bytes of records go into a frame, unless one is larger: enough to compress well, few enough to hold several.
 	frameTarget = 1 << 20
 	// frameMax bounds what a damaged length can make the reader allocate.
 	frameMax = 64 << 20

@@ -115,10 +115,8 @@ func (s *Spool) loadAll(seqs []uint64) error {
 	return nil
 }
 
-// load walks the frames of a segment from its beginning to its last whole frame; found is
-// false if there is none. Whatever follows it in the newest segment was never acknowledged and
-// is truncated; for other segments the next one's header says how much was acknowledged, unless
-// that header is damaged.
+// load walks the frames of a segment from its beginning to its last whole frame; found is false if there is none. What follows it in the
+// newest was never acknowledged and is truncated; of others the next one's header says how much was, unless it is damaged.
 func (s *Spool) load(g *segment, f File, newest bool, known int64) (header []byte, found bool, err error) {
 	end, err := f.Size()
 	if err != nil {
@@ -271,8 +269,7 @@ func (p position) sum() uint32 {
 	return crc32.Checksum(fmt.Appendf(nil, "%d %d %t", p.Segment, p.Offset, p.Keep), castagnoli)
 }
 
-// readPosition returns the position written last. If that cannot be read, problem says why, and it is the beginning: sending again does no
-// harm.
+// readPosition returns the position written last. If it cannot be read, problem says why: sending from the beginning is harmless.
 func readPosition(dir FS) (p position, problem error) {
 	f, err := dir.Open(positionName, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

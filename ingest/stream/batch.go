@@ -23,8 +23,8 @@ const (
 	batchHeader = 61
 )
 
-// recordOverhead bounds what the record format adds to key, value and headers: six
-// lengths and deltas of at most five bytes (ten for the timestamp's) and the attributes.
+// recordOverhead bounds what the record format adds to key, value and headers: six lengths and deltas of up to five bytes (the timestamp's
+// ten), attributes.
 const recordOverhead = 48
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

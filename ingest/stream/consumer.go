@@ -14,18 +14,13 @@ import (
 
 // Handler works on partitions while they are assigned to this process.
 type Handler interface {
-	// Partition is called in a goroutine of its own for every assigned partition. It
-	// fetches, works and commits until ctx ends, then finishes what it must and returns
-	// within Config.RebalanceTimeout; no other process has the partition until
-	// it has returned. After an error (or nil while ctx is alive) all partitions of this
-	// process are reassigned after a pause, from their commits; an error that wraps ErrStop
-	// or ErrAuth ends the consumer.
+	// Partition is called in a goroutine of its own for every assigned partition. It fetches, works and commits until ctx ends, then
+	// finishes and returns within Config.RebalanceTimeout; no other process has the partition until it has returned. After an error (or nil
+	// while ctx is alive) this process's partitions are reassigned after a pause, from their commits; ErrStop or ErrAuth ends the consumer.
 	Partition(ctx context.Context, a Assignment, p *Partition) error
 }
 
-// ConsumeEvents consumes TopicEvents as a member of the group (GroupReplay) until ctx ends;
-// it then leaves the group and returns nil. Other errors: those wrapping ErrStop,
-// and ErrAuth.
+// ConsumeEvents consumes TopicEvents as a member of the group (GroupReplay) until ctx ends, then returns nil. Errors wrap ErrStop, ErrAuth.
 func (c *Client) ConsumeEvents(ctx context.Context, group string, h Handler) error {
 	return c.consume(ctx, TopicEvents, group, h)
 }
@@ -87,8 +82,7 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 }
 
 // join makes this process a member of a group and calls start with every generation, until ctx ends, which is not an error, or the broker
-// refuses what it never granted. Any other failure is retried: by the group client after its pause, and after a growing one if access is
-// refused.
+// refuses what it never granted. Other failures are retried: by the group client after its pause, after a growing one if access is refused.
 func (c *Client) join(ctx context.Context, config kafka.ConsumerGroupConfig, topic string, log *zap.Logger,
 	start func(*kafka.Generation)) error {
 	err := c.retry(ctx, func(ctx context.Context) error {

@@ -16,8 +16,7 @@ var (
 	ErrTooLarge = errors.New("record too large")
 	// ErrTransient: the broker could not be reached or could not store the records within the deadline. Some may have been stored. Retry.
 	ErrTransient = errors.New("kafka is temporarily unavailable")
-	// ErrAuth: the broker refuses this client's credentials or permissions, which it has never
-	// accepted: a refusal of what it granted before is ErrTransient, as it may pass.
+	// ErrAuth: the broker refuses credentials or permissions that it never accepted; of those it granted before that is ErrTransient.
 	ErrAuth = errors.New("kafka refuses access")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("stream client is closed")

@@ -16,8 +16,7 @@ import (
 
 // Batch is what a fetch returned: records of one partition in offset order.
 type Batch struct {
-	// Records is empty if none came within Config.FetchWait. The list is valid until the next
-	// fetch from the partition; the memory its records refer to stays valid.
+	// Records is empty if none came within Config.FetchWait. The list is valid until the next fetch; what its records refer to stays.
 	Records []Record
 	// HighWatermark is the end of the partition's log when the records were fetched.
 	HighWatermark int64
@@ -121,8 +120,7 @@ func (q *cursor) fill(ctx context.Context) error {
 	}
 }
 
-// relocate handles an offset the log does not have: below its start the records are gone and
-// reading continues at the start; past its end the caller must start over.
+// relocate handles an offset the log does not have: below its start reading continues at the start; past its end the caller starts over.
 func (q *cursor) relocate(ctx context.Context) error {
 	starts, ends, err := q.c.bounds(ctx, q.topic, q.partition)
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 // given and checks that it is still there whenever the log may have changed unnoticed, and a
 // commit holds the fingerprints of the records it refers to.
 
-// fingerprint identifies the record at an offset among all that may come to stand there. 0 means
-// that nothing is known about the record, as with commits of an earlier release.
+// fingerprint identifies the record at an offset among all that may stand there. 0: nothing is known, as with commits of earlier releases.
 type fingerprint uint64
 
 // fingerprintOf hashes what was appended except the value, whose hash is in the headers.

@@ -17,13 +17,11 @@ import (
 // nothing.
 const GroupLease = "retrial-lease-"
 
-// Lease runs f while this process holds the named lease, until ctx ends; it then returns
-// nil. Of all processes that request the lease on one Kafka, one holds it: the member of a
-// consumer group that is assigned the first partition of TopicDeadLetter, of which nothing is
-// read. The context of f ends when the lease is lost; f must then return. A holder that is cut
-// off notices only after a while, so for the length of a session two may believe they hold it:
-// f must tolerate that. If f returns an error, or nil before its context has ended, the lease
-// goes to any candidate after a pause.
+// Lease runs f while this process holds the named lease, until ctx ends; it then returns nil. Of all processes that request the lease on
+// one Kafka, one holds it: the member of a group that is assigned the first partition of TopicDeadLetter, of which nothing is read. The
+// context of f ends when the lease is lost; f must then return. A holder that is cut off notices only after a while, so for the length of a
+// session two may believe they hold it: f must tolerate that. If f returns before its context has ended, any candidate gets the lease after
+// a pause.
 func (c *Client) Lease(ctx context.Context, name string, f func(ctx context.Context) error) error {
 	log := c.log.With(zap.String("lease", name))
 	err := c.join(ctx, c.groupConfig(GroupLease+name, TopicDeadLetter), TopicDeadLetter, log, func(gen *kafka.Generation) {

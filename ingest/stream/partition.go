@@ -37,10 +37,8 @@ type Partition struct {
 	member       string
 }
 
-// Fetch returns the next records in offset order: at most maxRecords with at most maxBytes
-// of keys and values (0: no bound of its own), but at least one if there is any. The list is
-// valid until the next Fetch. Without records it returns an empty batch after Config.FetchWait,
-// so that a handler can do what is due by time.
+// Fetch returns the next records in offset order: at most maxRecords with at most maxBytes of keys and values (0: no bound of its own), at
+// least one if there is any. The list is valid until the next. Without records it is empty, after Config.FetchWait.
 //
 // Errors: ctx's if it ended; ErrLogReplaced (return it: the partition is assigned again, with a
 // new epoch if anything of what is gone was stored); ErrAuth. Transient failures are retried

@@ -15,8 +15,7 @@ import (
 type Pending struct {
 	// First and Last are the announced range, both inclusive; both are -1 if none is announced.
 	First, Last int64
-	// PolicyOffsets gives, per partition of TopicPolicy, the offset below which every
-	// policy record is reflected in the rows this partition has stored. May be nil.
+	// PolicyOffsets gives, per partition of TopicPolicy, the offset below which all is reflected in what this partition stored. May be nil.
 	PolicyOffsets map[int32]int64
 }
 
@@ -45,8 +44,8 @@ type metadata struct {
 	done, announced fingerprint
 }
 
-// encode renders the metadata: "r1;e=<epoch>", then ";p=<first>-<last>",
-// ";r=<done>-<announced>" in hexadecimal and ";o=<partition>:<offset>,..." if there are any.
+// encode renders the metadata: "r1;e=<epoch>", then ";p=<first>-<last>", ";r=<done>-<announced>" in hexadecimal,
+// ";o=<partition>:<offset>,...".
 func (m metadata) encode() (string, error) {
 	p := m.pending
 	b := make([]byte, 0, 64)

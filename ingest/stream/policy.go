@@ -12,8 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// PolicyReader reads every partition of TopicPolicy, in order per partition, outside any
-// group: each process needs all of it. Its methods are safe for concurrent use.
+// PolicyReader reads every partition of TopicPolicy, each in order, outside any group: each process needs all. Safe for concurrent use.
 type PolicyReader struct {
 	c      *Client
 	fn     func([]Record) error

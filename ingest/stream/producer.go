@@ -94,8 +94,7 @@ func newProducer(c *Client) *Producer {
 	return p
 }
 
-// Produce appends records and returns once all in-sync replicas have acknowledged all of them. It retries
-// transient failures until ctx or Config.ProduceTimeout ends.
+// Produce appends records and returns once all in-sync replicas have them. It retries what is transient until ctx or ProduceTimeout ends.
 //
 // Errors: *TooLargeError before anything is sent; ErrFull; ErrTransient (also if ctx ended,
 // whose error it then wraps); ErrAuth; ErrClosed. After an error some records may have been
@@ -270,8 +269,7 @@ func (p *Producer) serve(l partition, ls *partitionQueue) {
 		for _, k := range out.calls {
 			k.answer(err)
 		}
-		// A request that timed out may still be read by the connection: only a buffer
-		// that was acknowledged is used again, and none that grew for one huge record.
+		// A request that timed out may still be read: only an acknowledged buffer is used again, and none that grew for one huge record.
 		if err == nil && cap(out.buf) <= 4*p.c.cfg.BatchBytes {
 			p.pool.Put(out.batch)
 		}

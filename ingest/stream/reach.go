@@ -41,8 +41,7 @@ func (c *Client) reach(ctx context.Context, addr string) error {
 		deadline = d
 	}
 	conn.SetDeadline(deadline) //nolint:errcheck // the request fails too
-	// On a connection without SASL the dialer sends nothing; and a listener that requires SASL
-	// tells anyone its API versions, but only authenticated clients the cluster's brokers.
+	// Without SASL the dialer sends nothing; and a listener with SASL tells anyone its API versions, but only known clients the brokers.
 	_, err = conn.Brokers()
 	return err
 }

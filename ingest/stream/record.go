@@ -119,8 +119,7 @@ type header struct {
 	value []byte
 }
 
-// appendHeaders appends the headers of r in the record format: count, then the lengths, as zigzag varints, and bytes of each name and
-// value.
+// appendHeaders appends the headers of r in the record format: count, then lengths, as zigzag varints, and bytes of each name and value.
 func appendHeaders(b []byte, r *Record) []byte {
 	size := 1 + 8 + 16 + uvarintLen(uint64(r.Bodies.Request)) + uvarintLen(uint64(r.Bodies.Response))
 	texts := [...]string{r.Cluster, r.Source, r.APIServer}
@@ -283,8 +282,7 @@ func (d *decoder) version1(r *Record, headers []header) error {
 	return nil
 }
 
-// The format of a record outside of Kafka: the lengths and bytes of topic, key and value, as
-// varints, then the headers exactly as they travel, codec version included.
+// The format of a record outside of Kafka: lengths, as varints, and bytes of topic, key and value, then the headers exactly as they travel.
 
 // AppendRecord appends r in the format that a [Decoder] reads, without Position, Appended and
 // Err, which belong to a place in a log.

@@ -55,7 +55,6 @@ const (
 	DefaultRetention = 7 * 24 * time.Hour
 	// maxMessageBytes is the topics' max.message.bytes: the largest batch, as sent.
 	maxMessageBytes = 16 << 20
-	// DefaultMaxRecordBytes is the largest record Produce accepts: key, value and headers. One in a batch, uncompressed, fits
-	// maxMessageBytes.
+	// DefaultMaxRecordBytes is the largest record Produce accepts: key, value and headers. One uncompressed fits maxMessageBytes.
 	DefaultMaxRecordBytes = 8 << 20
 )

@@ -109,8 +109,7 @@ type Object struct {
 	JSON     []byte // redacted, with kind and apiVersion; of a deleted object its last content
 	Listed   bool   // part of the listing taken in [NotBefore, NotAfter]; otherwise a change
 	Deleted  bool
-	// Unknown means that JSON holds only kind, apiVersion and metadata's name, namespace, uid,
-	// resourceVersion and creationTimestamp: the content was too large to be sent.
+	// Unknown: JSON has kind, apiVersion, name, namespace, uid, resourceVersion and creationTimestamp alone: the content was too large.
 	Unknown bool
 	// NotBefore and NotAfter bound the moment a change became effective.
 	NotBefore, NotAfter time.Time
@@ -126,8 +125,7 @@ type Encoder interface {
 	Complete(resource string, began, ended time.Time) []byte
 	// Gap encodes that changes between from and to may have been missed.
 	Gap(resource string, from, to time.Time) []byte
-	// Check returns an error that wraps ErrOtherCluster if objects (redacted JSON) cannot
-	// belong to the cluster. It is called with the namespace kube-system before each listing.
+	// Check returns an error that wraps ErrOtherCluster if objects cannot be the cluster's: before each listing the namespace kube-system.
 	Check(resource string, objects [][]byte) error
 }
 
@@ -156,8 +154,7 @@ type Config struct {
 	Kubeconfig string       // file to read REST from; its current context
 
 	PageSize int // objects a page of a listing; 500
-	// MinPause and MaxPause bound the growing pauses between attempts; RefusedPause follows a
-	// refusal that only a person can lift. 500 ms, 30 s, 1 min; all are jittered.
+	// MinPause and MaxPause bound growing pauses; RefusedPause follows what only a person can lift. 500 ms, 30 s, 1 min; jittered.
 	MinPause, MaxPause, RefusedPause time.Duration
 	SaveEvery                        time.Duration // between saved positions; 10 s; negative: after every batch
 

@@ -45,8 +45,7 @@ func (r *reflector) list(ctx context.Context) (listing, error) {
 	}
 	l, err := r.pages(ctx, r.w.cfg.PageSize)
 	if reasonOf(err) == reasonGone {
-		// The version was compacted between two pages: list again, in one page. What was sent of
-		// the aborted listing is true of its objects, but complete for nothing.
+		// The version was compacted between two pages: list again, in one page. What was sent is true of its objects, complete for nothing.
 		r.count(reasonGone)
 		r.log.Warn("a listing took longer than the cluster keeps versions; listing in one page")
 		l, err = r.pages(ctx, 0)

@@ -34,11 +34,10 @@ func headOf(raw []byte) (head, error) {
 	return h, nil
 }
 
-// since returns the lower bound of the write that left the object as it is, from the floor and
-// the times the apiserver put into it. owned reports that no client can have set that time.
+// since returns the lower bound of the object's last write, from the floor and the apiserver's times in it. owned: no client can have set
+// it.
 //
-// The times in managed fields are the apiserver's unless a client sent others, so those in the
-// future are ignored, and the floor of later changes never rests on them.
+// Times in managed fields are the apiserver's unless a client sent others: future ones are ignored, and no later floor rests on them.
 func (h *head) since(added bool, floor, now time.Time) (at time.Time, owned bool) {
 	if created := h.Metadata.CreationTimestamp; added && !created.IsZero() {
 		return created, true

@@ -17,8 +17,7 @@ import (
 //	│                           │ 410, or interrupted for longer than gapAfter
 //	└───────── gap sent ◀───────┘
 //
-// After a start with a saved position, the watch begins there and not at the listing, so that
-// what happened in between is known, too; the listing is used independently.
+// After a start with a saved position the watch begins there, not at the listing: what happened in between is known, too.
 type reflector struct {
 	w      *Watcher
 	kind   Kind
@@ -178,8 +177,7 @@ func (r *reflector) recovered() {
 	}
 }
 
-// lose declares a gap from the floor on and sends it. covered means that the last listing was
-// taken after everything that was lost; otherwise a new one is needed.
+// lose declares a gap from the floor on and sends it. covered: the last listing was taken after all that was lost; else another is needed.
 func (r *reflector) lose(ctx context.Context, covered bool) error {
 	to := r.w.cfg.Now()
 	if covered {

@@ -112,8 +112,7 @@ type frame struct {
 	err     error     // of the last frame only: why there are no more; io.EOF at an orderly end
 }
 
-// frames reads a watch's body into a queue until it ends, then closes the queue. It reads
-// ahead of the sender, so that arrival times reflect the network, not Kafka.
+// frames reads a watch's body into a queue and closes that at the end. It reads ahead: arrival times reflect the network, not Kafka.
 func (r *reflector) frames(ctx context.Context, body io.Reader, queue chan<- frame) {
 	defer close(queue)
 	now := r.w.cfg.Now
@@ -146,8 +145,7 @@ func (r *reflector) frames(ctx context.Context, body io.Reader, queue chan<- fra
 	}
 }
 
-// timedReader records when its source had nothing to read. If a read waited for longer than
-// an event may be in transit, nothing was in transit when the read began.
+// timedReader records when its source had nothing to read. If a read waited longer than an event is in transit, nothing was when it began.
 type timedReader struct {
 	r       io.Reader
 	now     func() time.Time

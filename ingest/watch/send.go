@@ -30,8 +30,7 @@ func (r *reflector) record(value []byte) stream.Record {
 	return stream.PolicyRecord(stream.KindObservation, r.w.cfg.Cluster, "watch", r.w.cfg.Now(), value)
 }
 
-// send produces records in their order and returns once all are acknowledged. It retries until
-// then, and fails only if ctx ends or a record cannot be made smaller.
+// send produces records in order and returns once all are acknowledged. It fails only if ctx ends or a record cannot be made smaller.
 func (r *reflector) send(ctx context.Context, out ...outgoing) error {
 	if len(out) == 0 {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// batch encodes events into one buffer and produces it when it is large enough. Buffers go
-// back to the handler: Produce keeps nothing of a record after it returned.
+// batch encodes events into a buffer and produces it when it is large enough. It goes back to the handler: Produce keeps nothing of it.
 type batch struct {
 	in      *intake
 	buf     []byte
@@ -49,8 +48,7 @@ func (b *batch) add(item *event.Item, policy bool) error {
 	e, start := item.Event, len(b.buf)
 	b.buf = item.AppendJSON(b.buf)
 	if size := len(b.buf) - start; size > b.in.maxEvent {
-		// Size and digest are of the redacted, canonical form: the same however it comes in, and no guess of a secret can be tested by
-		// them.
+		// Size and digest are of the redacted, canonical form: the same however it comes in, and no guess of a secret can be tested.
 		canonical := b.buf[start:]
 		sum := sha256.Sum256(canonical)
 		prefix := b.in.prefix(canonical)

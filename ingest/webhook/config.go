@@ -24,8 +24,7 @@ type Redactor interface {
 // Clusters decides who may post. identity.Registry implements it; its errors say why a
 // credential is refused.
 type Clusters interface {
-	// Certificate returns the cluster of a client certificate that the TLS handshake has
-	// verified, or an error when the certificate is not, or no longer, accepted.
+	// Certificate returns the cluster of a client certificate that the handshake verified, an error if it is not, or no longer, accepted.
 	Certificate(cert *x509.Certificate) (cluster string, err error)
 	// Token returns nil when token is one of the cluster's.
 	Token(cluster, token string) error
@@ -41,8 +40,7 @@ type Config struct {
 	// 8 MiB less 2 KiB, what the stream takes by default. A larger one loses its bodies, is
 	// annotated with size and digest, and goes on.
 	MaxEvent int
-	// MaxInFlight bounds the bytes of all bodies being worked on; 0 is 512 MiB. What is decoded and encoded comes on top: at worst thrice
-	// that.
+	// MaxInFlight bounds the bytes of all bodies worked on; 0 is 512 MiB. What is decoded and encoded comes on top: at worst thrice that.
 	MaxInFlight int64
 	// MaxClusterInFlight bounds the same for one cluster; 0 is half of MaxInFlight, so
 	// that no single cluster can starve the others.
@@ -54,8 +52,7 @@ type Config struct {
 	// Anonymous takes posts without a credential for any registered cluster. A credential
 	// that is presented is checked all the same.
 	Anonymous bool
-	// Trusted is for a socket that only its owner can open: no authentication, any cluster name, source "import", policy query, state
-	// posts.
+	// Trusted is for a socket only its owner can open: no authentication, any cluster name, source "import", policy query, state posts.
 	Trusted bool
 	// Ready returns nil if records can be taken; a nil Ready means always.
 	Ready func(ctx context.Context) error
@@ -80,11 +77,9 @@ const (
 	defaultMaxState    = 4 << 30
 	defaultDeadline    = 25 * time.Second
 
-	// chunkBytes is how much is encoded and produced at once: it bounds the memory of a
-	// body near the limit, while an apiserver's usual 0.25 to 2 MB go as one chunk.
+	// chunkBytes is how much is encoded and produced at once: it bounds the memory of large bodies; the usual 0.25 to 2 MB go as one.
 	chunkBytes = 8 << 20
-	// itemLetters is how many malformed items of one list become a dead letter each; the rest share one, or few bytes could grow into
-	// hundreds.
+	// itemLetters is how many malformed items of a list become a letter each; the rest share one, or few bytes could grow into hundreds.
 	itemLetters = 256
 	// prefixRead and prefixKept are how much of a refused body is read for, and kept in,
 	// its dead letter. More is read than kept: redaction works better with context, and

@@ -115,8 +115,7 @@ func (c *Contacts) Followed(cluster string) *Accepted {
 	return c.posted(c.followed, cluster)
 }
 
-// Unfollowed returns the names of the cluster's apiservers that posted both before and after since, and
-// whose logs no follower has posted from since then, in order.
+// Unfollowed returns, in order, the cluster's apiservers that posted before and after since, and whose logs no follower posted from since.
 func (c *Contacts) Unfollowed(cluster string, since time.Time) []string {
 	if c == nil {
 		return nil
@@ -208,8 +207,7 @@ func (c *Contacts) add(by map[string]*Accepted, cluster, apiserver, remote strin
 	last(h, now)
 }
 
-// refuse notes a refusal. It replaces an earlier one of the same cluster, host and reason, so
-// that a sender that retries every second does not push out the others.
+// refuse notes a refusal. It replaces one of the same cluster, host and reason: one that retries every second does not push out others.
 func (c *Contacts) refuse(cluster, remote string, reason Reason, detail string) {
 	if c == nil {
 		return

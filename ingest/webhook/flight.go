@@ -76,8 +76,7 @@ func (f *flight) isFull(cluster string, now time.Time) bool {
 	return noted && now.Before(until)
 }
 
-// othersShare bounds what one cluster may use: this many times the room it leaves free, so that
-// each cluster that floods leaves a quarter of what it found to the others.
+// othersShare bounds what one cluster may use: this many times the room it leaves free: a flood leaves a quarter of what it found.
 const othersShare = 3
 
 // reserve takes n bytes for cluster; it reports false if there is no room.
@@ -207,8 +206,8 @@ func (q *fairQueue) give(n int64) {
 	q.grant()
 }
 
-// grant serves the queues round-robin while the next waiter fits into what is free. It never
-// passes over a waiter because it wants more than is free: that one would wait forever.
+// grant serves the queues round-robin while the next waiter fits into what is free. It passes over none that wants more: that would wait
+// forever.
 func (q *fairQueue) grant() {
 	for len(q.order) > 0 {
 		cluster := q.order[0]

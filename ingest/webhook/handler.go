@@ -1,5 +1,4 @@
-// Package webhook receives audit events: it is the endpoint that the audit webhook backend of
-// a kube-apiserver posts to and, on a local listener, the one that `retrial import` posts to.
+// Package webhook receives audit events: the endpoint a kube-apiserver's audit webhook and, on a local listener, `retrial import` post to.
 //
 //	POST /v1/clusters/{cluster}/audit                     an EventList
 //	POST /v1/clusters/{cluster}/apiservers/{name}/audit   the same, naming the apiserver
@@ -44,11 +43,9 @@
 //
 // # What the receiver cannot see
 //
-// An apiserver whose batch holds an event that it cannot encode (a PATCH with an
-// unparsable body, recorded at level Request or above, Kubernetes up to at least 1.36)
-// drops the whole batch without posting it. So does one whose buffer is full. Nothing
-// arrives here; only the apiserver's own apiserver_audit_error_total shows it, by plugin
-// "webhook" and "buffered". retrial_webhook_last_body_timestamp_seconds is when the last
+// An apiserver whose batch holds an event that it cannot encode (a PATCH with an unparsable body, recorded at level Request or above,
+// Kubernetes up to at least 1.36) drops the whole batch. So does one whose buffer is full. Nothing arrives; only the apiserver's own
+// apiserver_audit_error_total shows it, by plugin "webhook" and "buffered". retrial_webhook_last_body_timestamp_seconds is when the last
 // body arrived.
 package webhook
 
@@ -182,9 +179,8 @@ func refuse(code int, reason, format string, args ...any) *answer {
 	return &answer{code: code, reason: reason, text: fmt.Sprintf(format, args...)}
 }
 
-// When a client is asked to retry, in whole seconds. Room for a body is found in a moment. A
-// log that is full or unreachable takes longer: told five seconds, an apiserver holds on to a
-// batch for 230 seconds with 30 posts; told one, for 140 with 55; told nothing, for 86
+// When a client is asked to retry, in whole seconds. Room for a body is found soon. A full log takes longer: told five seconds, an
+// apiserver holds on to a batch for 230 seconds with 30 posts; told one, for 140 with 55; told nothing, for 86
 // (docs/adr/0071-pushing-back.md).
 const (
 	roomBackAfter    = time.Second
@@ -340,8 +336,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 	if h.cfg.Trusted {
 		in.policy = r.URL.Query().Get(QueryPolicy)
 	}
-	// A connection without deadlines has the server's timeouts. This deadline stays until the
-	// next request: it also bounds how long the server waits for the rest of a body.
+	// A connection without deadlines has the server's timeouts. This one stays until the next request and bounds the rest of a body, too.
 	_ = http.NewResponseController(w).SetReadDeadline(arrived.Add(h.cfg.Deadline))
 	return in.serve(r)
 }

@@ -92,8 +92,7 @@ func (in *intake) serve(r *http.Request) *answer {
 	return in.accepted()
 }
 
-// decode decodes and redacts the list. It returns all its events, and the indexes of those that
-// are policy writes. Malformed items become dead letters to produce.
+// decode decodes and redacts the list. It returns its events, and the indexes of policy writes. Malformed items become dead letters.
 func (in *intake) decode(body []byte) (events []event.Item, policy []int, err error) {
 	var folded fold
 	events = make([]event.Item, 0, eventsHint)
@@ -157,8 +156,7 @@ func (in *intake) malformedItem(item event.Item, folded *fold) {
 	})
 }
 
-// unwrap returns the text of an item that is a JSON string: an import passes on a line that
-// is not JSON in this form. Redaction has to see the line itself, not its escaped form.
+// unwrap returns the text of an item that is a JSON string, as an import passes on what is not JSON: redaction has to see it unescaped.
 func unwrap(raw []byte) ([]byte, bool) {
 	var line string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &line) != nil {
@@ -254,8 +252,7 @@ func (in *intake) letterRecord(letter event.DeadLetter) stream.Record {
 	return stream.DeadLetterRecord(letter, in.received)
 }
 
-// work waits for a slot to decode and encode in, which is what takes processor time. The slot
-// is held until rest or produce: no request holds one while it waits for Kafka.
+// work waits for a slot to decode and encode in, which takes processor time. It is held until rest or produce: not while waiting for Kafka.
 func (in *intake) work() (err error) {
 	if in.slot == 0 {
 		in.slot, err = in.h.decoding.take(in.ctx, in.cluster, 1)

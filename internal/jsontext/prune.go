@@ -2,8 +2,8 @@ package jsontext
 
 import "strings"
 
-// Shape names the members of a JSON object to keep: those of Members, each as far as its own
-// shape goes, or whole if that is nil. The shape of an array is that of its elements.
+// Shape names the members of a JSON object to keep, each as far as its own shape goes, or whole if that is nil; an array's is its
+// elements'.
 type Shape struct {
 	members map[string]*Shape
 	longest int
@@ -18,8 +18,7 @@ func ShapeOf(members map[string]*Shape) *Shape {
 	return s
 }
 
-// find reports whether a member is kept, and how far. Names are compared as encoding/json
-// compares them, ignoring case; a name that is not plain ASCII is always kept.
+// find reports whether a member is kept, and how far. Names are compared as encoding/json does, ignoring case; what is not ASCII is kept.
 func (s *Shape) find(name []byte) (sub *Shape, read bool) {
 	if sub, read = s.members[string(name)]; read {
 		return sub, true

@@ -27,8 +27,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s at byte %d", e.Field, e.Msg, e.Offset)
 }
 
-// Scanner walks JSON text once, front to back. All methods return false after a failure,
-// which is kept in Err. The zero value with a Buf is at the beginning of that text.
+// Scanner walks JSON text once, front to back. Methods return false after a failure, kept in Err. The zero value with a Buf is at its
+// beginning.
 type Scanner struct {
 	Buf []byte
 	Pos int    // of the next byte to read
@@ -113,8 +113,8 @@ func (s *Scanner) Open(c byte, want string) bool {
 	return true
 }
 
-// Member advances to an object's next member, with the position at the value, and returns its name. more is false after the last and after
-// a failure.
+// Member advances to an object's next member, with the position at the value, and returns its name. more is false after the last, or a
+// failure.
 func (s *Scanner) Member(first bool) (name string, more bool) {
 	c := s.Peek()
 	if c == '}' {
@@ -175,8 +175,8 @@ func (s *Scanner) Null() bool {
 	return false
 }
 
-// Raw consumes one value and returns its text, nil for null. The result aliases the buffer
-// unless the value has insignificant white space, which is removed: the result is one line.
+// Raw consumes one value and returns its text, nil for null. The result aliases the buffer unless insignificant white space is removed: it
+// is one line.
 func (s *Scanner) Raw() ([]byte, bool) {
 	s.space()
 	start := s.Pos

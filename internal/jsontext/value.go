@@ -62,10 +62,9 @@ func (s *Scanner) value(depth int) (any, bool) {
 	return nil, s.Null()
 }
 
-// Members calls visit for the members of a JSON object in their order, each with its value as
-// written (without white space inside, null as nil), until visit returns false. It reports
-// whether the text is an object and valid as far as it was visited. It is for callers that need
-// little of a large body.
+// Members calls visit for the members of a JSON object in their order, each with its value as written (without white space inside, null as
+// nil), until visit returns false. It reports whether the text is an object and valid as far as it was visited. It suits callers that need
+// little.
 func Members(object []byte, visit func(name string, value []byte) bool) bool {
 	s := Scanner{Buf: object}
 	s.space()
