@@ -36,14 +36,11 @@ func DryRunOf(e *Event) DryRunAnswer {
 	if !dryRunQuery(query) {
 		return NoDryRun
 	}
-	if remove && !recordsBodies(e) {
-		return MaybeDryRun
+	if remove && e.Level != LevelRequest && e.Level != LevelRequestResponse {
+		return MaybeDryRun // there may have been a body
 	}
 	return DryRun
 }
-
-// recordsBodies reports whether a request body would be in the event if there had been one.
-func recordsBodies(e *Event) bool { return e.Level == LevelRequest || e.Level == LevelRequestResponse }
 
 // dryRunQuery reports whether a query has the parameter dryRun, as the apiserver parses it.
 func dryRunQuery(query string) bool {

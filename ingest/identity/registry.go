@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
 
@@ -90,19 +91,7 @@ type cachedEntry struct {
 }
 
 // ValidName reports whether name is a DNS-1123 label.
-func ValidName(name string) bool {
-	if len(name) == 0 || len(name) > 63 {
-		return false
-	}
-	for i := range len(name) {
-		c := name[i]
-		alnum := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		if !alnum && (c != '-' || i == 0 || i == len(name)-1) {
-			return false
-		}
-	}
-	return true
-}
+func ValidName(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 // Add registers a cluster and issues its first client certificate. It returns [ErrExists]
 // for a registered cluster, revoked ones included.

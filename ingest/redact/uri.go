@@ -53,14 +53,11 @@ func (p *pass) path(path string) string {
 		}
 	}
 	plain := queryUnescape(path, false)
-	if !suspicious(jsontext.StringBytes(plain)) {
+	clean := plain
+	switch p.plain(&clean); {
+	case clean == plain:
 		return path
-	}
-	clean := p.text(plain)
-	if clean == plain {
-		return path
-	}
-	if plain == path {
+	case plain == path:
 		return clean
 	}
 	return (&url.URL{Path: clean}).EscapedPath()
@@ -90,11 +87,8 @@ func (p *pass) parameter(name, value string, exec bool, commands *int) string {
 		return p.secret(queryUnescape(value, true))
 	}
 	plain := queryUnescape(value, true)
-	if !suspicious(jsontext.StringBytes(plain)) {
-		return value
-	}
-	clean := p.text(plain)
-	if clean == plain {
+	clean := plain
+	if p.plain(&clean); clean == plain {
 		return value
 	}
 	return queryEscape(clean)

@@ -74,14 +74,7 @@ func (b *batch) append(r *Record, ms int64) {
 	b.n++
 }
 
-func varintLen(v int64) int {
-	u := uint64(v)<<1 ^ uint64(v>>63)
-	n := 1
-	for ; u >= 0x80; u >>= 7 {
-		n++
-	}
-	return n
-}
+func varintLen(v int64) int { return uvarintLen(uint64(v)<<1 ^ uint64(v>>63)) }
 
 // seal compresses the records and fills in the header. The result is valid until the next reset.
 //

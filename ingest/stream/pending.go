@@ -48,31 +48,17 @@ type metadata struct {
 // ";o=<partition>:<offset>,...".
 func (m metadata) encode() (string, error) {
 	p := m.pending
-	b := make([]byte, 0, 64)
-	b = append(b, metadataVersion...)
-	b = append(b, ";e="...)
-	b = strconv.AppendUint(b, uint64(m.epoch), 10)
+	b := fmt.Appendf(nil, "%s;e=%d", metadataVersion, m.epoch)
 	if p.Has() {
-		b = append(b, ";p="...)
-		b = strconv.AppendInt(b, p.First, 10)
-		b = append(b, '-')
-		b = strconv.AppendInt(b, p.Last, 10)
+		b = fmt.Appendf(b, ";p=%d-%d", p.First, p.Last)
 	}
 	if m.done != 0 || m.announced != 0 {
-		b = append(b, ";r="...)
-		b = strconv.AppendUint(b, uint64(m.done), 16)
-		b = append(b, '-')
-		b = strconv.AppendUint(b, uint64(m.announced), 16)
+		b = fmt.Appendf(b, ";r=%x-%x", uint64(m.done), uint64(m.announced))
 	}
-	for i, part := range slices.Sorted(maps.Keys(p.PolicyOffsets)) {
-		if i == 0 {
-			b = append(b, ";o="...)
-		} else {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(part), 10)
-		b = append(b, ':')
-		b = strconv.AppendInt(b, p.PolicyOffsets[part], 10)
+	before := ";o="
+	for _, part := range slices.Sorted(maps.Keys(p.PolicyOffsets)) {
+		b = fmt.Appendf(b, "%s%d:%d", before, part, p.PolicyOffsets[part])
+		before = ","
 	}
 	if len(b) > maxMetadata {
 		return "", fmt.Errorf("encode commit metadata: it has %d bytes, a broker keeps %d", len(b), maxMetadata)

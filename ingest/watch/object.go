@@ -95,18 +95,15 @@ func (k Kind) named(item []byte) ([]byte, error) {
 	if err := json.Unmarshal(item, &own); err != nil {
 		return nil, fmt.Errorf("%w: list item: %w", errMalformed, err)
 	}
-	if own.Kind != "" && own.Kind != kindPartial {
-		return item, nil
-	}
-	if own.Kind == kindPartial {
+	switch own.Kind {
+	case kindPartial:
 		return k.whole(item)
+	default:
+		return item, nil
+	case "":
 	}
 	out := make([]byte, 0, len(item)+len(k.Kind)+len(k.APIVersion)+32)
-	out = append(out, `{"kind":"`...)
-	out = append(out, k.Kind...)
-	out = append(out, `","apiVersion":"`...)
-	out = append(out, k.APIVersion...)
-	out = append(out, '"')
+	out = fmt.Appendf(out, `{"kind":"%s","apiVersion":"%s"`, k.Kind, k.APIVersion)
 	if rest := bytes.TrimSpace(item[1:]); rest[0] != '}' {
 		out = append(out, ',')
 	}

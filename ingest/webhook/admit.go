@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // admit returns nil if the request may post to cluster, otherwise the refusal. It looks at
@@ -70,28 +71,7 @@ func bearer(r *http.Request) (string, bool) {
 }
 
 // validCluster reports whether name is a DNS-1123 label, as identity requires of a registered one. A trusted listener has no registry.
-func validCluster(name string) bool {
-	return len(name) <= 63 && !strings.Contains(name, ".") && validAPIServer(name)
-}
+func validCluster(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
-// validAPIServer reports whether name is a DNS-1123 subdomain: labels of letters, digits
-// and '-', joined by dots.
-func validAPIServer(name string) bool {
-	if len(name) == 0 || len(name) > 253 {
-		return false
-	}
-	for i := range len(name) {
-		c := name[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
-		case c == '-' || c == '.':
-			edge := i == 0 || i == len(name)-1
-			if edge || name[i-1] == '.' || c == '.' && name[i-1] == '-' {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return true
-}
+// validAPIServer reports whether name is a DNS-1123 subdomain.
+func validAPIServer(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
