@@ -117,8 +117,7 @@ func (a *Service) aggregatedCheck(ctx context.Context, c *Checks, cluster string
 	return nil
 }
 
-// versionCheck reports which versions of Kubernetes a cluster's apiservers run, by their own requests, and whether what is configured
-// agrees.
+// versionCheck reports which versions of Kubernetes a cluster's apiservers run, by their own requests, and whether what is set agrees.
 func (a *Service) versionCheck(c *Checks, cluster string) {
 	const id = "version"
 	s, ok := a.Replay.State(cluster)

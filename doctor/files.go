@@ -38,8 +38,7 @@ const (
 	VolumeName = "retrial-audit"
 	// LogVolumeName is that of the audit log.
 	LogVolumeName = "retrial-audit-log"
-	// batchWait is how long an apiserver collects events. Its default of 30 s saves nothing, costs timeliness, and more is lost with a
-	// crash.
+	// batchWait is how long an apiserver collects events. Its default of 30 s saves nothing, costs timeliness, and a crash loses more.
 	batchWait = "5s"
 	// logSize, in megabytes, and logFiles bound the disk that the audit log takes. What the
 	// follower has not read by then is lost to it.
@@ -248,8 +247,7 @@ func CheckFolder(dir string) error {
 	return nil
 }
 
-// WriteFolder writes files into a folder, each atomically. Those to Keep whose content differs were changed by hand and stay; it returns
-// their names.
+// WriteFolder writes files into a folder, each atomically. Those to Keep that differ were changed by hand and stay; it returns their names.
 func WriteFolder(dir string, files []File) (kept []string, err error) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)

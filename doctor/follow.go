@@ -25,8 +25,7 @@ func (p *Plan) followCommand() []string {
 // followState is the folder below /var/lib in which the follower keeps its position.
 const followState = "retrial-follow"
 
-// followUnit returns the systemd unit of the follower. It reads what is root's or kube-apiserver's, writes its position, and reaches the
-// receiver.
+// followUnit returns the systemd unit of the follower. It reads root's or kube-apiserver's files, writes its position, posts.
 func (p *Plan) followUnit() []byte {
 	var words []string
 	for _, w := range p.followCommand() {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// quietAfter is how long a connected apiserver may say nothing: its own components renew leases every few seconds, and a batch waits 30
-	// s by default.
+	// quietAfter is how long an apiserver may say nothing: its own components renew leases every few seconds, a batch waits 30 s by
+	// default.
 	quietAfter = 5 * time.Minute
 	// wantedShare is the share of judged requests that must not wait for something an
 	// operator can supply.
@@ -108,8 +108,7 @@ func (f *connectionFacts) posted(a *webhook.Accepted) string {
 	return fmt.Sprintf("%s from %s, the last %s.", phrase.Count(a.Posts, "post"), a.Remote, phrase.Ago(f.Now, a.Last))
 }
 
-// newestRefusal returns the latest refusal that is this cluster's. One without a name counts while nothing has come from this cluster: it
-// is the likeliest reason.
+// newestRefusal returns this cluster's latest refusal. One without a name counts while nothing has come: it is the likeliest reason.
 func (f *connectionFacts) newestRefusal() *webhook.Refusal {
 	for i := range f.Refusals {
 		if r := &f.Refusals[i]; r.Cluster == f.Cluster || f.Accepted == nil {

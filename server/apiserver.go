@@ -45,8 +45,7 @@ type apiserverFolder struct {
 	missing int
 }
 
-// openApiservers reads all folders once. What cannot be read is unknown until it can: verdicts say so, and events are accepted all the
-// same.
+// openApiservers reads all folders once. What cannot be read is unknown until it can: verdicts say so, events are accepted all the same.
 func openApiservers(entries []string, log *zap.Logger, reg prometheus.Registerer) (*apiservers, error) {
 	auto := promauto.With(reg)
 	a := &apiservers{
@@ -79,8 +78,7 @@ func openApiservers(entries []string, log *zap.Logger, reg prometheus.Registerer
 	return a, nil
 }
 
-// history returns what is known of an apiserver's configuration, nil if none was given. Servers without one of their own get the
-// kube-apiserver's.
+// history returns what is known of an apiserver's configuration, nil if none was given. Servers without one get the kube-apiserver's.
 func (a *apiservers) history(cluster, server string) *apiserver.History {
 	if a == nil {
 		return nil

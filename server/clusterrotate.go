@@ -9,8 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 )
 
-// Rotate issues another certificate for a cluster and writes its webhook's configuration. Earlier ones are refused at once with revokeOld,
-// else by Finish.
+// Rotate issues another certificate for a cluster and writes its configuration. revokeOld refuses earlier ones at once, else Finish does.
 func (c Clusters) Rotate(name string, k WebhookFile, revokeOld bool) error {
 	a, err := c.known()
 	if err != nil {

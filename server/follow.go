@@ -37,8 +37,7 @@ type Follow struct {
 // Followed is how far a log was followed.
 type Followed = importer.Followed
 
-// Run follows the logs until ctx ends, which is not an error, and calls tell with their progress. It returns each one's, nil if none was
-// followed.
+// Run follows the logs until ctx ends, which is not an error, and calls tell with their progress. It returns that; nil: none was followed.
 func (f Follow) Run(ctx context.Context, paths []string, tell func(path string, done Followed)) ([]Followed, error) {
 	delay, err := f.lineDelay()
 	if err != nil {

@@ -20,8 +20,7 @@ const (
 	fillBytes = 64 << 20
 )
 
-// fill opens a store in a temporary folder and replays the log into it, in blocks, one of them in memory; it takes a tenth of the log's
-// size.
+// fill opens a store in a temporary folder and replays the log into it, in blocks, one in memory; it takes a tenth of the log's size.
 func (t *logTables) fill(ctx context.Context) (*storage.Store, error) {
 	dir, err := os.MkdirTemp("", "retrial-log-")
 	if err != nil {

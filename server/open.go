@@ -77,8 +77,7 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	return apiHandler(ruledStore{store, rules}, states, nil, asking, zap.NewNop(), site), nil
 }
 
-// ConnectToJudge is Connect for commands that judge: where no server runs, it calls alone, opens one but its listeners, and judges until
-// done.
+// ConnectToJudge is Connect for commands that judge: where no server runs, it calls alone, opens one without listeners, judging until done.
 func ConnectToJudge(ctx context.Context, cfg config.Config, alone func()) (client *apiclient.Client, done func() error, err error) {
 	if client, err = dial(ctx, "", cfg); client != nil || err != nil {
 		return client, func() error { return nil }, err

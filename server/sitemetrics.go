@@ -9,8 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/webhook"
 )
 
-// siteMetrics are facts that no room knows alone: when each registered cluster last delivered, and the free disk. Reading /metrics collects
-// them.
+// siteMetrics are what no room knows alone: when each registered cluster last delivered, and the free disk. /metrics collects them.
 type siteMetrics struct {
 	dataDir    string
 	clusters   *identity.Registry

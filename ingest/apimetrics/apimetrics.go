@@ -1,7 +1,6 @@
 // Package apimetrics reads from a kube-apiserver's own metrics what became of its audit events: how many it made, and its backends lost.
 //
-// An apiserver's answer is megabytes of text; it is parsed as it streams, and few lines are kept. Credentials are files, reread when they
-// change.
+// An apiserver's answer is megabytes of text; it is parsed as it streams, few lines are kept. Credentials are files, reread on change.
 package apimetrics
 
 import (

@@ -17,8 +17,7 @@ const (
 // annotationTruncated is the apiserver's annotation on an event whose bodies it dropped.
 const annotationTruncated = "audit.k8s.io/truncated"
 
-// memberCut marks a role or binding of which some rules or subjects were cut: it has at least those left. No object of Kubernetes has such
-// a member.
+// memberCut marks a role or binding of which some rules or subjects were cut: it has at least those left. No object has such a member.
 const memberCut = "cut"
 
 // StripBodies drops the request and response object of an event, cuts texts of many kilobytes, and
@@ -112,8 +111,7 @@ func isCut(body []byte) bool {
 // not be all that is kept.
 const mostOfRoom = 64
 
-// cutLists returns a pruned role or binding with the rules or subjects that fit, and the mark that there were more; nil if there is no room
-// for none.
+// cutLists returns a pruned role or binding with the rules or subjects that fit, and the mark that there were more; nil if none has room.
 func cutLists(object []byte, room int) []byte {
 	s := jsontext.Scanner{Buf: object}
 	if s.Peek() != '{' {

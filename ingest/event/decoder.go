@@ -50,8 +50,7 @@ type Decoder struct {
 	ownExtra  []ExtraEntry
 }
 
-// Reuse makes the memory of the events decoded so far available to the next ones: they and their lists may not be used any more. Their
-// strings alias the input.
+// Reuse gives the memory of the events decoded so far to the next ones: they and their lists must not be used any more, their strings may.
 func (m *Decoder) Reuse() {
 	d := &m.d
 	clear(m.ownBlocks)

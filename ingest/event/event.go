@@ -45,8 +45,7 @@ const (
 // that buffer must not be modified while the event is in use. An Event is read-only once
 // it has left the decoder and the redactor.
 //
-// Optional strings are "" when absent; optional objects are nil. What the type does not know is kept in Unknown: an event is written out
-// without loss.
+// Optional strings are "" when absent; optional objects are nil. What the type does not know is in Unknown: nothing is lost in writing.
 type Event struct {
 	Level      Level
 	AuditID    string // chosen by the client when it sends Audit-ID: hostile, not unique

@@ -109,8 +109,8 @@ func beforehand(message string) bool {
 //	                                                             change its finalizers or its
 //	                                                             resource claims
 //
-// It does not depend on whether the write succeeded. The most frequent writes, of the status of pods and nodes, of leases and events, are
-// not among them.
+// Whether the write succeeded does not matter. The most frequent, of the status of pods and nodes, of leases and events, are not among
+// them.
 func KeepsWrite(e *Event) bool {
 	t, ok := writeTargetOf(e.RequestURI)
 	return ok && t.keeps(e)
@@ -337,8 +337,7 @@ func writesFinalizers(e *Event) bool {
 	return e.Verb == "update" || len(body) == 0 || bytes.Contains(body, wordsFinalizers) || bytes.Contains(body, memberVersion)
 }
 
-// strangeToStatus reports whether a write of a pod's status is by a user that may add a finalizer with it. Nodes and components write it
-// all day and do not.
+// strangeToStatus reports whether a pod's status is written by a user that may add a finalizer. Nodes and components write it all day.
 func strangeToStatus(e *Event) bool {
 	name, ok := strings.CutPrefix(e.EffectiveUser().Username, "system:")
 	return !ok || !strings.HasPrefix(name, "node:") && !strings.HasPrefix(name, "kube-") &&

@@ -152,8 +152,7 @@ func (d *decoder) items() []Item {
 	return items
 }
 
-// expect estimates how many more events the rest of the buffer holds, by their usual size and those so far; a wrong one costs memory or an
-// allocation.
+// expect estimates how many more events the rest of the buffer holds, by their usual size and those so far; a wrong one costs memory.
 func (d *decoder) expect(seen int) int {
 	size := 1000
 	if seen > 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// maxText bounds the texts of an event that is too large, except URI, user and groups, which identify a request, come in a header and are
-// bounded.
+// maxText bounds the texts of an event that is too large, except URI, user and groups, which identify a request and come in a header.
 const maxText = 16 << 10
 
 // maxShort is how much is left of a text that is longer.

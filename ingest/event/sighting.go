@@ -10,8 +10,7 @@ import (
 	"github.com/retrial-io/retrial/internal/kubenames"
 )
 
-// SightingEvery is the resolution of the times of sightings: in a span of this length, beginning at a multiple, one of a version is as good
-// as all.
+// SightingEvery is the resolution of sightings: in a span of this length, from a multiple on, one of a version is as good as all.
 const SightingEvery = 10 * time.Minute
 
 // userApiserver is the user of an apiserver's requests to itself.

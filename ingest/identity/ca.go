@@ -34,8 +34,8 @@ const (
 	clockSkew = time.Hour
 )
 
-// ensureCA makes the authority unless it exists. A key without its certificate is an error: a new one would silently cut off all that trust
-// the old.
+// ensureCA makes the authority unless it exists. A key without certificate is an error: a new one would silently cut off all that trust the
+// old.
 func (a *Authority) ensureCA() error {
 	_, certErr := os.Stat(a.path(caCertFile))
 	_, keyErr := os.Stat(a.path(caKeyFile))
@@ -147,8 +147,7 @@ func (a *Authority) renewable(cert *x509.Certificate) bool {
 	return cert.NotAfter.Sub(a.cfg.Now()) <= life/3
 }
 
-// issue makes a leaf from template with a fresh key, signed with that in keyFile. names become alternative names. It never outlives the
-// authority.
+// issue makes a leaf from template with a fresh key, signed with that in keyFile. names become alternative names. It does not outlive that.
 func (a *Authority) issue(
 	keyFile string,
 	template *x509.Certificate,
@@ -289,8 +288,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// writePair writes a key and its certificate. The key first: who sees it with the old certificate gets an error and reads again, see
-// [Authority.serverPair].
+// writePair writes a key, then its certificate: who sees it with the old one gets an error and reads again, see [Authority.serverPair].
 func writePair(certPath, keyPath string, certPEM, keyPEM []byte) error {
 	if err := writeFile(keyPath, keyPEM, 0o600); err != nil {
 		return err

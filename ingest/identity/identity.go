@@ -48,11 +48,10 @@ type Config struct {
 	Names []string
 	// CALife is how long a new authority is valid; 0 is ten years.
 	CALife time.Duration
-	// LeafLife is how long server and client certificates are valid; 0 is one year. The server's is renewed when a third of its life is
-	// left.
+	// LeafLife is how long server and client certificates are valid; 0 is one year. The server's is renewed when a third of that is left.
 	LeafLife time.Duration
-	// TokenFile is an operator's file of bearer tokens, one `cluster token` pair a line, beside those of the registry; may be empty.
-	// Changes are read.
+	// TokenFile is an operator's file of bearer tokens, one `cluster token` pair a line, beside the registry's; may be empty. Changes are
+	// read.
 	TokenFile string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -76,7 +75,7 @@ type Authority struct {
 	registry *Registry
 }
 
-// Open opens the directory and makes, on first use, authority and server certificate. log and reg may be nil. Metrics:
+// Open opens the directory and first makes authority and server certificate. log and reg may be nil. Metrics:
 // retrial_webhook_certificate_expiry_timestamp_seconds by certificate (ca, server, and client: the cluster certificate in force that
 // expires first; 0 if there is none).
 func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, error) {

@@ -11,8 +11,8 @@ import (
 )
 
 // Endpoint returns the URL the apiservers of a cluster post to. serverURL is the receiver's base, such as https://retrial.example:9443.
-// apiserver, which may be empty, tells several of one cluster apart: events do not say which one sent them. There is no query: apiservers
-// drop it.
+// apiserver, which may be empty, tells several of one cluster apart: events do not say who sent them. There is no query: apiservers drop
+// it.
 func Endpoint(serverURL, cluster, apiserver string) (string, error) {
 	u, err := url.Parse(serverURL)
 	if err != nil {

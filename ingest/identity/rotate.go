@@ -70,8 +70,7 @@ func (a *Authority) newestKey() string {
 	return caKeyFile
 }
 
-// BeginRotation makes another authority, trusted beside the old one: webhook configurations name both, client certificates come from the
-// new one.
+// BeginRotation makes another authority, trusted beside the old: webhook configurations name both, client certificates are by the new.
 func (a *Authority) BeginRotation() (Rotation, error) {
 	fail := func(err error) (Rotation, error) {
 		return Rotation{}, fmt.Errorf("begin a change of authority: %w", err)
@@ -155,8 +154,7 @@ func (a *Authority) FinishRotation(quiet time.Duration, force bool) error {
 		return fail(err)
 	}
 	defer unlock()
-	// First the key, then the server's certificate, then the old authority goes: at each step apiservers see one by an authority of both
-	// bundles.
+	// First the key, then the server's certificate, then the old authority goes: at each step apiservers see one that both bundles trust.
 	if _, err := os.Stat(a.path(nextKeyFile)); err == nil {
 		if err := atomicfile.Rename(a.path(nextKeyFile), a.path(caKeyFile)); err != nil {
 			return fail(err)
@@ -261,8 +259,8 @@ func (r *Registry) ready(c Cluster, before time.Time, quiet time.Duration) error
 	return nil
 }
 
-// Finish refuses all of a cluster's certificates but the newest. Unless force is set, it returns [ErrInUse] while that was never used, or
-// another within quiet.
+// Finish refuses all but a cluster's newest certificate. Without force, it returns [ErrInUse] if that was not used, or another within
+// quiet.
 func (r *Registry) Finish(name string, quiet time.Duration, force bool) error {
 	c, err := r.Get(name)
 	if err != nil {

@@ -58,7 +58,7 @@ const grace = 5 * time.Second
 // it returns [ErrRefused] if the receiver refuses, [ErrFormat] if the log holds no audit
 // events.
 //
-// The log may be renamed, compressed (gzip, zstd), or copied and truncated while followed or not. Files are identified by their first line,
+// The log may be renamed, compressed (gzip, zstd), or copied and truncated, followed or not. Files are identified by their first line,
 // which holds an audit ID and a time, never by name or inode. Only whole lines are posted; the position advances once they are
 // acknowledged.
 func Follow(ctx context.Context, cfg FollowConfig) (Followed, error) {
@@ -141,8 +141,7 @@ func (f *follower) close() {
 	}
 }
 
-// poll posts what is new: the rest of the file that was at the path, then rotated files not yet posted, oldest first, then the file at the
-// path.
+// poll posts what is new: the rest of the file that was at the path, then rotated files, oldest first, then the file at the path.
 func (f *follower) poll(ctx context.Context) error {
 	f.done.Behind = 0
 	current, err := os.Stat(f.cfg.Path)
@@ -174,8 +173,7 @@ func (f *follower) poll(ctx context.Context) error {
 	return f.current(ctx, false)
 }
 
-// leave closes the held file if another took the path, its rest read first as siblings may not find its name, and starts over if it was
-// truncated.
+// leave closes the held file if another took the path, its rest read first as siblings may not find it, and starts over if it was cut.
 func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, err error) {
 	if f.held == nil {
 		return false, nil

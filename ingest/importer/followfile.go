@@ -95,8 +95,7 @@ type sibling struct {
 	head   string
 }
 
-// siblingNames matches names of rotated logs: kube-apiserver's audit-2026-11-22T06-40-00.000.log, logrotate's audit.log.1 and
-// audit.log-20261122.
+// siblingNames matches rotated logs: kube-apiserver's audit-2026-11-22T06-40-00.000.log, logrotate's audit.log.1 and audit.log-20261122.
 func siblingNames(path string) *regexp.Regexp {
 	base := filepath.Base(path)
 	ext := filepath.Ext(base)

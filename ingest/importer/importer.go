@@ -1,5 +1,4 @@
-// Package importer feeds audit log files through a running receiver's local listener: decoded, redacted and acknowledged as what apiservers
-// post.
+// Package importer feeds audit log files through a receiver's local listener: decoded, redacted and acknowledged as what apiservers post.
 //
 // A file is read twice: first for the writes to objects the replica keeps (posted with
 // policy=only, so that they are known before any event they affect), then for all events
@@ -12,8 +11,7 @@
 // their first bytes. Standard input is spooled, encrypted with a key that exists only in
 // memory: the receiver redacts secrets, and they must not reach a disk before.
 //
-// Follow tails one log while it is written and rotated, with a position of its own: follow.go polls, followfile.go finds files and splits
-// lines.
+// Follow tails one log while it is written and rotated, with its own position: follow.go polls, followfile.go finds files and splits lines.
 package importer
 
 import (
@@ -103,8 +101,7 @@ type Config struct {
 	InFlight int
 	// MaxInflated bounds what one compressed file may inflate to, in bytes; 0 is 256 GiB.
 	MaxInflated int64
-	// Attempts is how often a post is tried before the import stops; 0 is 300. Push-back comes once a second: five minutes of a receiver
-	// that takes nothing.
+	// Attempts is how often a post is tried before the import stops; 0 is 300: with push-back once a second, for five minutes.
 	Attempts int
 
 	// Progress is called from time to time, never concurrently; may be nil.
@@ -232,8 +229,7 @@ func SocketClient(path string) *http.Client {
 	}}
 }
 
-// Import imports the files and returns once everything is acknowledged. After an error the summary says what was done; another Import
-// continues.
+// Import imports the files and returns once everything is acknowledged. After an error the summary says what was done; another continues.
 func Import(ctx context.Context, cfg Config) (Summary, error) {
 	var sum Summary
 	cfg, err := cfg.withDefaults()
@@ -255,8 +251,7 @@ func Import(ctx context.Context, cfg Config) (Summary, error) {
 			return sum, fmt.Errorf("import %s: %w", f.Name, err)
 		}
 	}
-	// Every file's policy writes go before any file's events: rotated logs are one log. The state goes between: by then it is known when
-	// the log begins.
+	// All policy writes go before any events: rotated logs are one log. The state goes between: by then it is known when the log begins.
 	if err := im.passes(ctx, PassPolicy, inputs); err != nil {
 		return sum, err
 	}

@@ -113,8 +113,7 @@ func loadPositions(path string, log *zap.Logger) (*positions, error) {
 	return p, nil
 }
 
-// find returns the mark of the file's content in cluster, as a state or a log, or a new one. A file that grew keeps its mark: it begins the
-// same.
+// find returns the mark of the file's content in cluster, as a state or a log, or a new one. A file that grew keeps its mark.
 func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -181,8 +180,7 @@ type followPosition struct {
 	marks   []*followMark // in the order they were entered
 }
 
-// loadFollowPosition reads the file at path; without one the oldest file comes first: nothing is stored twice. Another cluster's is an
-// error.
+// loadFollowPosition reads the file at path; without one the oldest file comes first: nothing is stored twice. Another cluster's fails.
 func loadFollowPosition(path, cluster string, log *zap.Logger) (*followPosition, error) {
 	p := &followPosition{path: path, cluster: cluster}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -1,5 +1,4 @@
-// Package redact keeps secrets out of what Retrial stores and sends on. Events and watched objects are redacted before spool, Kafka and
-// store.
+// Package redact keeps secrets out of what Retrial stores and sends on. Events and watched objects are redacted before they rest anywhere.
 //
 // Never kept are:
 //   - the values of a Secret: in a body, a list, a table or a patch, in a copy in an annotation, in a

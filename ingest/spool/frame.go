@@ -12,8 +12,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// A segment is a header and frames. The header tells of the segment before it, to recognise one truncated, or left too long by a failed
-// write:
+// A segment is a header and frames. The header tells of the segment before it, to recognise one cut, or left too long by a failed write:
 //
 //	0 magic 8 │ 8 number of the segment before 8 │ 16 bytes of it that were acknowledged 8 │ 24 crc 4
 //

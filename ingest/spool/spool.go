@@ -66,8 +66,8 @@ type Config struct {
 }
 
 const (
-	// DefaultMaxBytes holds a quarter of an hour of 4,000 events a second, of 2 KB each and
-	// compressed to half, for one cluster (which uses at most three quarters of it).
+	// DefaultMaxBytes holds a quarter of an hour of 4,000 events/s of 2 KB, compressed to half, of a cluster (at most three quarters of
+	// it).
 	DefaultMaxBytes = 5 << 30
 	// DefaultMinFree is left for whatever else is on the file system.
 	DefaultMinFree = 1 << 30
@@ -141,8 +141,7 @@ type segment struct {
 func (g *segment) name() string { return fmt.Sprintf("%016d.seg", g.seq) }
 func (g *segment) kept() string { return fmt.Sprintf("%016d.kept", g.seq) }
 
-// Open reads what an earlier process left, truncates what it had not finished, and returns the
-// spool. Nothing is sent before Run. The caller closes the folder after the spool.
+// Open reads what an earlier process left and truncates what that had not finished. Nothing is sent before Run. The folder is closed last.
 func Open(cfg Config, producer stream.Appender) (*Spool, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err

@@ -23,8 +23,7 @@ const (
 	batchHeader = 61
 )
 
-// recordOverhead bounds what the record format adds to key, value and headers: six lengths and deltas of up to five bytes (the timestamp's
-// ten), attributes.
+// recordOverhead bounds what the record format adds to key, value and headers: six lengths of up to five bytes (a delta ten), attributes.
 const recordOverhead = 48
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -11,9 +11,8 @@
 //
 // # Delivery
 //
-// Produce returns nil only once the broker has every record; a retry may store one twice, which later rooms recognise by the event key.
-// Consumers read at least once. What makes their effects exactly once is the commit protocol, driven by the caller with [Partition.Commit]
-// and [Pending]:
+// Produce returns nil once the broker has every record; a retry may store one twice, which later rooms see by the event key. Consumers read
+// at least once. What makes their effects exactly once is the commit protocol, driven by the caller with [Partition.Commit] and [Pending]:
 //
 //	collect records first..last
 //	Commit(first, Pending{First: first, Last: last})   the range is announced

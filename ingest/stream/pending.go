@@ -44,8 +44,7 @@ type metadata struct {
 	done, announced fingerprint
 }
 
-// encode renders the metadata: "r1;e=<epoch>", then ";p=<first>-<last>", ";r=<done>-<announced>" in hexadecimal,
-// ";o=<partition>:<offset>,...".
+// encode renders the metadata: "r1;e=<epoch>", ";p=<first>-<last>", ";r=<done>-<announced>" in hexadecimal, ";o=<partition>:<offset>,...".
 func (m metadata) encode() (string, error) {
 	p := m.pending
 	b := fmt.Appendf(nil, "%s;e=%d", metadataVersion, m.epoch)

@@ -34,8 +34,7 @@ func headOf(raw []byte) (head, error) {
 	return h, nil
 }
 
-// since returns the lower bound of the object's last write, from the floor and the apiserver's times in it. owned: no client can have set
-// it.
+// since returns the lower bound of the object's last write, from the floor and the apiserver's times in it. owned: no client can set it.
 //
 // Times in managed fields are the apiserver's unless a client sent others: future ones are ignored, and no later floor rests on them.
 func (h *head) since(added bool, floor, now time.Time) (at time.Time, owned bool) {

@@ -206,8 +206,7 @@ func (q *fairQueue) give(n int64) {
 	q.grant()
 }
 
-// grant serves the queues round-robin while the next waiter fits into what is free. It passes over none that wants more: that would wait
-// forever.
+// grant serves the queues round-robin while the next waiter fits what is free. It passes over none: that would wait forever.
 func (q *fairQueue) grant() {
 	for len(q.order) > 0 {
 		cluster := q.order[0]

@@ -2,8 +2,7 @@ package jsontext
 
 import "strings"
 
-// Shape names the members of a JSON object to keep, each as far as its own shape goes, or whole if that is nil; an array's is its
-// elements'.
+// Shape names the members of a JSON object to keep, each as far as its own shape goes, whole if that is nil; an array's is its elements'.
 type Shape struct {
 	members map[string]*Shape
 	longest int

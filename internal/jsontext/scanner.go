@@ -27,8 +27,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s at byte %d", e.Field, e.Msg, e.Offset)
 }
 
-// Scanner walks JSON text once, front to back. Methods return false after a failure, kept in Err. The zero value with a Buf is at its
-// beginning.
+// Scanner walks JSON text once, front to back. Methods return false after a failure, kept in Err. With a Buf alone it is at the beginning.
 type Scanner struct {
 	Buf []byte
 	Pos int    // of the next byte to read
@@ -113,8 +112,7 @@ func (s *Scanner) Open(c byte, want string) bool {
 	return true
 }
 
-// Member advances to an object's next member, with the position at the value, and returns its name. more is false after the last, or a
-// failure.
+// Member advances to an object's next member, the position at its value, and returns its name. more is false after the last, or a failure.
 func (s *Scanner) Member(first bool) (name string, more bool) {
 	c := s.Peek()
 	if c == '}' {
@@ -175,8 +173,7 @@ func (s *Scanner) Null() bool {
 	return false
 }
 
-// Raw consumes one value and returns its text, nil for null. The result aliases the buffer unless insignificant white space is removed: it
-// is one line.
+// Raw consumes one value and returns its text, nil for null: one line, which aliases the buffer unless white space was removed.
 func (s *Scanner) Raw() ([]byte, bool) {
 	s.space()
 	start := s.Pos
