@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
@@ -28,12 +29,8 @@ type ConnectionAnswer struct {
 // process that receives nothing); counted, the counters of each of its apiservers that are to be read were.
 // A step that failed may succeed later; nothing here is final.
 type ConnectionRequest struct {
-	Cluster string `json:"cluster" required:"true" help:"cluster the question is about"`
-}
-
-// Question implements query.Request.
-func (ConnectionRequest) Question() (name string, answer ConnectionAnswer) {
-	return "connection", answer
+	query.Asks[ConnectionAnswer] `question:"connection"`
+	Cluster                      string `json:"cluster" required:"true" help:"cluster the question is about"`
 }
 
 // Connection answers the progress of a cluster's connection.

@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/queries"
 )
@@ -34,11 +35,9 @@ type Answer struct {
 // requests), cache-lag (where it was learnt), clock, audit-policy, completeness (in place of the step
 // counted), aggregated.
 type Request struct {
-	Cluster string `json:"cluster" help:"only this cluster, beside the installation"`
+	query.Asks[Answer] `question:"doctor"`
+	Cluster            string `json:"cluster" help:"only this cluster, beside the installation"`
 }
-
-// Question implements query.Request.
-func (Request) Question() (name string, answer Answer) { return "doctor", answer }
 
 // Doctor checks the installation and its clusters.
 func (a *Service) Doctor(ctx context.Context, q Request) (out Answer, err error) {

@@ -18,13 +18,11 @@ type AskAnswer struct {
 
 // AskRequest asks a question by its name.
 type AskRequest struct {
-	Cluster string            `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one)"`
-	Name    string            `json:"question" help:"name of the question, of those in questions.md"`
-	Values  map[string]string `json:"values" help:"the question's parameters, a JSON object of texts"`
+	Asks[AskAnswer] `question:"ask"`
+	Cluster         string            `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one)"`
+	Name            string            `json:"question" help:"name of the question, of those in questions.md"`
+	Values          map[string]string `json:"values" help:"the question's parameters, a JSON object of texts"`
 }
-
-// Question implements Request.
-func (AskRequest) Question() (name string, answer AskAnswer) { return "ask", answer }
 
 func (r AskRequest) check() error {
 	if r.Name == "" {

@@ -54,19 +54,17 @@ type HeldRule struct {
 // one request. A subject or a group is named. If the subject is unknown but resembles a known one, the question is refused (404) unless
 // groups are given.
 type CanRequest struct {
-	Cluster   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
-	Subject   string    `json:"subject" help:"a user name, system:serviceaccount:NAMESPACE:NAME, group:NAME, or user:NAME"`
-	Groups    []string  `json:"group" list:"csv" help:"groups the subject is in, separated by commas, one with a comma in it quoted as in CSV (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
-	Verb      string    `json:"verb" help:"verb of the request, where one is asked about"`
-	Resource  string    `json:"resource" help:"resource of the request, as of who-can"`
-	Namespace string    `json:"namespace" short:"n" help:"leave out the other namespaces; that of the request"`
-	Name      string    `json:"name" help:"name of the object of the request"`
-	Path      string    `json:"path" help:"path of the request, where it is about no resource"`
-	At        time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
+	Asks[CanAnswer] `question:"can"`
+	Cluster         string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	Subject         string    `json:"subject" help:"a user name, system:serviceaccount:NAMESPACE:NAME, group:NAME, or user:NAME"`
+	Groups          []string  `json:"group" list:"csv" help:"groups the subject is in, separated by commas, one with a comma in it quoted as in CSV (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
+	Verb            string    `json:"verb" help:"verb of the request, where one is asked about"`
+	Resource        string    `json:"resource" help:"resource of the request, as of who-can"`
+	Namespace       string    `json:"namespace" short:"n" help:"leave out the other namespaces; that of the request"`
+	Name            string    `json:"name" help:"name of the object of the request"`
+	Path            string    `json:"path" help:"path of the request, where it is about no resource"`
+	At              time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
 }
-
-// Question implements Request.
-func (CanRequest) Question() (name string, answer CanAnswer) { return "can", answer }
 
 func (r CanRequest) check() error {
 	if r.Subject == "" && len(r.Groups) == 0 {

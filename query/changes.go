@@ -115,15 +115,13 @@ type PolicyWrite struct {
 // ChangesRequest asks which accesses became possible and impossible from one moment to another, and by which writes. Without a subject it
 // lists everybody whom changed objects concern, each alone: what comes by a group is listed under the group.
 type ChangesRequest struct {
-	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
-	From    time.Time `json:"from" required:"true" help:"the moment before, such as 2026-11-20T11:36:00Z"`
-	To      time.Time `json:"to" help:"the moment after (default: the newest that is known)"`
-	Subject string    `json:"subject" help:"only what changed for this subject, with all its groups: written as of can" flag:"only what changed for this subject, with all its groups"`
-	Groups  []string  `json:"group" list:"csv" help:"groups the subject is in, as of can (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
+	Asks[ChangesAnswer] `question:"changes"`
+	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	From                time.Time `json:"from" required:"true" help:"the moment before, such as 2026-11-20T11:36:00Z"`
+	To                  time.Time `json:"to" help:"the moment after (default: the newest that is known)"`
+	Subject             string    `json:"subject" help:"only what changed for this subject, with all its groups: written as of can" flag:"only what changed for this subject, with all its groups"`
+	Groups              []string  `json:"group" list:"csv" help:"groups the subject is in, as of can (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
 }
-
-// Question implements Request.
-func (ChangesRequest) Question() (name string, answer ChangesAnswer) { return "changes", answer }
 
 func (r ChangesRequest) check() error {
 	switch {

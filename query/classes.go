@@ -10,10 +10,9 @@ import (
 var Outcomes = []string{"match", "drift", "ambiguous", "indeterminate", "not_judged"}
 
 // ClassesRequest asks what outcomes and classes mean.
-type ClassesRequest struct{}
-
-// Question implements Request.
-func (ClassesRequest) Question() (name string, answer ClassesAnswer) { return "classes", answer }
+type ClassesRequest struct {
+	Asks[ClassesAnswer] `question:"classes"`
+}
 
 // ClassesAnswer says what outcomes and classes mean: closed sets, the same for every cluster.
 type ClassesAnswer struct {

@@ -21,10 +21,9 @@ type ClustersAnswer struct {
 }
 
 // ClustersRequest asks which clusters there are.
-type ClustersRequest struct{}
-
-// Question implements Request.
-func (ClustersRequest) Question() (name string, answer ClustersAnswer) { return "clusters", answer }
+type ClustersRequest struct {
+	Asks[ClustersAnswer] `question:"clusters"`
+}
 
 // Clusters answers which clusters there are.
 func (a *Service) Clusters(ctx context.Context, _ ClustersRequest) (out ClustersAnswer, err error) {

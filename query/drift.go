@@ -25,13 +25,11 @@ type DriftAnswer struct {
 
 // DriftRequest asks for what does not match, by likely cause.
 type DriftRequest struct {
-	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one); with --events its name (default \"evaluate\")"`
-	From    time.Time `json:"from" help:"requests at or after this time, such as 2026-11-20T11:36:00Z"`
-	To      time.Time `json:"to" help:"requests before this time"`
+	Asks[DriftAnswer] `question:"drift"`
+	Cluster           string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one); with --events its name (default \"evaluate\")"`
+	From              time.Time `json:"from" help:"requests at or after this time, such as 2026-11-20T11:36:00Z"`
+	To                time.Time `json:"to" help:"requests before this time"`
 }
-
-// Question implements Request.
-func (DriftRequest) Question() (name string, answer DriftAnswer) { return "drift", answer }
 
 func (r DriftRequest) check() error { return before(r.From, r.To) }
 

@@ -98,17 +98,13 @@ type Needed struct {
 // group, it lists everybody who can, each by the shortest path; with them, that subject's shortest paths to both goals and to everybody
 // else.
 type EscalationsRequest struct {
-	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
-	Subject string    `json:"subject" help:"subject to ask about alone, written as of can"`
-	Groups  []string  `json:"group" list:"csv" help:"groups the subject is in, as of can (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
-	System  bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
-	At      time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
-	Limit   int       `json:"limit" default:"100" min:"1" max:"10000" help:"list at most so many paths"`
-}
-
-// Question implements Request.
-func (EscalationsRequest) Question() (name string, answer EscalationsAnswer) {
-	return "escalations", answer
+	Asks[EscalationsAnswer] `question:"escalations"`
+	Cluster                 string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	Subject                 string    `json:"subject" help:"subject to ask about alone, written as of can"`
+	Groups                  []string  `json:"group" list:"csv" help:"groups the subject is in, as of can (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
+	System                  bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
+	At                      time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
+	Limit                   int       `json:"limit" default:"100" min:"1" max:"10000" help:"list at most so many paths"`
 }
 
 // Escalations answers who can make itself cluster administrator, and how.

@@ -33,21 +33,19 @@ type Event struct {
 
 // EventsRequest asks for requests with their verdicts, newest first, one a request. All filters are exact.
 type EventsRequest struct {
-	Cluster  string    `json:"cluster" required:"true" help:"cluster the question is about"`
-	From     time.Time `json:"from" help:"requests at or after this time"`
-	To       time.Time `json:"to" help:"requests before this time"`
-	Subject  string    `json:"subject" old:"user" help:"whom the request was authorized as"`
-	Verb     string    `json:"verb" help:"verb of the request"`
-	Resource string    `json:"resource" help:"resource of the request, without group"`
-	Decision string    `json:"decision" enum:"allow,forbid,none" help:"decision the apiserver recorded"`
-	Outcome  string    `json:"outcome" enum:"match,drift,ambiguous,indeterminate,not_judged" help:"outcome of the verdict"`
-	Class    string    `json:"class" help:"class of the verdict, one of those of classes"`
-	Before   string    `json:"before" help:"go on behind this place in the list: older of the answer before"`
-	Limit    int       `json:"limit" default:"50" min:"1" max:"500" help:"most requests of an answer"`
+	Asks[EventsAnswer] `question:"events"`
+	Cluster            string    `json:"cluster" required:"true" help:"cluster the question is about"`
+	From               time.Time `json:"from" help:"requests at or after this time"`
+	To                 time.Time `json:"to" help:"requests before this time"`
+	Subject            string    `json:"subject" old:"user" help:"whom the request was authorized as"`
+	Verb               string    `json:"verb" help:"verb of the request"`
+	Resource           string    `json:"resource" help:"resource of the request, without group"`
+	Decision           string    `json:"decision" enum:"allow,forbid,none" help:"decision the apiserver recorded"`
+	Outcome            string    `json:"outcome" enum:"match,drift,ambiguous,indeterminate,not_judged" help:"outcome of the verdict"`
+	Class              string    `json:"class" help:"class of the verdict, one of those of classes"`
+	Before             string    `json:"before" help:"go on behind this place in the list: older of the answer before"`
+	Limit              int       `json:"limit" default:"50" min:"1" max:"500" help:"most requests of an answer"`
 }
-
-// Question implements Request.
-func (EventsRequest) Question() (name string, answer EventsAnswer) { return "events", answer }
 
 func (r EventsRequest) check() error {
 	if r.Class != "" && verdict.Explain(r.Class) == "" {

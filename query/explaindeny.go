@@ -242,14 +242,10 @@ func (x *explainer) checks(out *Denial, e *event.Event, v, then *verdict.Verdict
 
 // ExplainDenyRequest asks why the requests of an audit ID were refused.
 type ExplainDenyRequest struct {
-	AuditID string    `json:"auditID" required:"true" help:"audit ID of the requests"`
-	Cluster string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused" flag:"look in this cluster only: audit IDs are chosen by clients and may be reused; with --events its name (default \"evaluate\")"`
-	At      time.Time `json:"at" help:"by the policy of this time (RFC 3339), instead of the request's own"`
-}
-
-// Question implements Request.
-func (ExplainDenyRequest) Question() (name string, answer ExplainDenyAnswer) {
-	return "explain-deny", answer
+	Asks[ExplainDenyAnswer] `question:"explain-deny"`
+	AuditID                 string    `json:"auditID" required:"true" help:"audit ID of the requests"`
+	Cluster                 string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused" flag:"look in this cluster only: audit IDs are chosen by clients and may be reused; with --events its name (default \"evaluate\")"`
+	At                      time.Time `json:"at" help:"by the policy of this time (RFC 3339), instead of the request's own"`
 }
 
 // ExplainDeny answers why requests were refused.

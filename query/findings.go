@@ -21,19 +21,17 @@ type FindingsAnswer struct {
 
 // FindingsRequest asks what detections found, by the first request of each, newest first.
 type FindingsRequest struct {
-	Cluster  string    `json:"cluster" help:"findings of this cluster (default: all)" flag:"findings of this cluster (default: all); with --events its name, part of every id (default \"evaluate\")"`
-	From     time.Time `json:"from" help:"findings with requests at or after this time, such as 2026-11-20T11:36:00Z"`
-	To       time.Time `json:"to" help:"findings with requests before this time"`
-	At       time.Time `json:"at" help:"findings as they stood at this time: those whose first request had been received"`
-	Rule     string    `json:"rule" help:"findings of this rule"`
-	Severity string    `json:"severity" name:"min-severity" enum:"info,low,medium,high,critical" help:"findings of this severity or above" flag:"leave out findings below info, low, medium, high or critical"`
-	Subject  string    `json:"subject" help:"findings on this user"`
-	Limit    int       `json:"limit" default:"100" min:"1" max:"500" help:"most findings of an answer"`
-	Before   string    `json:"before" help:"go on behind this place in the list: older of the answer before"`
+	Asks[FindingsAnswer] `question:"findings"`
+	Cluster              string    `json:"cluster" help:"findings of this cluster (default: all)" flag:"findings of this cluster (default: all); with --events its name, part of every id (default \"evaluate\")"`
+	From                 time.Time `json:"from" help:"findings with requests at or after this time, such as 2026-11-20T11:36:00Z"`
+	To                   time.Time `json:"to" help:"findings with requests before this time"`
+	At                   time.Time `json:"at" help:"findings as they stood at this time: those whose first request had been received"`
+	Rule                 string    `json:"rule" help:"findings of this rule"`
+	Severity             string    `json:"severity" name:"min-severity" enum:"info,low,medium,high,critical" help:"findings of this severity or above" flag:"leave out findings below info, low, medium, high or critical"`
+	Subject              string    `json:"subject" help:"findings on this user"`
+	Limit                int       `json:"limit" default:"100" min:"1" max:"500" help:"most findings of an answer"`
+	Before               string    `json:"before" help:"go on behind this place in the list: older of the answer before"`
 }
-
-// Question implements Request.
-func (FindingsRequest) Question() (name string, answer FindingsAnswer) { return "findings", answer }
 
 func (r FindingsRequest) check() error { return before(r.From, r.To) }
 
@@ -100,10 +98,9 @@ type RulesAnswer struct {
 }
 
 // RulesRequest asks for the rules the server detects with.
-type RulesRequest struct{}
-
-// Question implements Request.
-func (RulesRequest) Question() (name string, answer RulesAnswer) { return "rules", answer }
+type RulesRequest struct {
+	Asks[RulesAnswer] `question:"rules"`
+}
 
 // Rules answers with the rules the server detects with.
 func (a *Service) Rules(context.Context, RulesRequest) (RulesAnswer, error) {

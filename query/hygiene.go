@@ -65,13 +65,11 @@ var flawKinds = []struct {
 
 // HygieneRequest asks what is idle or wrong in the roles and bindings of a cluster, at a moment.
 type HygieneRequest struct {
-	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
-	System  bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
-	At      time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
+	Asks[HygieneAnswer] `question:"hygiene"`
+	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	System              bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
+	At                  time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
 }
-
-// Question implements Request.
-func (HygieneRequest) Question() (name string, answer HygieneAnswer) { return "hygiene", answer }
 
 // Hygiene answers what is idle or wrong in a policy.
 func (a *Service) Hygiene(_ context.Context, q HygieneRequest) (out HygieneAnswer, err error) {

@@ -85,16 +85,14 @@ type CredentialUse struct {
 
 // LineageRequest asks for the life of one credential, or of those of a subject. 404 when nothing is known of it.
 type LineageRequest struct {
-	Cluster    string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one); with --events its name (default \"evaluate\")"`
-	Credential string    `json:"credential" help:"JTI=ID of a token, X509SHA256=FINGERPRINT of a certificate, or Secret=NAMESPACE/NAME"`
-	Subject    string    `json:"subject" help:"user name whose credentials are asked about"`
-	From       time.Time `json:"from" help:"uses at or after this time, such as 2026-11-20T11:36:00Z"`
-	To         time.Time `json:"to" help:"uses before this time"`
-	Limit      int       `json:"limit" default:"20" min:"1" max:"200" help:"most credentials of a subject"`
+	Asks[LineageAnswer] `question:"lineage"`
+	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one); with --events its name (default \"evaluate\")"`
+	Credential          string    `json:"credential" help:"JTI=ID of a token, X509SHA256=FINGERPRINT of a certificate, or Secret=NAMESPACE/NAME"`
+	Subject             string    `json:"subject" help:"user name whose credentials are asked about"`
+	From                time.Time `json:"from" help:"uses at or after this time, such as 2026-11-20T11:36:00Z"`
+	To                  time.Time `json:"to" help:"uses before this time"`
+	Limit               int       `json:"limit" default:"20" min:"1" max:"200" help:"most credentials of a subject"`
 }
-
-// Question implements Request.
-func (LineageRequest) Question() (name string, answer LineageAnswer) { return "lineage", answer }
 
 func (r LineageRequest) check() error {
 	if (r.Credential == "") == (r.Subject == "") {

@@ -76,13 +76,11 @@ type OverviewAnswer struct {
 // OverviewRequest asks for a range of time, summed up. Up to two hours the sums are exact to the
 // instant; longer ranges are widened to whole minutes.
 type OverviewRequest struct {
-	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about"`
-	From    time.Time `json:"from" required:"true" help:"requests at or after this time"`
-	To      time.Time `json:"to" required:"true" help:"requests before this time"`
+	Asks[OverviewAnswer] `question:"overview"`
+	Cluster              string    `json:"cluster" required:"true" help:"cluster the question is about"`
+	From                 time.Time `json:"from" required:"true" help:"requests at or after this time"`
+	To                   time.Time `json:"to" required:"true" help:"requests before this time"`
 }
-
-// Question implements Request.
-func (OverviewRequest) Question() (name string, answer OverviewAnswer) { return "overview", answer }
 
 func (r OverviewRequest) check() error { return before(r.From, r.To) }
 

@@ -22,12 +22,10 @@ type Asked struct {
 // QueryLogRequest asks who asked what of the store, newest first. Every question about what somebody did is recorded within two seconds;
 // classes, clusters, connection, doctor, drained, rules and status are not.
 type QueryLogRequest struct {
-	Before time.Time `json:"before" help:"questions before this time"`
-	Limit  int       `json:"limit" default:"50" min:"1" max:"500" help:"most lines of an answer" flag:"most lines, up to 500"`
+	Asks[QueryLogAnswer] `question:"query-log"`
+	Before               time.Time `json:"before" help:"questions before this time"`
+	Limit                int       `json:"limit" default:"50" min:"1" max:"500" help:"most lines of an answer" flag:"most lines, up to 500"`
 }
-
-// Question implements Request.
-func (QueryLogRequest) Question() (name string, answer QueryLogAnswer) { return "query-log", answer }
 
 // QueryLogAnswer says who asked what.
 type QueryLogAnswer struct {

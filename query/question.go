@@ -10,10 +10,18 @@ import (
 	"github.com/retrial-io/retrial/internal/params"
 )
 
+// Asks is embedded in every request: its tag has the question's name, and the answer is an A.
+type Asks[A any] struct{}
+
+func (Asks[A]) answer() (a A) { return a }
+
 // Request is what asks a question whose answer is an A. Its fields are the question's parameters; their tags are those of package params.
-type Request[A any] interface {
-	// Question returns the question's name, and an empty answer for its type.
-	Question() (name string, answer A)
+type Request[A any] interface{ answer() A }
+
+// NameOf returns the name of the question that a request asks.
+func NameOf(request any) string {
+	asks, _ := reflect.TypeOf(request).FieldByName("Asks")
+	return asks.Tag.Get("question")
 }
 
 // Action is embedded in every request that changes something: it runs on the server's machine only, and is recorded with who did it and
@@ -61,9 +69,8 @@ func (q *Question) Parameters() []params.Field { return params.Fields(q.Request)
 // nothing required missing.
 func NewQuestion[R Request[A], A any](cost Cost, summary string, answer func(context.Context, R) (A, error)) Question {
 	var r R
-	name, _ := r.Question()
 	return Question{
-		Name: name, Summary: summary, Cost: cost, Action: IsAction(r), Request: reflect.TypeFor[R](), Answer: reflect.TypeFor[A](),
+		Name: NameOf(r), Summary: summary, Cost: cost, Action: IsAction(r), Request: reflect.TypeFor[R](), Answer: reflect.TypeFor[A](),
 		Ask: func(ctx context.Context, request any) (any, error) {
 			r := request.(*R)
 			if err := params.Complete(r); err != nil {

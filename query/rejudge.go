@@ -89,13 +89,9 @@ func selectWhere(r *verdict.Rejudge, condition string) error {
 
 // RejudgeJobsRequest asks for the jobs that judged stored requests again.
 type RejudgeJobsRequest struct {
-	Cluster string `json:"cluster" help:"jobs of this cluster"`
-	ID      string `json:"id" help:"the job of this ID"`
-}
-
-// Question implements Request.
-func (RejudgeJobsRequest) Question() (name string, answer RejudgeJobsAnswer) {
-	return "rejudge", answer
+	Asks[RejudgeJobsAnswer] `question:"rejudge"`
+	Cluster                 string `json:"cluster" help:"jobs of this cluster"`
+	ID                      string `json:"id" help:"the job of this ID"`
 }
 
 // RejudgeJobsAnswer lists jobs, the newest first.
@@ -124,16 +120,14 @@ func (a *Service) RejudgeJobs(ctx context.Context, q RejudgeJobsRequest) (Rejudg
 
 // RejudgeRequest starts judging stored requests again. The same request returns the job under way; a different one is refused meanwhile.
 type RejudgeRequest struct {
-	Cluster string    `json:"cluster" required:"true" help:"cluster whose requests are judged again" flag:"only this cluster (default: every cluster)"`
-	From    time.Time `json:"from" name:"since" required:"true" help:"requests from this time on" flag:"requests from this time on, such as 2026-11-20T11:00:00Z"`
-	To      time.Time `json:"to" name:"until" help:"requests before this time (default: now)"`
-	Where   []string  `json:"where" list:"json" help:"only requests with key=value, keys user, verb, resource, namespace, class and verdict: values of one key are alternatives, different keys restrict each other" flag:"only requests with KEY=VALUE, may be repeated"`
-	DryRun  bool      `json:"dryRun" help:"count what would change, and change nothing"`
+	Asks[RejudgeJob] `question:"rejudge"`
+	Cluster          string    `json:"cluster" required:"true" help:"cluster whose requests are judged again" flag:"only this cluster (default: every cluster)"`
+	From             time.Time `json:"from" name:"since" required:"true" help:"requests from this time on" flag:"requests from this time on, such as 2026-11-20T11:00:00Z"`
+	To               time.Time `json:"to" name:"until" help:"requests before this time (default: now)"`
+	Where            []string  `json:"where" list:"json" help:"only requests with key=value, keys user, verb, resource, namespace, class and verdict: values of one key are alternatives, different keys restrict each other" flag:"only requests with KEY=VALUE, may be repeated"`
+	DryRun           bool      `json:"dryRun" help:"count what would change, and change nothing"`
 	Action
 }
-
-// Question implements Request.
-func (RejudgeRequest) Question() (name string, answer RejudgeJob) { return "rejudge", answer }
 
 // check also parses the conditions.
 func (r RejudgeRequest) check() error {

@@ -7,10 +7,9 @@ import (
 )
 
 // StatusRequest asks how far the replay is behind.
-type StatusRequest struct{}
-
-// Question implements Request.
-func (StatusRequest) Question() (name string, answer StatusAnswer) { return "status", answer }
+type StatusRequest struct {
+	Asks[StatusAnswer] `question:"status"`
+}
 
 // StatusAnswer says how far the replay is behind; if all are 0, everything accepted is stored and finally judged.
 type StatusAnswer struct {
@@ -33,10 +32,9 @@ func (a *Service) Status(context.Context, StatusRequest) (StatusAnswer, error) {
 }
 
 // DrainedRequest waits until everything that was accepted before it is stored.
-type DrainedRequest struct{}
-
-// Question implements Request.
-func (DrainedRequest) Question() (name string, answer DrainedAnswer) { return "drained", answer }
+type DrainedRequest struct {
+	Asks[DrainedAnswer] `question:"drained"`
+}
 
 // DrainedAnswer is empty: that it arrives says that everything is stored.
 type DrainedAnswer struct{}

@@ -84,14 +84,12 @@ type SubjectRule struct {
 // SubjectRequest asks what a subject did, could do and never did. The sums are of whole days. 404 when
 // nothing is stored of it in the range and no binding names it.
 type SubjectRequest struct {
-	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about"`
-	Subject string    `json:"subject" old:"user" required:"true" help:"user name, as requests are authorized"`
-	From    time.Time `json:"from" help:"requests at or after this time; widened to whole days"`
-	To      time.Time `json:"to" help:"requests before this time; widened to whole days"`
+	Asks[Doings] `question:"subject"`
+	Cluster      string    `json:"cluster" required:"true" help:"cluster the question is about"`
+	Subject      string    `json:"subject" old:"user" required:"true" help:"user name, as requests are authorized"`
+	From         time.Time `json:"from" help:"requests at or after this time; widened to whole days"`
+	To           time.Time `json:"to" help:"requests before this time; widened to whole days"`
 }
-
-// Question implements Request.
-func (SubjectRequest) Question() (name string, answer Doings) { return "subject", answer }
 
 func (r SubjectRequest) check() error { return before(r.From, r.To) }
 

@@ -42,18 +42,16 @@ type wanted struct {
 // Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never
 // listed, and a range without requests.
 type SuggestRequest struct {
-	Cluster   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
-	Subjects  []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"user name as audit events have it; may be repeated"`
-	All       bool      `json:"all" help:"every subject" flag:"every subject (the default)"`
-	From      time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes"`
-	To        time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes"`
-	System    bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
-	Unseen    bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
-	Wildcards string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs, where no refusal on record speaks against it"`
+	Asks[SuggestAnswer] `question:"suggest"`
+	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
+	Subjects            []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"user name as audit events have it; may be repeated"`
+	All                 bool      `json:"all" help:"every subject" flag:"every subject (the default)"`
+	From                time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes"`
+	To                  time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes"`
+	System              bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
+	Unseen              bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
+	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs, where no refusal on record speaks against it"`
 }
-
-// Question implements Request.
-func (SuggestRequest) Question() (name string, answer SuggestAnswer) { return "suggest", answer }
 
 func (r SuggestRequest) check() error {
 	if r.All == (len(r.Subjects) > 0) {

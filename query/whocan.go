@@ -32,18 +32,16 @@ type Holder struct {
 // (400): the answer would be to another question. The group system:masters is always in the answer, with a grant of kind superuser that has
 // no binding and no role.
 type WhoCanRequest struct {
-	Cluster       string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
-	Verb          string    `json:"verb" required:"true" help:"verb of the request"`
-	Resource      string    `json:"resource" help:"RESOURCE, RESOURCE.GROUP, and with a subresource RESOURCE[.GROUP]/SUBRESOURCE or RESOURCE/SUBRESOURCE.GROUP; without a group it is that of Kubernetes' own resource of the name, or the one in which rules name it; a dot at the end is always the core group; short names, singulars and kinds are read as kubectl reads them"`
-	Namespace     string    `json:"namespace" short:"n" help:"count what is granted in this namespace as well"`
-	AllNamespaces bool      `json:"allNamespaces" short:"A" help:"count what is granted in any namespace, and say where"`
-	Name          string    `json:"name" help:"name of the object; without it only rules for every name count"`
-	Path          string    `json:"path" help:"path of the request, where it is about no resource"`
-	At            time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
+	Asks[WhoCanAnswer] `question:"who-can"`
+	Cluster            string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	Verb               string    `json:"verb" required:"true" help:"verb of the request"`
+	Resource           string    `json:"resource" help:"RESOURCE, RESOURCE.GROUP, and with a subresource RESOURCE[.GROUP]/SUBRESOURCE or RESOURCE/SUBRESOURCE.GROUP; without a group it is that of Kubernetes' own resource of the name, or the one in which rules name it; a dot at the end is always the core group; short names, singulars and kinds are read as kubectl reads them"`
+	Namespace          string    `json:"namespace" short:"n" help:"count what is granted in this namespace as well"`
+	AllNamespaces      bool      `json:"allNamespaces" short:"A" help:"count what is granted in any namespace, and say where"`
+	Name               string    `json:"name" help:"name of the object; without it only rules for every name count"`
+	Path               string    `json:"path" help:"path of the request, where it is about no resource"`
+	At                 time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
 }
-
-// Question implements Request.
-func (WhoCanRequest) Question() (name string, answer WhoCanAnswer) { return "who-can", answer }
 
 // access returns the request that is asked about.
 func (r *WhoCanRequest) access() AccessRequest {

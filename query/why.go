@@ -93,13 +93,11 @@ var ErrEnough = errors.New("enough")
 // WhyRequest asks for everything about the requests of an audit ID. Clients choose audit IDs and may
 // use one again, so the answer is a list.
 type WhyRequest struct {
-	AuditID string    `json:"auditID" required:"true" help:"audit ID of the requests"`
-	Cluster string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused"`
-	At      time.Time `json:"at" help:"decide the request also by the policy of this time (RFC 3339)"`
+	Asks[WhyAnswer] `question:"why"`
+	AuditID         string    `json:"auditID" required:"true" help:"audit ID of the requests"`
+	Cluster         string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused"`
+	At              time.Time `json:"at" help:"decide the request also by the policy of this time (RFC 3339)"`
 }
-
-// Question implements Request.
-func (WhyRequest) Question() (name string, answer WhyAnswer) { return "why", answer }
 
 // Why answers with everything about the requests of an audit ID.
 func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {

@@ -128,13 +128,12 @@ func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func()
 }
 
 // answerOf opens a client, asks one question, about a cluster if one is named, and closes it.
-func answerOf[A any](ctx context.Context, a *asker, cluster string, request query.Request[A]) (A, error) {
+func answerOf[A any](ctx context.Context, a *asker, cluster string, request query.Request[A]) (answer A, err error) {
 	client, done, err := a.openFor(ctx, cluster)
 	if err != nil {
-		_, none := request.Question()
-		return none, err
+		return answer, err
 	}
-	answer, err := apiclient.Ask(ctx, client, request)
+	answer, err = apiclient.Ask(ctx, client, request)
 	return answer, errors.Join(err, done())
 }
 

@@ -77,6 +77,6 @@ func TestClientErrors(t *testing.T) {
 }
 
 // unknownRequest asks what the server does not know.
-type unknownRequest struct{}
-
-func (unknownRequest) Question() (name string, answer struct{}) { return "no-such-question", answer }
+type unknownRequest struct {
+	query.Asks[struct{}] `question:"no-such-question"`
+}

@@ -74,13 +74,12 @@ func Dial(ctx context.Context, server, dataDir string) (*Client, error) {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Ask asks a question or an action, and returns the answer.
-func Ask[A any](ctx context.Context, c *Client, request query.Request[A]) (A, error) {
-	name, answer := request.Question()
+func Ask[A any](ctx context.Context, c *Client, request query.Request[A]) (answer A, err error) {
 	method := http.MethodGet
 	if query.IsAction(request) {
 		method = http.MethodPost
 	}
-	err := c.do(ctx, method, name, params.Write(request), &answer)
+	err = c.do(ctx, method, query.NameOf(request), params.Write(request), &answer)
 	return answer, err
 }
 
