@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,18 +49,10 @@ func (s *Store) CredentialUses(ctx context.Context, _, credential string, from, 
 		count(row, at, &u.Requests, &u.Forbidden, &u.First, &u.Last)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]queries.CredentialUse, 0, len(uses))
-	for _, u := range uses {
-		out = append(out, *u)
-	}
-	slices.SortFunc(out, func(a, b queries.CredentialUse) int {
+	return ordered(uses, func(a, b queries.CredentialUse) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.User, b.User), strings.Compare(a.UserAgent, b.UserAgent),
 			strings.Compare(a.Source, b.Source), strings.Compare(a.Pod, b.Pod), strings.Compare(a.Node, b.Node))
-	})
-	return out[:min(limit, len(out))], nil
+	}, limit), err
 }
 
 // count adds a request to sums.
@@ -75,11 +66,7 @@ func count(row *verdict.Row, at time.Time, requests, forbidden *int64, first, la
 
 // Credentials returns what a user authenticated with, the earliest first.
 func (s *Store) Credentials(ctx context.Context, _, user string, from, to time.Time, limit int) ([]queries.SubjectCredential, error) {
-	type under struct {
-		queries.SubjectCredential
-		agents, sources map[string]bool
-	}
-	found := map[string]*under{}
+	found := map[string]*queries.SubjectCredential{}
 	err := s.judged(ctx, from, to, func(row *verdict.Row) error {
 		e, v := row.Event, row.Verdict
 		if e.User.Username != user {
@@ -87,27 +74,16 @@ func (s *Store) Credentials(ctx context.Context, _, user string, from, to time.T
 		}
 		at, c := micro(e.RequestReceivedTimestamp), found[v.Credential]
 		if c == nil {
-			c = &under{agents: map[string]bool{}, sources: map[string]bool{}}
-			c.Credential, c.Explained, c.First, c.Last = v.Credential, v.Explained, at, at
+			c = &queries.SubjectCredential{Credential: v.Credential, Explained: v.Explained, First: at, Last: at}
 			found[v.Credential] = c
 		}
 		if at.Before(c.First) {
 			c.Explained = v.Explained
 		}
-		c.agents[e.UserAgent], c.sources[sourceOf(e)] = true, true
 		count(row, at, &c.Requests, &c.Forbidden, &c.First, &c.Last)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]queries.SubjectCredential, 0, len(found))
-	for _, c := range found {
-		c.Agents, c.Sources = uint64(len(c.agents)), uint64(len(c.sources))
-		out = append(out, c.SubjectCredential)
-	}
-	slices.SortFunc(out, func(a, b queries.SubjectCredential) int {
+	return ordered(found, func(a, b queries.SubjectCredential) int {
 		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Credential, b.Credential))
-	})
-	return out[:min(limit, len(out))], nil
+	}, limit), err
 }

@@ -42,9 +42,6 @@ func (s *Store) DriftGroups(ctx context.Context, _ string, from, to time.Time, e
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
 	out := make([]queries.Drift, 0, len(groups))
 	for _, g := range groups {
 		out = append(out, g.done(examples))
@@ -55,7 +52,7 @@ func (s *Store) DriftGroups(ctx context.Context, _ string, from, to time.Time, e
 			strings.Compare(a.RecordedReason, b.RecordedReason), strings.Compare(a.APIServer, b.APIServer),
 			cmp.Compare(a.Code, b.Code), strings.Compare(a.Config, b.Config))
 	})
-	return out[:min(limit, len(out))], nil
+	return out[:min(limit, len(out))], err
 }
 
 // add counts a request.

@@ -60,9 +60,6 @@ func (s *Store) all(ctx context.Context) ([]verdict.StoredFinding, error) {
 // selected returns the findings a filter selects, whatever its page.
 func (s *Store) selected(ctx context.Context, f *queries.FindingFilter) ([]verdict.StoredFinding, error) {
 	all, err := s.all(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var out []verdict.StoredFinding
 	for i := range all {
 		x := &all[i]
@@ -79,29 +76,23 @@ func (s *Store) selected(ctx context.Context, f *queries.FindingFilter) ([]verdi
 			out = append(out, *x)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // Findings lists findings by their first request, newest first.
 func (s *Store) Findings(ctx context.Context, f queries.FindingFilter) ([]verdict.StoredFinding, error) {
 	list, err := s.selected(ctx, &f)
-	if err != nil {
-		return nil, err
-	}
 	if f.Before.ID != "" {
 		list = slices.DeleteFunc(list, func(x verdict.StoredFinding) bool {
 			return cmp.Or(cmp.Compare(x.First.UnixMicro(), f.Before.First), strings.Compare(x.ID, f.Before.ID)) >= 0
 		})
 	}
-	return list[:min(len(list), max(f.Limit, 1))], nil
+	return list[:min(len(list), max(f.Limit, 1))], err
 }
 
 // FindingCounts counts the findings a filter selects, by rule.
 func (s *Store) FindingCounts(ctx context.Context, f queries.FindingFilter) ([]queries.RuleCount, error) {
 	list, err := s.selected(ctx, &f)
-	if err != nil {
-		return nil, err
-	}
 	counts := map[string]uint64{}
 	for i := range list {
 		counts[list[i].Rule]++
@@ -110,5 +101,5 @@ func (s *Store) FindingCounts(ctx context.Context, f queries.FindingFilter) ([]q
 	for _, rule := range slices.Sorted(maps.Keys(counts)) {
 		out = append(out, queries.RuleCount{Rule: rule, Findings: counts[rule]})
 	}
-	return out, nil
+	return out, err
 }

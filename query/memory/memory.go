@@ -97,12 +97,7 @@ func (s *Store) Add(row verdict.Row) error {
 func (s *Store) Policy(obs []observe.Observation, _ bool) {
 	for i := range obs {
 		o := &obs[i]
-		switch o.Resource {
-		case kept.Roles, kept.ClusterRoles, kept.RoleBindings, kept.ClusterRoleBindings:
-		default:
-			continue
-		}
-		if o.Deleted || len(o.Object) == 0 {
+		if kept.ResourceOf(o.Resource).RBACKind() == 0 || o.Deleted || len(o.Object) == 0 {
 			continue
 		}
 		version, _ := strconv.ParseUint(o.ResourceVersion, 10, 64) // 0: it has none
@@ -160,6 +155,16 @@ func widen(first, last *time.Time, at time.Time) {
 // micro returns a time as it is stored.
 func micro(t time.Time) time.Time { return codec.FromMicro(t.UnixMicro()) }
 
+// ordered returns the values of groups in order, limit at most.
+func ordered[K comparable, V any](groups map[K]*V, compare func(a, b V) int, limit int) []V {
+	out := make([]V, 0, len(groups))
+	for _, g := range groups {
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, compare)
+	return out[:min(limit, len(out))]
+}
+
 // Last returns the minute of the last request.
 func (s *Store) Last() time.Time { return s.cluster.Last }
 
@@ -177,9 +182,6 @@ func (s *Store) VisitWhy(ctx context.Context, _, auditID string, visit func(verd
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
 	slices.SortStableFunc(rows, func(a, b verdict.Row) int {
 		return cmp.Or(
 			cmp.Compare(a.Event.RequestReceivedTimestamp.UnixMicro(), b.Event.RequestReceivedTimestamp.UnixMicro()),
@@ -187,12 +189,10 @@ func (s *Store) VisitWhy(ctx context.Context, _, auditID string, visit func(verd
 			cmp.Compare(a.Event.StageTimestamp.UnixMicro(), b.Event.StageTimestamp.UnixMicro()),
 			strings.Compare(string(a.Event.Stage), string(b.Event.Stage)))
 	})
-	for _, row := range rows[:min(len(rows), 1000)] {
-		if err := visit(row); err != nil {
-			return err
-		}
+	for i := 0; err == nil && i < min(len(rows), 1000); i++ {
+		err = visit(rows[i])
 	}
-	return nil
+	return err
 }
 
 // Writes returns the ends of the requests that can have written objects, newest first.

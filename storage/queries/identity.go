@@ -63,12 +63,11 @@ func (rd *Reader) CredentialUses(ctx context.Context, cluster, credential string
 type SubjectCredential struct {
 	Credential          string   // "": the events do not tell
 	Explained           []string // authenticators of the earliest use
-	Agents, Sources     uint64   // distinct
 	Requests, Forbidden int64
 	First, Last         time.Time
 }
 
-const credentialsQuery = `SELECT credential, argMin(explained, request_received), uniqExact(user_agent), uniqExact(if(empty(source_ips), '', source_ips[-1])),
+const credentialsQuery = `SELECT credential, argMin(explained, request_received),
     sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
     min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received))
 FROM %s.events
@@ -85,7 +84,7 @@ func (rd *Reader) Credentials(ctx context.Context, cluster, user string, from, t
 	p["user"], p["limit"] = statement.Text(user), fmt.Sprint(limit)
 	out, err := statement.Collect(ctx, rd.at, credentialsQuery, p, func(c *SubjectCredential) ([]any, func()) {
 		var first, last int64
-		return []any{&c.Credential, &c.Explained, &c.Agents, &c.Sources, &c.Requests, &c.Forbidden, &first, &last},
+		return []any{&c.Credential, &c.Explained, &c.Requests, &c.Forbidden, &first, &last},
 			func() {
 				c.First, c.Last, c.Explained = codec.FromMicro(first), codec.FromMicro(last), codec.OrNil(c.Explained)
 			}

@@ -326,7 +326,7 @@ ORDER BY min(request_received), user_name, user_agent, source, pod, node
 LIMIT {limit:UInt32};
 
 -- Credentials
-SELECT credential, argMin(explained, request_received), uniqExact(user_agent), uniqExact(if(empty(source_ips), '', source_ips[-1])),
+SELECT credential, argMin(explained, request_received),
     sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
     min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received))
 FROM `retrial`.events
