@@ -60,11 +60,11 @@ func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest 
 	mux := http.NewServeMux()
 	for i := range questions {
 		q := &questions[i]
-		method, serve := "GET ", h.ask(q)
+		method := "GET "
 		if q.Action {
-			method, serve = "POST ", h.act(q)
+			method = "POST "
 		}
-		mux.HandleFunc(method+"/api/v1/"+q.Name, h.asked(q.Name, serve))
+		mux.HandleFunc(method+"/api/v1/"+q.Name, h.asked(q.Name, h.ask(q)))
 	}
 	mux.HandleFunc("GET /api/v1/openapi.json", serveOpenAPI)
 	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
@@ -78,42 +78,17 @@ func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest 
 	return mux
 }
 
-// ask serves a question that changes nothing.
+// ask serves a question. Only the local socket may ask for an action: whoever can open it may do everything.
 func (h handler) ask(q *query.Question) http.HandlerFunc {
 	answer := h.bounded(q)
 	return func(w http.ResponseWriter, r *http.Request) {
-		request := q.NewRequest()
-		err := read(w, r, request)
-		var v any
-		if err == nil {
-			v, err = answer(r.Context(), request)
-		}
-		if err != nil {
-			h.fail(w, r, q.Name, err)
-			return
-		}
-		Respond(w, v)
-	}
-}
-
-// act serves an action. Only the local socket may ask for one: whoever can open it may do everything.
-func (h handler) act(q *query.Question) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
 		var v any
 		request, err := q.NewRequest(), query.ErrRefused
-		if callerOf(r).Door != "page" {
-			err = nil
-		}
-		if err == nil {
+		if !q.Action || callerOf(r).Door != "page" {
 			err = read(w, r, request)
 		}
 		if err == nil {
-			v, err = q.Ask(r.Context(), request)
-		}
-		if errors.Is(err, query.ErrRefused) {
-			Plain(w, http.StatusForbidden,
-				q.Name+" changes what is stored: run retrial "+q.Name+" on the server's machine, without --server")
-			return
+			v, err = answer(r.Context(), request)
 		}
 		if err != nil {
 			h.fail(w, r, q.Name, err)
@@ -158,10 +133,10 @@ type answering func(context.Context, any) (any, error)
 
 // bounded limits an answer to its cost.
 func (h handler) bounded(q *query.Question) answering {
-	switch q.Cost {
-	case query.CostNothing:
+	switch {
+	case q.Action || q.Cost == query.CostNothing:
 		return q.Ask
-	case query.CostHistory:
+	case q.Cost == query.CostHistory:
 		return h.inTurn(h.query(q.Ask, historyTimes*h.longest))
 	}
 	return h.query(q.Ask, h.longest)
@@ -206,6 +181,8 @@ func (h handler) fail(w http.ResponseWriter, r *http.Request, path string, err e
 	var callers query.BadRequest
 	var missing query.NotFound
 	switch {
+	case errors.Is(err, query.ErrRefused):
+		Plain(w, http.StatusForbidden, path+" changes what is stored: run retrial "+path+" on the server's machine, without --server")
 	case r.Context().Err() != nil:
 		// The caller went away, or the server stops; nobody reads what is written.
 		Plain(w, http.StatusServiceUnavailable, "the request ended before its answer was ready")

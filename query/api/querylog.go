@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
@@ -68,15 +69,8 @@ func (q *QueryLog) Note(a queries.Asked) {
 
 // Run saves what was noted until ctx ends, and then what is left.
 func (q *QueryLog) Run(ctx context.Context) {
-	tick := time.NewTicker(saveAskedEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			q.Save(ctx)
-		}
+	for sleep.For(ctx, saveAskedEvery) == nil {
+		q.Save(ctx)
 	}
 }
 
