@@ -32,11 +32,7 @@ func (r AskRequest) check() error {
 }
 
 // Ask answers a question by its name.
-func (a *Service) Ask(ctx context.Context, q AskRequest) (out AskAnswer, err error) {
-	tables, err := a.tables(ctx)
-	if err != nil {
-		return out, err
-	}
+func (*Service) Ask(ctx context.Context, tables Tables, q AskRequest) (out AskAnswer, err error) {
 	question, rows, err := tables.Ask(ctx, q.Name, q.Cluster, q.Values)
 	if errors.Is(err, queries.ErrQuestion) {
 		return out, BadRequest{err}

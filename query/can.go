@@ -134,13 +134,10 @@ func (a *Service) stranger(ctx context.Context, cluster, subject string, view *s
 	}
 	there := state.Absent
 	if st, ok := a.Replay.State(cluster); ok {
-		if at.IsZero() {
-			at = Latest
-		}
 		if namespace, name, ok := authn.ServiceAccountUsername(subject); ok {
-			_, there = st.Version(kept.ServiceAccounts, namespace, name, at)
+			_, there = st.Version(kept.ServiceAccounts, namespace, name, orLatest(at))
 		} else if node, ok := strings.CutPrefix(subject, authn.PrefixNode); ok {
-			_, there = st.Version(kept.Nodes, "", node, at)
+			_, there = st.Version(kept.Nodes, "", node, orLatest(at))
 		}
 	}
 	if there == state.Present {
@@ -166,7 +163,7 @@ func (a *Service) fillCan(out *CanAnswer, view *state.View, namespace string) {
 		}
 		scope := Scope{Namespace: held.Namespace, Rules: make([]HeldRule, 0, len(held.Rules))}
 		for _, r := range held.Rules {
-			scope.Rules = append(scope.Rules, HeldRule{ruleOf(&r.PolicyRule), sourcesOf(r.By)})
+			scope.Rules = append(scope.Rules, HeldRule{Rule(r.PolicyRule), sourcesOf(r.By)})
 		}
 		for _, k := range held.Missing {
 			if view.IsUnknown(k) {

@@ -82,18 +82,7 @@ type ChangedRule struct {
 }
 
 // Rule is a rule as RBAC has it.
-type Rule struct {
-	Verbs           []string `json:"verbs"`
-	APIGroups       []string `json:"apiGroups,omitempty"`
-	Resources       []string `json:"resources,omitempty"`
-	ResourceNames   []string `json:"resourceNames,omitempty"`
-	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
-}
-
-func ruleOf(r *rbacv1.PolicyRule) Rule {
-	return Rule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
-		NonResourceURLs: r.NonResourceURLs}
-}
+type Rule rbacv1.PolicyRule
 
 // PolicyWrite is one change of an object.
 type PolicyWrite struct {
@@ -142,16 +131,12 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 	if err != nil {
 		return out, err
 	}
-	to := q.To
-	_, p, err := a.policy(out.Cluster, to)
+	_, p, err := a.policy(out.Cluster, q.To)
 	if err != nil {
 		return out, err
 	}
 	out.To = p.At
-	until := to
-	if to.IsZero() {
-		until = Latest
-	}
+	until := orLatest(q.To)
 	st, _ := a.Replay.State(out.Cluster)
 	changes := st.Changes(out.From, until)
 	out.doubt(st, &changes, until)
@@ -179,7 +164,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 	default:
 		out.Subject = user
 		var missing []string
-		if out.Groups, out.GroupsFrom, out.GroupsSeen, missing, err = a.groupsOf(ctx, out.Cluster, user, q.Groups, to); err != nil {
+		if out.Groups, out.GroupsFrom, out.GroupsSeen, missing, err = a.groupsOf(ctx, out.Cluster, user, q.Groups, q.To); err != nil {
 			return out, err
 		}
 		out.MissingBefore, out.MissingAfter = append(out.MissingBefore, missing...), append(out.MissingAfter, missing...)
@@ -221,9 +206,9 @@ func changedOf(c *state.Changes, out ChangedSubject, list []rbacindex.Difference
 		to := make([]ChangedRule, 0, len(list))
 		for i := range list {
 			r := &list[i]
-			rule := ChangedRule{Rule: ruleOf(&r.PolicyRule), By: sourcesOf(r.By)}
+			rule := ChangedRule{Rule: Rule(r.PolicyRule), By: sourcesOf(r.By)}
 			for j := range r.Except {
-				rule.Except = append(rule.Except, ruleOf(&r.Except[j]))
+				rule.Except = append(rule.Except, Rule(r.Except[j]))
 			}
 			for _, k := range c.Causes(r) {
 				causes[k] = true

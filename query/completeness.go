@@ -19,11 +19,7 @@ type CompletenessRequest struct {
 func (r CompletenessRequest) check() error { return before(r.From, r.To) }
 
 // Completeness answers what apiservers sent and what of it is missing.
-func (a *Service) Completeness(ctx context.Context, q CompletenessRequest) (out completeness.Report, err error) {
-	tables, err := a.tables(ctx)
-	if err != nil {
-		return out, err
-	}
+func (a *Service) Completeness(ctx context.Context, tables Tables, q CompletenessRequest) (out completeness.Report, err error) {
 	var scraped []string
 	if a.Scraped != nil {
 		scraped = a.Scraped(q.Cluster)

@@ -194,11 +194,8 @@ func (a *Service) accounts(cluster string, at time.Time) (out escalation.Account
 	if !ok {
 		return out
 	}
-	if at.IsZero() {
-		at = Latest
-	}
 	var there []state.Account
-	there, out.Complete = st.ServiceAccounts(at)
+	there, out.Complete = st.ServiceAccounts(orLatest(at))
 	out.There = make([]escalation.Account, len(there))
 	for i, x := range there {
 		out.There[i] = escalation.Account(x)

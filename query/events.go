@@ -61,20 +61,16 @@ type EventsAnswer struct {
 }
 
 // Events answers with requests and their verdicts.
-func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer, err error) {
+func (*Service) Events(ctx context.Context, tables Tables, q EventsRequest) (out EventsAnswer, err error) {
 	f := queries.EventFilter{Cluster: q.Cluster, From: q.From, To: q.To, Subject: q.Subject, Verb: q.Verb, Resource: q.Resource,
 		Recorded: q.Decision, Outcome: q.Outcome, Class: q.Class, Limit: q.Limit, Judged: true}
 	if q.Before != "" {
-		if f.Before, err = parseCursor(q.Before); err != nil {
+		if f.Before.Received, f.Before.Key, err = parseCursor(q.Before); err != nil {
 			return out, err
 		}
 	}
 	limit := f.Limit
 	f.Limit++ // one more, to know whether there are older ones
-	tables, err := a.tables(ctx)
-	if err != nil {
-		return out, err
-	}
 	rows, err := tables.Events(ctx, f)
 	if err != nil {
 		return out, err
@@ -84,7 +80,8 @@ func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer
 		out.Events = append(out.Events, eventLine(&rows[i]))
 	}
 	if len(rows) > limit {
-		out.Older = formatCursor(queries.CursorOf(&rows[limit-1]))
+		c := queries.CursorOf(&rows[limit-1])
+		out.Older = formatCursor(c.Received, c.Key)
 	}
 	return out, nil
 }
@@ -103,13 +100,13 @@ func eventLine(r *verdict.Row) Event {
 	return line
 }
 
-func formatCursor(c queries.Cursor) string { return strconv.FormatInt(c.Received, 10) + "." + c.Key }
+// formatCursor writes a place in a list, behind which another answer goes on.
+func formatCursor(at int64, key string) string { return strconv.FormatInt(at, 10) + "." + key }
 
-func parseCursor(s string) (queries.Cursor, error) {
-	at, key, ok := strings.Cut(s, ".")
-	n, err := strconv.ParseInt(at, 10, 64)
-	if !ok || err != nil || key == "" {
-		return queries.Cursor{}, Bad("invalid before %q: want what an answer gave as older", s)
+func parseCursor(s string) (at int64, key string, err error) {
+	text, key, _ := strings.Cut(s, ".")
+	if at, err = strconv.ParseInt(text, 10, 64); err != nil || key == "" {
+		return 0, "", Bad("invalid before %q: want what an answer gave as older", s)
 	}
-	return queries.Cursor{Received: n, Key: key}, nil
+	return at, key, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +56,7 @@ func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out Findings
 	}
 	if len(list) > limit {
 		c := queries.CursorOfFinding(&list[limit-1])
-		out.Older = strconv.FormatInt(c.First, 10) + "." + c.ID
+		out.Older = formatCursor(c.First, c.ID)
 	}
 	for _, c := range counts {
 		out.Rules[c.Rule] = c.Findings
@@ -66,20 +65,15 @@ func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out Findings
 }
 
 // filter returns the filter for the findings asked for.
-func (r *FindingsRequest) filter() (queries.FindingFilter, error) {
-	f := queries.FindingFilter{Cluster: r.Cluster, Rule: r.Rule, Subject: r.Subject, From: r.From, To: r.To, At: r.At, Limit: r.Limit}
+func (r *FindingsRequest) filter() (f queries.FindingFilter, err error) {
+	f = queries.FindingFilter{Cluster: r.Cluster, Rule: r.Rule, Subject: r.Subject, From: r.From, To: r.To, At: r.At, Limit: r.Limit}
 	if n := SeverityOrder(r.Severity); n > 0 {
 		f.Severities = detect.Severities()[n:]
 	}
 	if r.Before != "" {
-		at, id, ok := strings.Cut(r.Before, ".")
-		n, err := strconv.ParseInt(at, 10, 64)
-		if !ok || err != nil || id == "" {
-			return f, Bad("invalid before %q: want what an answer gave as older", r.Before)
-		}
-		f.Before = queries.FindingCursor{First: n, ID: id}
+		f.Before.First, f.Before.ID, err = parseCursor(r.Before)
 	}
-	return f, nil
+	return f, err
 }
 
 // DetectionRule is a rule that findings come from.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/retrial-io/retrial/analysis/escalation"
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
@@ -140,20 +141,13 @@ func flawOf(f *rbacindex.Flaw, aggregated map[string]string) Flaw {
 
 // missingSubjects finds bindings that name service accounts which did not exist.
 func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.Time, add func(rbacindex.Key, Flaw)) {
-	var there map[state.Account]bool
-	if st, ok := a.Replay.State(out.Cluster); ok {
-		if at.IsZero() {
-			at = Latest
-		}
-		var list []state.Account
-		list, out.AccountsKnown = st.ServiceAccounts(at)
-		there = make(map[state.Account]bool, len(list))
-		for _, x := range list {
-			there[x] = true
-		}
-	}
-	if !out.AccountsKnown {
+	accounts := a.accounts(out.Cluster, at)
+	if out.AccountsKnown = accounts.Complete; !out.AccountsKnown {
 		return
+	}
+	there := make(map[escalation.Account]bool, len(accounts.There))
+	for _, x := range accounts.There {
+		there[x] = true
 	}
 	view.RBAC.All(func(k rbacindex.Key, o any) bool {
 		subjects, role, _ := rbacindex.BindingOf(o)
@@ -162,7 +156,7 @@ func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.
 			f.Role = rbacindex.RoleKey(&role, k.Namespace).String()
 		}
 		for _, s := range subjects {
-			x := state.Account{Namespace: cmp.Or(s.Namespace, k.Namespace), Name: s.Name}
+			x := escalation.Account{Namespace: cmp.Or(s.Namespace, k.Namespace), Name: s.Name}
 			if s.Kind == rbacv1.ServiceAccountKind && x.Namespace != "" && !there[x] {
 				f.Subjects = append(f.Subjects, "ServiceAccount/"+x.Namespace+"/"+x.Name)
 			}

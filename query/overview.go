@@ -85,11 +85,7 @@ type OverviewRequest struct {
 func (r OverviewRequest) check() error { return before(r.From, r.To) }
 
 // Overview answers with a range of time, summed up.
-func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out OverviewAnswer, err error) {
-	tables, err := a.tables(ctx)
-	if err != nil {
-		return out, err
-	}
+func (*Service) Overview(ctx context.Context, tables Tables, q OverviewRequest) (out OverviewAnswer, err error) {
 	o, err := tables.Overview(ctx, q.Cluster, q.From, q.To)
 	if err != nil {
 		return out, err

@@ -88,15 +88,25 @@ func (a *Service) policy(cluster string, at time.Time) (state.View, Policy, erro
 		return state.View{}, Policy{}, none("no role or binding of cluster %q is known; supply its state with: retrial import --cluster "+
 			"%s --state FILE, or follow it with: retrial serve --watch-clusters", cluster, phrase.ShellWord(cluster))
 	}
+	view, p := st.RBAC(orLatest(at)), Policy{}
 	if at.IsZero() {
-		view := st.RBAC(Latest)
-		p := Policy{}
-		if !view.At.IsZero() {
-			p.At = &view.At
-		}
-		return view, p, nil
+		at = view.At
 	}
-	return st.RBAC(at), Policy{At: &at}, nil
+	if !at.IsZero() {
+		p.At = &at
+	}
+	return view, p, nil
+}
+
+// Latest is later than anything recorded: it asks for the policy as last known.
+var Latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// orLatest returns a moment, Latest for none.
+func orLatest(at time.Time) time.Time {
+	if at.IsZero() {
+		return Latest
+	}
+	return at
 }
 
 // doubt enters what is not known.

@@ -33,11 +33,7 @@ type QueryLogAnswer struct {
 }
 
 // QueryLog answers who asked what, newest first.
-func (a *Service) QueryLog(ctx context.Context, q QueryLogRequest) (out QueryLogAnswer, err error) {
-	tables, err := a.tables(ctx)
-	if err != nil {
-		return out, err
-	}
+func (*Service) QueryLog(ctx context.Context, tables Tables, q QueryLogRequest) (out QueryLogAnswer, err error) {
 	list, err := tables.QueryLog(ctx, q.Before, q.Limit)
 	if err != nil {
 		return out, err

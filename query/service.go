@@ -48,16 +48,19 @@ func (a *Service) engine() *replay.Engine {
 	return a.owned
 }
 
-// tables returns what SQL questions read.
-func (a *Service) tables(ctx context.Context) (Tables, error) {
-	if a.Tables != nil {
-		return a.Tables(ctx)
+// inSQL returns what answers a question that is asked in SQL.
+func inSQL[R, A any](a *Service, answer func(context.Context, Tables, R) (A, error)) func(context.Context, R) (A, error) {
+	return func(ctx context.Context, q R) (out A, err error) {
+		tables, ok := a.Store.(Tables)
+		if a.Tables != nil {
+			if tables, err = a.Tables(ctx); err != nil {
+				return out, err
+			}
+		} else if !ok {
+			return out, errors.New("there is no store to ask in SQL")
+		}
+		return answer(ctx, tables, q)
 	}
-	t, ok := a.Store.(Tables)
-	if !ok {
-		return nil, errors.New("there is no store to ask in SQL")
-	}
-	return t, nil
 }
 
 // time returns the current time.

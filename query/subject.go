@@ -69,13 +69,7 @@ type SubjectRule struct {
 	verdict.GrantNames
 	Own   bool   `json:"own"`   // named itself, not through a group
 	Scope string `json:"scope"` // namespace, "" for the whole cluster
-
-	Verbs           []string `json:"verbs"`
-	APIGroups       []string `json:"apiGroups,omitempty"`
-	Resources       []string `json:"resources,omitempty"`
-	ResourceNames   []string `json:"resourceNames,omitempty"`
-	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
-
+	Rule
 	// Requests, and checks behind them, that it is the first rule of its role to allow; 0: never used.
 	Requests int64      `json:"requests"`
 	Last     *time.Time `json:"last"` // when it was last used
@@ -94,12 +88,8 @@ type SubjectRequest struct {
 func (r SubjectRequest) check() error { return before(r.From, r.To) }
 
 // Subject answers what a subject did, could do and never did.
-func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, err error) {
+func (a *Service) Subject(ctx context.Context, tables Tables, q SubjectRequest) (out Doings, err error) {
 	cluster, user, from, to := q.Cluster, q.Subject, q.From, q.To
-	tables, err := a.tables(ctx)
-	if err != nil {
-		return out, err
-	}
 	u, err := tables.SubjectUsage(ctx, cluster, user, from, to, MostUses)
 	if err != nil {
 		return out, err
@@ -118,11 +108,7 @@ func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, er
 	own := false
 	var policy *rbacindex.Snapshot
 	if st, ok := a.stateOf(ctx, cluster); ok {
-		at := Latest
-		if !to.IsZero() {
-			at = to
-		}
-		view := st.RBAC(at)
+		view := st.RBAC(orLatest(to))
 		out.Known, policy = view.Certain(), view.RBAC
 		own = out.holds(view.RBAC, u.Grants)
 	}
@@ -157,11 +143,8 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (o
 		mine := h.Subject.Kind != rbacv1.GroupKind
 		own = own || mine
 		for i := range h.Rules {
-			r := &h.Rules[i]
-			line := SubjectRule{Own: mine, Scope: h.Binding.Namespace,
-				GrantNames: verdict.GrantNames{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject},
-				Verbs:      r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
-				NonResourceURLs: r.NonResourceURLs}
+			line := SubjectRule{Own: mine, Scope: h.Binding.Namespace, Rule: Rule(h.Rules[i]),
+				GrantNames: verdict.GrantNames{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject}}
 			if g, ok := used[place{line.Binding, subject, i}]; ok {
 				line.Requests, line.Last = g.Requests+g.Implied, &g.Last
 			}
@@ -175,7 +158,8 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (o
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.Requests, b.Requests), strings.Compare(a.Binding, b.Binding), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(a.Requests, b.Requests), strings.Compare(a.Binding, b.Binding),
+			cmp.Compare(a.GrantNames.Rule, b.GrantNames.Rule))
 	})
 	if s.MoreRules = len(s.Rules) > MostUses; s.MoreRules {
 		s.Rules = s.Rules[:MostUses]

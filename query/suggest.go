@@ -187,9 +187,6 @@ func unknownSubject(name string, seen bool, near func(string) []string) error {
 	return none("no request of %q is recorded, and no binding names it%s", name, hint)
 }
 
-// Latest is later than anything recorded: it asks for the policy as last known.
-var Latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // metadata keeps labels and annotations of RBAC objects, which the state does not, so that a rollback brings objects back as they were.
 type metadata map[rbacindex.Key]metav1.ObjectMeta
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/lineage"
@@ -36,6 +35,8 @@ type JudgedRequest struct {
 	Twin string `json:"twin,omitempty"`
 	// At is the answer at another time, if that was asked for.
 	At *DecisionAt `json:"at,omitempty"`
+
+	last *event.Event // that Event is the JSON of
 }
 
 // DecisionAt is a request decided by the policy of another time.
@@ -50,24 +51,19 @@ type DecisionAt struct {
 }
 
 // decideAt decides the requests anew, by what is known of their clusters at a time.
-func (a *Service) decideAt(ctx context.Context, w *WhyAnswer, at time.Time) error {
-	engine := a.engine()
+func (a *Service) decideAt(ctx context.Context, w *WhyAnswer, at time.Time) {
 	states := map[string]*state.State{} // nil: nothing is known, and that is the answer
 	for i := range w.Requests {
 		r := &w.Requests[i]
-		e, err := event.Decode(r.Event)
-		if err != nil {
-			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
-		}
+		e := *r.last
 		e.Server = r.APIServer
 		if _, ok := states[r.Cluster]; !ok {
 			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
 		}
-		v := engine.DecideAt(e, states[r.Cluster], at)
-		line := v.Line(e)
+		v := a.engine().DecideAt(&e, states[r.Cluster], at)
+		line := v.Line(&e)
 		r.At = &DecisionAt{at, line.Replayed, line.Authorizer, line.Grants, line.Errors, line.Missing, line.Impersonation}
 	}
-	return nil
 }
 
 // Stage is one recorded stage of a request.
@@ -116,21 +112,16 @@ func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {
 	if err != nil && !errors.Is(err, ErrEnough) {
 		return out, err
 	}
-	if err := a.identities(&out); err != nil {
-		return out, err
-	}
+	a.identities(&out)
 	a.twins(&out)
 	if !q.At.IsZero() {
-		if err := a.decideAt(ctx, &out, q.At); err != nil {
-			return out, err
-		}
+		a.decideAt(ctx, &out, q.At)
 	}
 	return out, nil
 }
 
 // identities adds how the credentials of requests were made, and what each authenticator says of the identity.
-func (a *Service) identities(w *WhyAnswer) error {
-	engine := a.engine()
+func (a *Service) identities(w *WhyAnswer) {
 	for i := range w.Requests {
 		r := &w.Requests[i]
 		st, known := a.Replay.State(r.Cluster)
@@ -140,21 +131,16 @@ func (a *Service) identities(w *WhyAnswer) error {
 		if a.Apiserver == nil {
 			continue
 		}
-		e, err := event.Decode(r.Event)
-		if err != nil {
-			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
-		}
-		cfg := a.Apiserver(r.Cluster, r.APIServer).At(e.RequestReceivedTimestamp)
-		if cfg == nil || e.User.Username == "" {
+		cfg := a.Apiserver(r.Cluster, r.APIServer).At(r.last.RequestReceivedTimestamp)
+		if cfg == nil || r.last.User.Username == "" {
 			continue
 		}
 		var s authn.State
 		if known {
 			s = st
 		}
-		r.Authenticators = engine.Authn().Answers(e, cfg, s)
+		r.Authenticators = a.engine().Authn().Answers(r.last, cfg, s)
 	}
-	return nil
 }
 
 // add adds a row; last is the request of the row before.
@@ -168,7 +154,7 @@ func (w *WhyAnswer) add(row *verdict.Row, last *event.Hash128) {
 	}
 	req := &w.Requests[n-1]
 	req.Stages = append(req.Stages, Stage{string(row.Event.Stage), row.Event.StageTimestamp, row.Event.Code()})
-	req.Event = event.AppendJSON(nil, row.Event)
+	req.Event, req.last = event.AppendJSON(nil, row.Event), row.Event
 	if row.Verdict != nil {
 		line := row.Verdict.Line(row.Event)
 		req.Verdict, req.Chain = &line, row.Verdict.Chain
@@ -191,7 +177,8 @@ func (a *Service) twins(w *WhyAnswer) {
 		}
 		for j := range w.Requests {
 			front := &w.Requests[j]
-			if front.Cluster != back.Cluster || engine.Aggregated(front.Cluster, front.APIServer) || !sameTarget(front, back) {
+			if front.Cluster != back.Cluster || engine.Aggregated(front.Cluster, front.APIServer) ||
+				!lineage.SameTarget(front.last.RequestURI, back.last.RequestURI) {
 				continue
 			}
 			front.Twin, back.Twin = back.APIServer, front.APIServer
@@ -199,10 +186,4 @@ func (a *Service) twins(w *WhyAnswer) {
 			break
 		}
 	}
-}
-
-func sameTarget(a, b *JudgedRequest) bool {
-	x, errX := event.Decode(a.Event)
-	y, errY := event.Decode(b.Event)
-	return errX == nil && errY == nil && lineage.SameTarget(x.RequestURI, y.RequestURI)
 }

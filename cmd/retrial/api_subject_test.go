@@ -118,7 +118,7 @@ func TestAPISubject(t *testing.T) {
 		}
 		var got []string
 		for _, r := range s.Rules {
-			got = append(got, fmt.Sprint(r.Binding, " ", r.Rule, " ", r.Subject, " ", r.Own, " ", r.Scope, " ", r.Requests))
+			got = append(got, fmt.Sprint(r.Binding, " ", r.GrantNames.Rule, " ", r.Subject, " ", r.Own, " ", r.Scope, " ", r.Requests))
 		}
 		want := []string{
 			"ClusterRoleBinding/ann-reads 1 User/ann true  0", "ClusterRoleBinding/ann-reads 0 User/ann true  3",
