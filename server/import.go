@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
@@ -28,17 +29,10 @@ import (
 type Import struct {
 	Config             config.Config
 	Cluster, APIServer string
-	Logs               []string // files, - for standard input
-	State              string   // file, "" for none
-	Wait               bool     // until everything is replayed and stored, not only accepted
-	Started            func() ImportBar
-}
-
-// ImportBar shows how far an import is.
-type ImportBar interface {
-	Show(pass, file string, size, read int64)
-	Describe(what string)
-	Finish()
+	Logs               []string  // files, - for standard input
+	State              string    // file, "" for none
+	Wait               bool      // until everything is replayed and stored, not only accepted
+	Err                io.Writer // shows the progress, if it is a terminal
 }
 
 // Imported is the result of an import.
@@ -82,9 +76,15 @@ func (im Import) Run(ctx context.Context) (out Imported, err error) {
 	}
 	out.Own, err = withServer(ctx, im.Config, func(socket string, drained func(context.Context) error) (err error) {
 		c.Client = importer.SocketClient(socket)
-		bar := im.Started()
-		defer bar.Finish()
-		c.Progress = func(x importer.Progress) { bar.Show(string(x.Pass), x.File, x.Size, x.Read) }
+		bar := cli.StartProgress(im.Err, "importing", -1)
+		defer bar.Close()
+		c.Progress = func(x importer.Progress) {
+			bar.Describe(string(x.Pass) + " " + safe.Text(filepath.Base(x.File)))
+			if x.Size > 0 {
+				bar.ChangeMax64(x.Size)
+			}
+			_ = bar.Set64(x.Read)
+		}
 		if out.Summary, err = importer.Import(ctx, c); err != nil || !im.Wait {
 			return err
 		}

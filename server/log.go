@@ -98,8 +98,8 @@ func (l *openLog) run(ctx context.Context, want func(*evaluate.Options)) (*Summa
 	o := l.base
 	want(&o)
 	bar := cli.StartProgress(l.Streams.Err, "replaying", 2*cli.TotalSize(l.Events))
-	o.Progress = func(n int) { bar.Add(int64(n)) }
-	defer bar.Finish()
+	o.Progress = func(n int) { _ = bar.Add(n) }
+	defer bar.Close()
 	return evaluate.Run(ctx, o)
 }
 

@@ -79,8 +79,7 @@ func TestEveryQuestionOfALog(t *testing.T) {
 	stateFile, logFile := filepath.Join(folder, sample.StateName), filepath.Join(folder, sample.AuditLogName)
 	cfg := config.Default()
 	cfg.DataDir, cfg.KeyFile = filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "hmac.key")
-	im := Import{Config: cfg, Cluster: "sample", Logs: []string{logFile}, State: stateFile, Wait: true,
-		Started: func() ImportBar { return noBar{} }}
+	im := Import{Config: cfg, Cluster: "sample", Logs: []string{logFile}, State: stateFile, Wait: true}
 	if _, err := im.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -158,13 +157,6 @@ func askedOf(t *testing.T, q *query.Question) []string {
 	}
 	return []string{strings.Join(all, "&")}
 }
-
-// noBar shows nothing of an import.
-type noBar struct{}
-
-func (noBar) Show(string, string, int64, int64) {}
-func (noBar) Describe(string)                   {}
-func (noBar) Finish()                           {}
 
 func get(h http.Handler, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()

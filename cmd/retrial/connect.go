@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/server"
 )
 
@@ -145,16 +146,12 @@ type ticker func(ctx context.Context, again func() (done bool, err error)) error
 
 // everySecond is the ticker of the command line.
 func everySecond(ctx context.Context, again func() (bool, error)) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	for {
 		if done, err := again(); done || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, time.Second) != nil {
 			return context.Cause(ctx)
-		case <-tick.C:
 		}
 	}
 }

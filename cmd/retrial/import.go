@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/server"
 )
 
@@ -74,8 +72,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 			return cli.ExitWith(cli.ExitUsage, errors.New("name an audit log, - for standard input, or a --state file"))
 		}
 		im := server.Import{
-			Config: cfg, Cluster: cluster, APIServer: apiserver, Logs: args, State: stateFile, Wait: wait,
-			Started: func() server.ImportBar { return importBar{cli.StartProgress(s.Err, "importing", -1)} },
+			Config: cfg, Cluster: cluster, APIServer: apiserver, Logs: args, State: stateFile, Wait: wait, Err: s.Err,
 		}
 		sum, err := im.Run(c.Context())
 		if coded := (cli.Exit{}); errors.As(err, &coded) {
@@ -129,16 +126,4 @@ func showImport(s cli.Streams, output string, sum *server.Imported) error {
 		}
 	})
 	return errors.Join(err, broken)
-}
-
-// importBar shows how far an import is.
-type importBar struct{ *cli.Progress }
-
-// Show implements server.ImportBar.
-func (b importBar) Show(pass, file string, size, read int64) {
-	b.Describe(pass + " " + safe.Text(filepath.Base(file)))
-	if size > 0 {
-		b.Total(size)
-	}
-	b.Set(read)
 }

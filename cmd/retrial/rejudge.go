@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
@@ -102,9 +103,7 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apicli
 		}
 	}
 	bar := cli.StartProgress(s.Err, "judging again", 1000)
-	defer bar.Finish()
-	tick := time.NewTicker(rejudgePause)
-	defer tick.Stop()
+	defer bar.Close()
 	for {
 		share, open := 0.0, 0
 		for i := range jobs {
@@ -123,14 +122,12 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apicli
 				open++
 			}
 		}
-		bar.Set(int64(1000 * share / float64(max(len(jobs), 1))))
+		_ = bar.Set64(int64(1000 * share / float64(max(len(jobs), 1))))
 		if open == 0 {
 			return jobs, nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w; the job goes on where a server runs, and the same command follows it", ctx.Err())
-		case <-tick.C:
+		if err := sleep.For(ctx, rejudgePause); err != nil {
+			return nil, fmt.Errorf("%w; the job goes on where a server runs, and the same command follows it", err)
 		}
 	}
 }

@@ -25,9 +25,10 @@ type room struct {
 
 var rooms = []room{
 	{"cmd/retrial", []string{"query", "query/client", "server", "doctor", "internal/config", "internal/cli", "internal/params",
-		"internal/phrase", "internal/safe", "internal/version"}, "commands are flags and printers: what they print is asked, " +
-		"and what runs is wired, elsewhere; of internal they need the settings that flags bind, a terminal's streams and exit codes, " +
-		"the parameters of questions, words and hostile text made fit to print, and their own version"},
+		"internal/phrase", "internal/safe", "internal/sleep", "internal/version"},
+		"commands are flags and printers: what they print is asked, " +
+			"and what runs is wired, elsewhere; of internal they need the settings that flags bind, a terminal's streams and exit codes, " +
+			"the parameters of questions, words and hostile text made fit to print, and their own version"},
 	{"cmd/retrial-bench", []string{"*"}, "benchmarks measure every room"},
 	{"ingest/event", nil, "the event is the first product of the pipeline and depends on nobody"},
 	{"ingest/redact", []string{"ingest/event"}, "what is never stored is decided on the event alone"},

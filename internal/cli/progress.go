@@ -8,53 +8,12 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress is a bar on a terminal and nothing elsewhere.
-type Progress struct{ bar *progressbar.ProgressBar }
-
-// StartProgress starts a bar of total bytes on w if w is a terminal; -1 is an unknown total.
-func StartProgress(w io.Writer, what string, total int64) *Progress {
+// StartProgress returns a bar of total bytes, -1 for an unknown total. It is shown on w if that is a terminal.
+func StartProgress(w io.Writer, what string, total int64) *progressbar.ProgressBar {
 	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return &Progress{}
-	}
-	return &Progress{progressbar.NewOptions64(total,
+	return progressbar.NewOptions64(total, progressbar.OptionSetVisibility(ok && term.IsTerminal(int(f.Fd()))),
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())}
-}
-
-// Add counts n more bytes.
-func (p *Progress) Add(n int64) {
-	if p.bar != nil {
-		_ = p.bar.Add64(n)
-	}
-}
-
-// Set sets how many bytes are done.
-func (p *Progress) Set(n int64) {
-	if p.bar != nil {
-		_ = p.bar.Set64(n)
-	}
-}
-
-// Total sets how many bytes there are.
-func (p *Progress) Total(n int64) {
-	if p.bar != nil {
-		p.bar.ChangeMax64(n)
-	}
-}
-
-// Describe sets what is being done.
-func (p *Progress) Describe(what string) {
-	if p.bar != nil {
-		p.bar.Describe(what)
-	}
-}
-
-// Finish removes the bar.
-func (p *Progress) Finish() {
-	if p.bar != nil {
-		_ = p.bar.Finish()
-	}
+		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
 }
 
 // TotalSize returns the total size of files, or -1 if one of them is not a regular file or is

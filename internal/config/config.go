@@ -21,9 +21,8 @@ const (
 	Kind       = "Config"
 )
 
-// Config is the whole configuration. Leaf fields carry their documentation in the `doc`
-// tag; the flag's name is the path of the members' names in kebab case, unless the `flag` tag
-// sets another.
+// Config is the whole configuration. Leaf fields carry their documentation in the `doc` tag, and names of files that have to be readable
+// the tag file:"read"; the flag's name is the path of the members' names in kebab case, unless the `flag` tag sets another.
 type Config struct {
 	APIVersion string `json:"apiVersion" flag:"-"`
 	Kind       string `json:"kind" flag:"-"`
@@ -61,7 +60,7 @@ type Webhook struct {
 	MaxEventBytes      Bytes    `json:"maxEventBytes" doc:"Largest event; a larger one loses its bodies, except for what the replica reads of policy, is annotated with size and digest, and is still judged."`
 	AllowAnonymous     bool     `json:"allowAnonymous" doc:"Accept posts without a client certificate or token. Allowed on a loopback listener only."`
 	ReadTimeout        Duration `json:"readTimeout" doc:"Longest time a request may take to arrive."`
-	TokenFile          string   `json:"tokenFile" doc:"File of bearer tokens, one 'cluster token' pair a line, for apiservers that cannot present a client certificate."`
+	TokenFile          string   `json:"tokenFile" file:"read" doc:"File of bearer tokens, one 'cluster token' pair a line, for apiservers that cannot present a client certificate."`
 }
 
 // Watch configures the live clusters whose policy objects are followed.
@@ -71,19 +70,24 @@ type Watch struct {
 
 // WatchedCluster splits an entry of Watch.Clusters.
 func WatchedCluster(entry string) (cluster, kubeconfig string, err error) {
-	cluster, kubeconfig, ok := strings.Cut(entry, "=")
-	if !ok || cluster == "" || kubeconfig == "" {
-		return "", "", fmt.Errorf("invalid entry %q: want cluster=/path/to/kubeconfig", entry)
+	return pathOf(entry, "kubeconfig")
+}
+
+// pathOf splits an entry cluster=/path/to/what.
+func pathOf(entry, what string) (cluster, path string, err error) {
+	cluster, path, ok := strings.Cut(entry, "=")
+	if !ok || cluster == "" || path == "" {
+		return "", "", fmt.Errorf("invalid entry %q: want cluster=/path/to/%s", entry, what)
 	}
-	return cluster, kubeconfig, nil
+	return cluster, path, nil
 }
 
 // UI configures the web page and the local API.
 type UI struct {
 	Listen    string   `json:"listen" doc:"Address of the page, the API and /metrics. Must be loopback unless a token file is set."`
-	TokenFile string   `json:"tokenFile" doc:"File with the bearer token that callers on a non-loopback listener must present."`
-	TLSCert   string   `json:"tlsCert" doc:"Certificate file for the listener; plain HTTP if empty (loopback only)."`
-	TLSKey    string   `json:"tlsKey" doc:"Key file for the listener."`
+	TokenFile string   `json:"tokenFile" file:"read" doc:"File with the bearer token that callers on a non-loopback listener must present."`
+	TLSCert   string   `json:"tlsCert" file:"read" doc:"Certificate file for the listener; plain HTTP if empty (loopback only)."`
+	TLSKey    string   `json:"tlsKey" file:"read" doc:"Key file for the listener."`
 	Hosts     []string `json:"hosts" doc:"Further Host names at which the page may be reached (loopback names are always accepted)."`
 }
 
@@ -99,10 +103,10 @@ type Kafka struct {
 	Partitions       int64    `json:"partitions" doc:"Partitions of audit.events and audit.policy when the topics are created; must not change later. 0: 1 on the embedded broker, where the store does best with one large block at a time, and 12 on a real Kafka."`
 	Replication      int64    `json:"replication" doc:"Replication factor of created topics on a real Kafka."`
 	TLS              bool     `json:"tls" doc:"Use TLS to the brokers."`
-	CAFile           string   `json:"caFile" doc:"CA certificates for the brokers; empty: the system's."`
+	CAFile           string   `json:"caFile" file:"read" doc:"CA certificates for the brokers; empty: the system's."`
 	SASLMechanism    string   `json:"saslMechanism" doc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: none."`
 	SASLUser         string   `json:"saslUser" doc:"SASL user name."`
-	SASLPasswordFile string   `json:"saslPasswordFile" doc:"File with the SASL password."`
+	SASLPasswordFile string   `json:"saslPasswordFile" file:"read" doc:"File with the SASL password."`
 	EmbeddedMaxBytes Bytes    `json:"embeddedMaxBytes" doc:"Cap on the embedded broker's log. It deletes only what is committed; at the cap the receiver pushes back."`
 }
 
@@ -117,8 +121,8 @@ type Spool struct {
 // ClickHouse configures the store.
 type ClickHouse struct {
 	DSN               string `json:"dsn" doc:"http(s)://user@host:8123/database of a real ClickHouse. Empty: the embedded engine."`
-	PasswordFile      string `json:"passwordFile" doc:"File with the password for the DSN's user."`
-	CAFile            string `json:"caFile" doc:"CA certificates for an https DSN; empty: the system's."`
+	PasswordFile      string `json:"passwordFile" file:"read" doc:"File with the password for the DSN's user."`
+	CAFile            string `json:"caFile" file:"read" doc:"CA certificates for an https DSN; empty: the system's."`
 	Database          string `json:"database" doc:"Database that holds Retrial's tables."`
 	Cluster           string `json:"cluster" doc:"Cluster of the DSN's server, as named in its remote_servers: tables are replicated, and spread over its shards by Kafka partition. Empty: one server. See docs/storage.md."`
 	Library           string `json:"library" doc:"Path of libchdb.so for the embedded engine. Empty: RETRIAL_LIBCHDB, then the user's cache folder."`
@@ -126,9 +130,9 @@ type ClickHouse struct {
 
 	Listen             string `json:"listen" doc:"Address on which the embedded store answers SQL queries, read-only, over ClickHouse's HTTP interface; for Grafana. Empty: none. Must be loopback unless a certificate is set. See docs/grafana.md."`
 	ListenUser         string `json:"listenUser" doc:"User that SQL clients must present."`
-	ListenPasswordFile string `json:"listenPasswordFile" doc:"File with the password that SQL clients must present, of at least 16 characters."`
-	ListenTLSCert      string `json:"listenTlsCert" doc:"Certificate file for the SQL listener; plain HTTP if empty (loopback only)."`
-	ListenTLSKey       string `json:"listenTlsKey" doc:"Key file for the SQL listener."`
+	ListenPasswordFile string `json:"listenPasswordFile" file:"read" doc:"File with the password that SQL clients must present, of at least 16 characters."`
+	ListenTLSCert      string `json:"listenTlsCert" file:"read" doc:"Certificate file for the SQL listener; plain HTTP if empty (loopback only)."`
+	ListenTLSKey       string `json:"listenTlsKey" file:"read" doc:"Key file for the SQL listener."`
 }
 
 // Replay configures the re-evaluation.
@@ -143,11 +147,7 @@ type Replay struct {
 
 // ApiserverFolder splits an entry of Replay.ApiserverConfig.
 func ApiserverFolder(entry string) (cluster, folder string, err error) {
-	cluster, folder, ok := strings.Cut(entry, "=")
-	if !ok || cluster == "" || folder == "" {
-		return "", "", fmt.Errorf("invalid entry %q: want cluster=/path/to/folder", entry)
-	}
-	return cluster, folder, nil
+	return pathOf(entry, "folder")
 }
 
 // Detect configures the detections.

@@ -6,7 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/retrial-io/retrial/internal/params"
 )
 
 // Field is one leaf of the configuration.
@@ -15,6 +16,7 @@ type Field struct {
 	Env  string // "RETRIAL_KAFKA_BROKERS"
 	Path string // "kafka.brokers"
 	Doc  string
+	file bool // names a file to read
 	v    reflect.Value
 }
 
@@ -32,36 +34,18 @@ func fields(v reflect.Value, path, flag string) []Field {
 		if own == "-" {
 			continue
 		}
-		p := join(path, ".", name)
-		f := cmp.Or(own, join(flag, "-", kebab(name)))
+		p := strings.TrimPrefix(path+"."+name, ".")
+		f := cmp.Or(own, strings.TrimPrefix(flag+"-"+params.Kebab(name), "-"))
 		if v.Field(i).Kind() == reflect.Struct {
 			out = append(out, fields(v.Field(i), p, f)...)
 			continue
 		}
 		out = append(out, Field{
-			Flag: f, Path: p, Doc: sf.Tag.Get("doc"), v: v.Field(i),
+			Flag: f, Path: p, Doc: sf.Tag.Get("doc"), file: sf.Tag.Get("file") == "read", v: v.Field(i),
 			Env: "RETRIAL_" + strings.ToUpper(strings.ReplaceAll(f, "-", "_")),
 		})
 	}
 	return out
-}
-
-func join(a, sep, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + sep + b
-}
-
-func kebab(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		if unicode.IsUpper(r) && i > 0 {
-			b.WriteByte('-')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }
 
 // String returns the field's value as its flag accepts it.
@@ -80,7 +64,7 @@ func (f Field) String() string {
 }
 
 // Set parses s into the field.
-func (f Field) Set(s string) error {
+func (f Field) Set(s string) (err error) {
 	switch x := f.v.Addr().Interface().(type) {
 	case *string:
 		*x = s
@@ -92,39 +76,23 @@ func (f Field) Set(s string) error {
 			}
 		}
 	case *bool:
-		b, err := strconv.ParseBool(s)
-		if err != nil {
+		if *x, err = strconv.ParseBool(s); err != nil {
 			return fmt.Errorf("invalid value %q: want true or false", s)
 		}
-		*x = b
 	case *int64:
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
+		if *x, err = strconv.ParseInt(s, 10, 64); err != nil {
 			return fmt.Errorf("invalid number %q: want a whole number", s)
 		}
-		*x = n
 	case *Switch:
-		v, err := ParseSwitch(s)
-		if err != nil {
-			return err
-		}
-		*x = v
+		*x, err = ParseSwitch(s)
 	case *Duration:
-		d, err := ParseDuration(s)
-		if err != nil {
-			return err
-		}
-		*x = d
+		*x, err = ParseDuration(s)
 	case *Bytes:
-		b, err := ParseBytes(s)
-		if err != nil {
-			return err
-		}
-		*x = b
+		*x, err = ParseBytes(s)
 	default:
 		return fmt.Errorf("field %s cannot be set from text", f.Path)
 	}
-	return nil
+	return err
 }
 
 // Type returns the name of the value's type for help texts and docs/config.md.
@@ -148,10 +116,3 @@ func (f Field) Type() string {
 
 // IsBoolFlag reports whether the flag may be given without a value.
 func (f Field) IsBoolFlag() bool { return f.Type() == "bool" }
-
-func firstSentence(s string) string {
-	if before, _, ok := strings.Cut(s, ". "); ok {
-		return before
-	}
-	return strings.TrimSuffix(s, ".")
-}

@@ -23,7 +23,8 @@ func Bind(set *pflag.FlagSet) *Flags {
 	f := &Flags{cfg: Default(), set: set}
 	set.StringVar(&f.file, "config", os.Getenv("RETRIAL_CONFIG"), "configuration file (apiVersion: "+APIVersion+", kind: "+Kind+")")
 	for _, field := range f.cfg.Fields() {
-		flag := set.VarPF(&flagValue{Field: field}, field.Flag, "", firstSentence(field.Doc))
+		sentence, _, _ := strings.Cut(strings.TrimSuffix(field.Doc, "."), ". ")
+		flag := set.VarPF(&flagValue{Field: field}, field.Flag, "", sentence)
 		if field.IsBoolFlag() {
 			flag.NoOptDefVal = "true"
 		}
@@ -147,17 +148,11 @@ func (c *Config) CheckFiles() error {
 			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
 		}
 	}
-	check("webhook-token-file", c.Webhook.TokenFile)
-	check("ui-token-file", c.UI.TokenFile)
-	check("ui-tls-cert", c.UI.TLSCert)
-	check("ui-tls-key", c.UI.TLSKey)
-	check("kafka-ca-file", c.Kafka.CAFile)
-	check("kafka-sasl-password-file", c.Kafka.SASLPasswordFile)
-	check("clickhouse-password-file", c.ClickHouse.PasswordFile)
-	check("clickhouse-ca-file", c.ClickHouse.CAFile)
-	check("clickhouse-listen-password-file", c.ClickHouse.ListenPasswordFile)
-	check("clickhouse-listen-tls-cert", c.ClickHouse.ListenTLSCert)
-	check("clickhouse-listen-tls-key", c.ClickHouse.ListenTLSKey)
+	for _, f := range c.Fields() {
+		if f.file {
+			check(f.Flag, f.String())
+		}
+	}
 	for _, entry := range c.Watch.Clusters {
 		if _, kubeconfig, err := WatchedCluster(entry); err == nil {
 			check("watch-clusters", kubeconfig)

@@ -14,18 +14,10 @@ import (
 func (c *Config) Validate() error {
 	var f faults
 	f.when(c.DataDir == "", "data-dir: must not be empty")
-	c.Log.validate(&f)
-	c.Webhook.validate(&f)
-	c.Watch.validate(&f)
-	c.UI.validate(&f)
-	c.Kafka.validate(&f)
-	c.Spool.validate(&f)
-	c.ClickHouse.validate(&f)
-	c.Replay.validate(&f)
-	c.Detect.validate(&f)
-	c.Completeness.validate(&f)
-	c.Retention.validate(&f)
-	c.Debug.validate(&f)
+	for _, part := range []interface{ validate(*faults) }{&c.Log, &c.Webhook, &c.Watch, &c.UI, &c.Kafka, &c.Spool, &c.ClickHouse, &c.Replay,
+		&c.Detect, &c.Completeness, &c.Retention, &c.Debug} {
+		part.validate(&f)
+	}
 	return errors.Join(f...)
 }
 

@@ -15,14 +15,12 @@ type Duration time.Duration
 
 // ParseDuration parses what [Duration.String] prints.
 func ParseDuration(s string) (Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err != nil {
-			return 0, fmt.Errorf("invalid duration %q: want one such as 30d, 12h or 250ms", s)
-		}
-		return Duration(n * float64(24*time.Hour)), nil
-	}
 	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n float64
+		n, err = strconv.ParseFloat(days, 64)
+		d = time.Duration(n * float64(24*time.Hour))
+	}
 	if err != nil {
 		return 0, fmt.Errorf("invalid duration %q: want one such as 30d, 12h or 250ms", s)
 	}
@@ -38,18 +36,14 @@ func (d Duration) String() string {
 }
 
 // UnmarshalJSON accepts a duration string.
-func (d *Duration) UnmarshalJSON(b []byte) error {
+func (d *Duration) UnmarshalJSON(b []byte) (err error) {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
 		return fmt.Errorf("invalid duration %s: want a string such as \"250ms\" or \"30d\"", b)
 	}
-	v, err := ParseDuration(s)
-	*d = v
+	*d, err = ParseDuration(s)
 	return err
 }
-
-// MarshalJSON writes the duration string.
-func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
 // Switch is a choice written on or off. YAML reads these words as true and false, which are
 // accepted, too.
@@ -75,14 +69,10 @@ func (s Switch) String() string {
 }
 
 // UnmarshalJSON accepts a boolean or the words.
-func (s *Switch) UnmarshalJSON(b []byte) error {
-	v, err := ParseSwitch(strings.Trim(string(b), `"`))
-	*s = v
+func (s *Switch) UnmarshalJSON(b []byte) (err error) {
+	*s, err = ParseSwitch(strings.Trim(string(b), `"`))
 	return err
 }
-
-// MarshalJSON writes the word.
-func (s Switch) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
 // Bytes is a size, written as a number of bytes or with KiB, MiB, GiB.
 type Bytes int64
@@ -117,20 +107,16 @@ func (b Bytes) String() string {
 }
 
 // UnmarshalJSON accepts a number of bytes or a size string.
-func (b *Bytes) UnmarshalJSON(raw []byte) error {
+func (b *Bytes) UnmarshalJSON(raw []byte) (err error) {
 	s := string(raw)
 	if len(raw) > 0 && raw[0] == '"' {
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return err
 		}
 	}
-	v, err := ParseBytes(s)
-	*b = v
+	*b, err = ParseBytes(s)
 	return err
 }
-
-// MarshalJSON writes the size string.
-func (b Bytes) MarshalJSON() ([]byte, error) { return json.Marshal(b.String()) }
 
 // Loopback reports whether a listen address can be reached from this machine only.
 func Loopback(listen string) bool {

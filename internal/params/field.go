@@ -17,6 +17,7 @@ package params
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -27,19 +28,18 @@ import (
 
 // Field describes one parameter.
 type Field struct {
-	Name, Help     string
-	Old            []string // names it had
-	Flag, Short    string   // of a command
-	FlagHelp       string
-	Default        string
-	Required       bool
-	Enum           []string
-	Min, Max       string // "" for none
-	List           string // "csv", "lines", "json"; "" for what is not a list
-	Type           reflect.Type
-	index          []int
-	least, most    int64
-	hasMin, hasMax bool
+	Name, Help  string
+	Old         []string // names it had
+	Flag, Short string   // of a command
+	FlagHelp    string
+	Default     string
+	Required    bool
+	Enum        []string
+	Min, Max    string // "" for none
+	List        string // "csv", "lines", "json"; "" for what is not a list
+	Type        reflect.Type
+	index       []int
+	least, most int64
 }
 
 var (
@@ -95,21 +95,16 @@ func fieldOf(t reflect.Type, sf reflect.StructField, index []int) Field {
 	if f.Name == "" || f.Help == "" {
 		bad("a parameter needs the tags json and help")
 	}
-	f.Flag = cmp.Or(f.Flag, kebab(f.Name))
+	f.Flag = cmp.Or(f.Flag, Kebab(f.Name))
 	f.FlagHelp = cmp.Or(f.FlagHelp, f.Help)
 	switch kind := sf.Type.Kind(); {
 	case sf.Type == timeType, kind == reflect.String, kind == reflect.Bool:
 	case sf.Type == durationType, kind == reflect.Int:
-		var err error
-		if f.Min != "" {
-			f.hasMin = true
-			if f.least, err = f.number(f.Min); err != nil {
-				bad(err.Error())
-			}
-		}
-		if f.Max != "" {
-			f.hasMax = true
-			if f.most, err = f.number(f.Max); err != nil {
+		f.least, f.most = math.MinInt64, math.MaxInt64
+		for bound, text := range map[*int64]string{&f.least: f.Min, &f.most: f.Max} {
+			if n, err := f.number(text); err == nil {
+				*bound = n
+			} else if text != "" {
 				bad(err.Error())
 			}
 		}
@@ -143,8 +138,8 @@ func list(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// kebab writes allNamespaces as all-namespaces.
-func kebab(name string) string {
+// Kebab writes allNamespaces as all-namespaces.
+func Kebab(name string) string {
 	var b strings.Builder
 	for _, r := range name {
 		if r >= 'A' && r <= 'Z' {

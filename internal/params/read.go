@@ -223,9 +223,8 @@ func (f *Field) set(into reflect.Value, text string) error {
 	n, err := f.number(text)
 	if err == nil {
 		into.SetInt(n)
-		err = f.within(n)
 	}
-	if err != nil {
+	if err != nil || !f.within(n) {
 		return f.wrong(text, f.bounds())
 	}
 	return nil
@@ -250,12 +249,7 @@ func (f *Field) oneOf(text string) error {
 	return nil
 }
 
-func (f *Field) within(n int64) error {
-	if f.hasMin && n < f.least || f.hasMax && n > f.most {
-		return errors.New("out of bounds")
-	}
-	return nil
-}
+func (f *Field) within(n int64) bool { return f.least <= n && n <= f.most }
 
 // bounds says what a number or a duration has to be.
 func (f *Field) bounds() string {
@@ -264,11 +258,11 @@ func (f *Field) bounds() string {
 		what = "a duration such as 150s,"
 	}
 	switch {
-	case f.hasMin && f.hasMax:
+	case f.Min != "" && f.Max != "":
 		return fmt.Sprintf("%s from %s to %s", what, f.Min, f.Max)
-	case f.hasMin:
+	case f.Min != "":
 		return what + " of at least " + f.Min
-	case f.hasMax:
+	case f.Max != "":
 		return what + " of at most " + f.Max
 	}
 	return strings.TrimSuffix(what, ",")
@@ -333,7 +327,7 @@ func (f *Field) check(v reflect.Value) error {
 	case v.Kind() == reflect.String:
 		return f.oneOf(v.String())
 	case v.CanInt():
-		if f.within(v.Int()) != nil {
+		if !f.within(v.Int()) {
 			return valueError{f.Name, f.text(v), f.bounds()}
 		}
 	}
