@@ -27,6 +27,7 @@ import (
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/storage/queries"
+	"github.com/retrial-io/retrial/test/process"
 )
 
 // this process: makes the load         a child: `retrial serve`, what is measured
@@ -163,7 +164,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	if err != nil {
 		return nil, err
 	}
-	peak, err := procstat.PeakMemory(child.cmd.Process.Pid)
+	peak, err := process.PeakMemory(child.cmd.Process.Pid)
 	inserts, asked := readInserts(ctx, cfg.UI.Listen)
 	if err := errors.Join(err, asked, child.stop()); err != nil {
 		return nil, err
@@ -339,9 +340,9 @@ func save(req *http.Request, path string) error {
 
 // cpu returns the processor time the child, and what is measured with it, has used so far.
 func (c *child) cpu() (time.Duration, error) {
-	total, err := procstat.CPU(c.cmd.Process.Pid)
+	total, err := process.CPU(c.cmd.Process.Pid)
 	for _, pid := range c.beside {
-		used, e := procstat.CPU(pid)
+		used, e := process.CPU(pid)
 		total, err = total+used, errors.Join(err, e)
 	}
 	return total, err

@@ -16,8 +16,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/internal/procstat"
 	"github.com/retrial-io/retrial/test/kafkatest"
+	"github.com/retrial-io/retrial/test/process"
 	"github.com/retrial-io/retrial/test/workload"
 )
 
@@ -129,7 +129,7 @@ func (s *running) gauge(t *testing.T, name string) float64 {
 // peakRSS is the most memory the process has had resident, in bytes.
 func (s *running) peakRSS(t *testing.T) int64 {
 	t.Helper()
-	peak, err := procstat.PeakMemory(s.cmd.Process.Pid)
+	peak, err := process.PeakMemory(s.cmd.Process.Pid)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("NOT RUN: %v", err)
 	}
