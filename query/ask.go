@@ -26,7 +26,7 @@ type AskRequest struct {
 
 func (r AskRequest) check() error {
 	if r.Name == "" {
-		return Bad("question is missing: one of %s", QuestionNames())
+		return Bad("question is missing: one of %s", strings.Join(QuestionNames(), ", "))
 	}
 	return nil
 }
@@ -47,12 +47,11 @@ func (*Service) Ask(ctx context.Context, tables Tables, q AskRequest) (out AskAn
 }
 
 // QuestionNames lists the named questions that no command answers.
-func QuestionNames() string {
-	var names []string
+func QuestionNames() (names []string) {
 	for _, q := range queries.Questions() {
 		if q.Now == "" {
 			names = append(names, q.Name)
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }

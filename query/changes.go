@@ -141,6 +141,12 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 	changes := st.Changes(out.From, until)
 	out.doubt(st, &changes, until)
 	causes := map[rbacindex.Key]bool{}
+	add := func(of rbacindex.Access, list []rbacindex.Difference) {
+		if s := of.Subject(); len(list) > 0 {
+			out.Subjects = append(out.Subjects,
+				changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+		}
+	}
 	switch {
 	case out.Subject == "":
 		changes.To.RBAC.Differences(changes.From.RBAC, changes.Keys, func(list []rbacindex.Difference) bool {
@@ -148,9 +154,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 				out.More++
 				return true
 			}
-			s := rbacindex.Access{Name: list[0].Name, Group: list[0].Group}.Subject()
-			out.Subjects = append(out.Subjects,
-				changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+			add(rbacindex.Access{Name: list[0].Name, Group: list[0].Group}, list)
 			return ctx.Err() == nil
 		})
 		if err := ctx.Err(); err != nil {
@@ -158,9 +162,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 		}
 	case group != "":
 		out.Superuser = group == groupMasters
-		if list := changes.To.RBAC.DifferencesOfGroup(changes.From.RBAC, group); len(list) > 0 {
-			out.Subjects = append(out.Subjects, changedOf(&changes, ChangedSubject{Kind: "Group", Name: group}, list, causes))
-		}
+		add(rbacindex.Access{Name: group, Group: true}, changes.To.RBAC.DifferencesOfGroup(changes.From.RBAC, group))
 	default:
 		out.Subject = user
 		var missing []string
@@ -169,11 +171,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 		}
 		out.MissingBefore, out.MissingAfter = append(out.MissingBefore, missing...), append(out.MissingAfter, missing...)
 		out.Superuser = slices.Contains(out.Groups, groupMasters)
-		if list := changes.To.RBAC.DifferencesOf(changes.From.RBAC, out.Subject, out.Groups); len(list) > 0 {
-			s := rbacindex.Access{Name: out.Subject}.Subject()
-			out.Subjects = append(out.Subjects,
-				changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
-		}
+		add(rbacindex.Access{Name: user}, changes.To.RBAC.DifferencesOf(changes.From.RBAC, user, out.Groups))
 	}
 	return out, a.writes(ctx, &out, &changes, causes)
 }

@@ -48,7 +48,6 @@ type Almost struct {
 // mostNearest bounds the lists of what would have allowed a request.
 const mostNearest = 10
 
-// decide answers for one request.
 func (out *CanAnswer) decide(view *state.View, one AccessRequest, word string) error {
 	r, hints, err := one.request(word, view.RBAC)
 	if err != nil {

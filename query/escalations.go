@@ -123,17 +123,18 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 	accounts := a.accounts(q.Cluster, q.At)
 	out.AccountsKnown = accounts.Complete
 	closure := escalation.NewBounds(view, accounts)
+	pathsOf := func(list []escalation.Path) (out []Path) {
+		for i := range list {
+			out = append(out, pathOf(&list[i]))
+		}
+		return out
+	}
 	if out.Subject == "" && len(asked) == 0 {
-		system := 0
-		want := func(n escalation.Node) bool { return q.System || !n.System() }
-		paths, count := closure.Reaching(want, q.Limit)
+		paths, count := closure.Reaching(func(n escalation.Node) bool { return q.System || !n.System() }, q.Limit)
+		out.Paths, out.Count = append(out.Paths, pathsOf(paths)...), count
 		if !q.System {
-			_, system = closure.Reaching(escalation.Node.System, 1)
+			_, out.System = closure.Reaching(escalation.Node.System, 1)
 		}
-		for i := range paths {
-			out.Paths = append(out.Paths, pathOf(&paths[i]))
-		}
-		out.Count, out.System = count, system
 		large, count := closure.TooLarge(nil, q.Limit)
 		for _, n := range large {
 			out.TooLarge = append(out.TooLarge, nodeOf(n))
@@ -142,11 +143,21 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 		out.untold(len(out.Paths), out.Count, q.Limit)
 		return out, nil
 	}
-	if err := a.escalationsOf(ctx, &out, closure, asked, &q); err != nil {
+	var missing []string
+	if out.Groups, out.GroupsFrom, out.GroupsSeen, missing, err = a.groupsOf(ctx, q.Cluster, user, asked, q.At); err != nil {
 		return out, err
 	}
-	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
-		text, _, err := a.stranger(ctx, q.Cluster, out.Subject, &view, q.At, len(out.Missing) == 0)
+	out.Missing = append(out.Missing, missing...)
+	reached := closure.Reach(user, out.Groups, q.Limit)
+	out.Groups = reached.Groups
+	out.Paths, out.Reaches = append(out.Paths, pathsOf(reached.Goals)...), pathsOf(reached.Others)
+	out.Count, out.ReachCount = len(out.Paths), reached.Count
+	if reached.TooLarge {
+		out.TooLarge, out.TooLargeCount = []Node{nodeOf(reached.Subject)}, 1
+	}
+	out.untold(len(out.Reaches), out.ReachCount, q.Limit)
+	if user != "" && out.GroupsFrom == "name" && !view.RBAC.Names(user, false) {
+		text, _, err := a.stranger(ctx, q.Cluster, user, &view, q.At, len(out.Missing) == 0)
 		if err != nil {
 			return out, err
 		}
@@ -157,30 +168,6 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 	return out, nil
 }
 
-// escalationsOf answers for one subject.
-func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, closure *escalation.Bounds, asked []string,
-	q *EscalationsRequest) error {
-	groups, from, seen, missing, err := a.groupsOf(ctx, out.Cluster, out.Subject, asked, q.At)
-	if err != nil {
-		return err
-	}
-	out.GroupsFrom, out.GroupsSeen, out.Missing = from, seen, append(out.Missing, missing...)
-	reached := closure.Reach(out.Subject, groups, q.Limit)
-	out.Groups = reached.Groups
-	for i := range reached.Goals {
-		out.Paths = append(out.Paths, pathOf(&reached.Goals[i]))
-	}
-	out.Count, out.ReachCount = len(out.Paths), reached.Count
-	for i := range reached.Others {
-		out.Reaches = append(out.Reaches, pathOf(&reached.Others[i]))
-	}
-	if reached.TooLarge {
-		out.TooLarge, out.TooLargeCount = []Node{nodeOf(reached.Subject)}, 1
-	}
-	out.untold(len(out.Reaches), out.ReachCount, q.Limit)
-	return nil
-}
-
 // untold hints at paths that were asked for and are not listed.
 func (out *EscalationsAnswer) untold(told, count, limit int) {
 	if told < min(count, limit) {
@@ -188,7 +175,6 @@ func (out *EscalationsAnswer) untold(told, count, limit int) {
 	}
 }
 
-// accounts returns the service accounts of a cluster at a moment.
 func (a *Service) accounts(cluster string, at time.Time) (out escalation.Accounts) {
 	st, ok := a.Replay.State(cluster)
 	if !ok {

@@ -64,7 +64,6 @@ func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out Findings
 	return out, nil
 }
 
-// filter returns the filter for the findings asked for.
 func (r *FindingsRequest) filter() (f queries.FindingFilter, err error) {
 	f = queries.FindingFilter{Cluster: r.Cluster, Rule: r.Rule, Subject: r.Subject, From: r.From, To: r.To, At: r.At, Limit: r.Limit}
 	if n := SeverityOrder(r.Severity); n > 0 {

@@ -41,7 +41,6 @@ const (
 	KindSuperuser = "superuser"
 )
 
-// superuser is the grant of a group that needs none.
 func superuser(group string) Grant {
 	return Grant{GrantNames: verdict.GrantNames{Subject: "Group/" + group}, Kind: KindSuperuser}
 }
@@ -64,7 +63,6 @@ func objectText(kind, namespace, name string) string {
 	return kind + "/" + namespace + name
 }
 
-// sourcesOf returns what gives a merged rule.
 func sourcesOf(by []rbacindex.Source) (out []Grant) {
 	for _, b := range by {
 		source := sourceOf(b.Grant)

@@ -89,10 +89,8 @@ func NewQuestion[R Request[A], A any](cost Cost, summary string, answer func(con
 // BadRequest is an error of the caller.
 type BadRequest struct{ Err error }
 
-// Error implements error.
 func (e BadRequest) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
 func (e BadRequest) Unwrap() error { return e.Err }
 
 // Bad returns an error of the caller.

@@ -63,7 +63,6 @@ func inSQL[R, A any](a *Service, answer func(context.Context, Tables, R) (A, err
 	}
 }
 
-// time returns the current time.
 func (a *Service) time() time.Time {
 	if a.Now == nil {
 		return time.Time{}

@@ -124,15 +124,11 @@ func (a *Service) Subject(ctx context.Context, tables Tables, q SubjectRequest) 
 
 // holds lists the rules a subject has, the unused first, and returns whether any binding names the subject itself.
 func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (own bool) {
-	type place struct {
-		binding, subject string
-		rule             int
-	}
-	used := map[place]queries.GrantUse{}
+	used := map[verdict.GrantNames]queries.GrantUse{} // roles left out
 	for _, use := range grants {
 		g := &use.Grant
-		used[place{objectText(g.BindingKind, g.BindingNamespace, g.Binding), objectText(g.SubjectKind, g.SubjectNamespace, g.Subject),
-			g.Rule}] = use
+		used[verdict.GrantNames{Binding: objectText(g.BindingKind, g.BindingNamespace, g.Binding), Rule: g.Rule,
+			Subject: objectText(g.SubjectKind, g.SubjectNamespace, g.Subject)}] = use
 	}
 	groups := slices.Concat(s.Groups...)
 	for _, h := range leastpriv.HeldBy(policy, s.Subject, groups) {
@@ -145,7 +141,7 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []queries.GrantUse) (o
 		for i := range h.Rules {
 			line := SubjectRule{Own: mine, Scope: h.Binding.Namespace, Rule: Rule(h.Rules[i]),
 				GrantNames: verdict.GrantNames{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject}}
-			if g, ok := used[place{line.Binding, subject, i}]; ok {
+			if g, ok := used[verdict.GrantNames{Binding: line.Binding, Rule: i, Subject: subject}]; ok {
 				line.Requests, line.Last = g.Requests+g.Implied, &g.Last
 			}
 			s.Rules = append(s.Rules, line)

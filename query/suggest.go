@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
 	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage/codec"
@@ -29,12 +30,6 @@ type SuggestAnswer struct {
 	Unseen []leastpriv.Unseen `json:"unseen"`
 	// Plan is all suggestions in force together.
 	Plan *leastpriv.Plan `json:"plan"`
-}
-
-// wanted says for whom to make suggestions.
-type wanted struct {
-	subjects       []string // none: all
-	system, unseen bool     // also those
 }
 
 // SuggestRequest asks what subjects need, and which change leaves them exactly that: docs/suggest.md. It names subjects, or asks for all.
@@ -63,7 +58,6 @@ func (r SuggestRequest) check() error {
 // Suggest answers with the least roles that subjects need.
 func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAnswer, err error) {
 	cluster, from, to := q.Cluster, q.From, q.To
-	want := wanted{subjects: q.Subjects, system: q.System, unseen: q.Unseen}
 	st, ok := a.stateOf(ctx, cluster)
 	if (!ok || noPolicy(st)) && a.Empty {
 		return out, errEmptyLog
@@ -87,7 +81,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		return out, none("no request of cluster %q is stored in this range", cluster)
 	}
 	collector := leastpriv.NewCollector()
-	if err := a.Store.History(ctx, cluster, from, to, want.subjects, func(r codec.Alike) error {
+	if err := a.Store.History(ctx, cluster, from, to, q.Subjects, func(r codec.Alike) error {
 		collector.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
 		return nil
 	}); err != nil {
@@ -106,18 +100,8 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	recording.Describe(st)
 	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: func(k rbacindex.Key) metav1.ObjectMeta { return metas[k] },
 		Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
-	made, err := suggestAll(ctx, collector, advisor, want, func(name string) []string {
-		near, err := a.near(ctx, cluster, name, st.RBAC(Latest).RBAC)
-		if err != nil {
-			return nil // a hint
-		}
-		return near
-	})
-	if err != nil {
-		return out, err
-	}
-	made.Cluster = cluster
-	return *made, nil
+	out = SuggestAnswer{Cluster: cluster, Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
+	return out, a.suggest(ctx, &out, collector, advisor, &q, st)
 }
 
 // recordingOf returns the recording of a range in the form of suggestions.
@@ -136,16 +120,14 @@ func recordingOf(r *queries.Recording) leastpriv.Recording {
 	return out
 }
 
-// suggestAll makes the suggestions that are wanted, and joins them. near finds names like one that is unknown.
-func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *leastpriv.Advisor, want wanted,
-	near func(string) []string) (*SuggestAnswer, error) {
-	out := &SuggestAnswer{Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
-	names := slices.Compact(slices.Sorted(slices.Values(want.subjects)))
+// suggest makes the suggestions that are wanted, and joins them.
+func (a *Service) suggest(ctx context.Context, out *SuggestAnswer, collector *leastpriv.Collector, advisor *leastpriv.Advisor,
+	q *SuggestRequest, st *state.State) (err error) {
+	names := slices.Compact(slices.Sorted(slices.Values(q.Subjects)))
 	if len(names) == 0 {
-		names = slices.DeleteFunc(collector.Subjects(), func(name string) bool { return !want.system && collector.System(name) })
-		out.Unseen = slices.DeleteFunc(advisor.Unseen(),
-			func(u leastpriv.Unseen) bool { return !want.system && collector.System(u.Subject) })
-		if want.unseen {
+		names = slices.DeleteFunc(collector.Subjects(), func(name string) bool { return !q.System && collector.System(name) })
+		out.Unseen = slices.DeleteFunc(advisor.Unseen(), func(u leastpriv.Unseen) bool { return !q.System && collector.System(u.Subject) })
+		if q.Unseen {
 			for _, u := range out.Unseen {
 				names = append(names, u.Subject)
 			}
@@ -153,17 +135,22 @@ func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *le
 	}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		one, err := advisor.Suggest(name)
-		if errors.Is(err, leastpriv.ErrUnknownSubject) {
-			return nil, unknownSubject(name, collector.Seen(name), near)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if one.System && !want.system {
-			return nil, Bad("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system "+
+		switch {
+		case errors.Is(err, leastpriv.ErrUnknownSubject) && collector.Seen(name):
+			return none("%q made requests, but RBAC decided none of them: there is nothing to suggest", name)
+		case errors.Is(err, leastpriv.ErrUnknownSubject):
+			hint := "; a subject is a user name as events have it, such as system:serviceaccount:NAMESPACE:NAME"
+			if near, err := a.near(ctx, q.Cluster, name, st.RBAC(Latest).RBAC); err == nil && len(near) > 0 {
+				hint = didYouMean(quoted(near))
+			}
+			return none("no request of %q is recorded, and no binding names it%s", name, hint)
+		case err != nil:
+			return err
+		case one.System && !q.System:
+			return Bad("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system "+
 				"(includeSystem=true) if that is meant", name)
 		}
 		out.Suggestions = append(out.Suggestions, one)
@@ -171,20 +158,8 @@ func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *le
 	slices.SortStableFunc(out.Suggestions, func(a, b *leastpriv.Suggestion) int {
 		return cmp.Compare(b.Excess.Before-b.Excess.After, a.Excess.Before-a.Excess.After)
 	})
-	var err error
 	out.Plan, err = advisor.Together(out.Suggestions)
-	return out, err
-}
-
-func unknownSubject(name string, seen bool, near func(string) []string) error {
-	if seen {
-		return none("%q made requests, but RBAC decided none of them: there is nothing to suggest", name)
-	}
-	hint := "; a subject is a user name as events have it, such as system:serviceaccount:NAMESPACE:NAME"
-	if list := near(name); len(list) > 0 {
-		hint = didYouMean(quoted(list))
-	}
-	return none("no request of %q is recorded, and no binding names it%s", name, hint)
+	return err
 }
 
 // metadata keeps labels and annotations of RBAC objects, which the state does not, so that a rollback brings objects back as they were.

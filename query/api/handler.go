@@ -128,10 +128,8 @@ func read(w http.ResponseWriter, r *http.Request, request any) error {
 	return nil
 }
 
-// answering answers a request.
 type answering func(context.Context, any) (any, error)
 
-// bounded limits an answer to its cost.
 func (h handler) bounded(q *query.Question) answering {
 	switch {
 	case q.Action || q.Cost == query.CostNothing:
@@ -176,7 +174,6 @@ func (h handler) query(answer answering, longest time.Duration) answering {
 	}
 }
 
-// fail answers with an error, as plain text.
 func (h handler) fail(w http.ResponseWriter, r *http.Request, path string, err error) {
 	var callers query.BadRequest
 	var missing query.NotFound
@@ -239,7 +236,6 @@ func private(h http.Header) {
 //go:embed openapi.json
 var openAPI []byte
 
-// serveOpenAPI answers with the document.
 func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	private(w.Header())
 	w.Header().Set("Content-Type", "application/json")

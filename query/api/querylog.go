@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"math"
 	"net"
 	"net/http"
 	"os/user"
@@ -48,23 +49,29 @@ func NewQueryLog(store askedStore, log *zap.Logger) *QueryLog {
 
 // Note records one question.
 func (q *QueryLog) Note(a queries.Asked) {
-	key := a
-	key.Time, key.Count, key.Bytes, key.Took = a.Time.Truncate(time.Minute), 0, 0, 0
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	a.Count = 1
+	if !q.add(a, mostWaiting) {
+		q.lost++
+	}
+}
+
+// add adds a question to those that wait; it reports whether there was room for it.
+func (q *QueryLog) add(a queries.Asked, most int) bool {
+	key := a
+	key.Time, key.Count, key.Bytes, key.Took = a.Time.Truncate(time.Minute), 0, 0, 0
 	sum, ok := q.waiting[key]
 	if !ok {
-		if len(q.waiting) >= mostWaiting {
-			q.lost++
-			return
+		if len(q.waiting) >= most {
+			return false
 		}
 		kept := key
 		sum = &kept
 		q.waiting[key] = sum
 	}
-	sum.Count++
-	sum.Bytes += a.Bytes
-	sum.Took += a.Took
+	sum.Count, sum.Bytes, sum.Took = sum.Count+a.Count, sum.Bytes+a.Bytes, sum.Took+a.Took
+	return true
 }
 
 // Run saves what was noted until ctx ends, and then what is left.
@@ -105,12 +112,8 @@ func (q *QueryLog) Save(ctx context.Context) {
 	q.log.Warn("query log not saved; trying again", zap.Error(err))
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for key, a := range waiting {
-		if now, ok := q.waiting[key]; ok {
-			now.Count, now.Bytes, now.Took = now.Count+a.Count, now.Bytes+a.Bytes, now.Took+a.Took
-		} else {
-			q.waiting[key] = a
-		}
+	for _, a := range list {
+		q.add(a, math.MaxInt)
 	}
 }
 
@@ -189,7 +192,6 @@ func (c *counted) status() string {
 // unrecorded are routes that show nobody's doings, and that pages and commands ask all the time.
 var unrecorded = []string{"classes", "clusters", "connection", "doctor", "drained", "rules", "status"}
 
-// asked records the questions of a route.
 func (h handler) asked(path string, next http.HandlerFunc) http.HandlerFunc {
 	if h.asking == nil || slices.Contains(unrecorded, path) {
 		return next

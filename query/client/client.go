@@ -163,7 +163,6 @@ func InProcess(h http.Handler) *Client {
 	return &Client{http: &http.Client{Transport: handlerTransport{h}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}
 }
 
-// handlerTransport answers requests by a handler in this process.
 type handlerTransport struct{ handler http.Handler }
 
 func (p handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -174,7 +173,6 @@ func (p handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: w.header, Body: io.NopCloser(&w.body), Request: r}, nil
 }
 
-// answerWriter keeps an answer whole.
 type answerWriter struct {
 	header http.Header
 	code   int

@@ -14,7 +14,6 @@ import (
 // place is where a credential was used from, and by what.
 type place struct{ user, agent, source, pod, node string }
 
-// placeOf returns the place of a request.
 func placeOf(e *event.Event) place {
 	one := func(key string) string {
 		if values := e.User.Extra.Get(key); len(values) > 0 {

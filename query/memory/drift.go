@@ -11,7 +11,6 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// driftKey is what requests of a group agree in.
 type driftKey struct {
 	server, class, cause, missing, reason, config string
 	outcome                                       verdict.Outcome
@@ -19,7 +18,6 @@ type driftKey struct {
 	code                                          int32
 }
 
-// driftGroup is a group being filled.
 type driftGroup struct {
 	queries.Drift
 	users map[string]*earliest
@@ -55,7 +53,6 @@ func (s *Store) DriftGroups(ctx context.Context, _ string, from, to time.Time, e
 	return out[:min(limit, len(out))], err
 }
 
-// add counts a request.
 func add(groups map[driftKey]*driftGroup, row *verdict.Row) {
 	e, v := row.Event, row.Verdict
 	k := driftKey{

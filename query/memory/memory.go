@@ -54,7 +54,6 @@ type Replay func(ctx context.Context, visit Visit) error
 // Visit takes a row; an error ends the visits.
 type Visit = func(verdict.Row) error
 
-// object names an object of the policy.
 type object struct{ resource, namespace, name string }
 
 // newest is the content of an object's newest version.
