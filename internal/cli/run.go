@@ -62,7 +62,6 @@ func (e Exit) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the error the code goes with.
 func (e Exit) Unwrap() error { return e.err }
 
 // Streams are the process's standard streams; commands use no others, so that tests see all

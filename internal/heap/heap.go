@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // goPercent is Go's own setting: collect when the heap has doubled.
@@ -30,19 +32,12 @@ func Pace(ctx context.Context, headroom uint64) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	set := goPercent
 	defer debug.SetGCPercent(debug.SetGCPercent(set))
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
+	for ended := false; !ended; ended = sleep.For(ctx, interval) != nil {
 		metrics.Read(live)
 		// Setting it stops the world for a moment, which small changes are not worth.
 		if want := percent(live[0].Value.Uint64(), headroom); want > set+set/8 || want < set-set/8 {
 			debug.SetGCPercent(want)
 			set = want
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
 		}
 	}
 }

@@ -52,7 +52,6 @@ func Reader(r io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(b), nil
 }
 
-// decoder names the format in its errors.
 type decoder struct {
 	io.Reader
 	format string
@@ -76,16 +75,11 @@ func named(format string, err error) error {
 	return fmt.Errorf("read %s: %w", format, err)
 }
 
-// both closes the decoder and then the file.
 type both struct {
 	io.ReadCloser
 	file io.Closer
 }
 
 func (b both) Close() error {
-	err := b.ReadCloser.Close()
-	if e := b.file.Close(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(b.ReadCloser.Close(), b.file.Close())
 }

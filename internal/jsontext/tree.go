@@ -62,11 +62,7 @@ func ParseTree(buf []byte) (*Tree, bool) {
 		case ',', ':', ' ', '\t', '\r', '\n':
 			s.Pos++
 		default:
-			if c == '-' || c-'0' <= 9 {
-				s.Number()
-			} else {
-				s.literal()
-			}
+			s.scalar(c)
 			t.nodes = append(t.nodes, node{kind: '0', start: start, end: s.Pos, next: len(t.nodes) + 1})
 		}
 	}

@@ -67,7 +67,6 @@ func (s *Scanner) value(depth int) (any, bool) {
 // little.
 func Members(object []byte, visit func(name string, value []byte) bool) bool {
 	s := Scanner{Buf: object}
-	s.space()
 	if !s.Open('{', "object") {
 		return false
 	}

@@ -130,7 +130,6 @@ func (f *Field) number(text string) (int64, error) {
 	return int64(n), err
 }
 
-// list reads a tag's list.
 func list(text string) []string {
 	if text == "" {
 		return nil
@@ -151,7 +150,6 @@ func Kebab(name string) string {
 	return b.String()
 }
 
-// value returns the field of a request, which may be a pointer.
 func (f *Field) value(request reflect.Value) reflect.Value {
 	return reflect.Indirect(request).FieldByIndex(f.index)
 }

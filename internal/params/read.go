@@ -96,7 +96,7 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 		into = reflect.ValueOf(new(string))
 	}
 	if err := json.Unmarshal(raw, into.Interface()); err != nil {
-		return "", fmt.Errorf("want %s", f.Kind())
+		return "", fmt.Errorf("want %s", words[f.Type])
 	}
 	if text, ok := into.Interface().(*string); ok {
 		return *text, nil
@@ -104,24 +104,10 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	return f.text(into.Elem()), nil
 }
 
-// Kind says what the values of a parameter are, in words.
-func (f *Field) Kind() string {
-	switch {
-	case f.Type == timeType:
-		return "a time (RFC 3339)"
-	case f.Type == durationType:
-		return "a duration, such as 150s"
-	case f.Type == mapType:
-		return "a JSON object of texts"
-	case f.Type == stringsType:
-		return "a list of texts"
-	case f.Type.Kind() == reflect.Bool:
-		return "true or false"
-	case f.Type.Kind() == reflect.Int:
-		return "a number"
-	}
-	return "a text"
-}
+// words say what the values of a parameter are.
+var words = map[reflect.Type]string{timeType: "a time (RFC 3339)", durationType: "a duration, such as 150s",
+	mapType: "a JSON object of texts", stringsType: "a list of texts", reflect.TypeFor[bool](): "true or false",
+	reflect.TypeFor[int](): "a number", reflect.TypeFor[string](): "a text"}
 
 // Flag is a parameter of one request as a command's flag; it is a pflag.Value.
 type Flag struct {
@@ -178,7 +164,6 @@ type valueError struct{ name, value, want string }
 
 func (e valueError) Error() string { return "invalid " + e.name + " " + e.value + ": want " + e.want }
 
-// wrong returns the error of a value.
 func (f *Field) wrong(text, want string) error { return valueError{f.Name, strconv.Quote(text), want} }
 
 // Type returns what help calls the value.

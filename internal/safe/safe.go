@@ -49,9 +49,6 @@ func Text(s string) string {
 // UTF-8 become the replacement character.
 func JSON(text []byte) []byte {
 	return escape(text, func(out []byte, r rune) []byte {
-		if r <= 0xffff {
-			return fmt.Appendf(out, `\u%04x`, r)
-		}
 		high, low := utf16.EncodeRune(r)
 		return fmt.Appendf(out, `\u%04x\u%04x`, high, low)
 	})
@@ -60,12 +57,7 @@ func JSON(text []byte) []byte {
 // YAML does for YAML text what [JSON] does. Strings that are not [Printable] must be in double
 // quotes: no other style of YAML has escapes.
 func YAML(text []byte) []byte {
-	return escape(text, func(out []byte, r rune) []byte {
-		if r <= 0xffff {
-			return fmt.Appendf(out, `\u%04x`, r)
-		}
-		return fmt.Appendf(out, `\U%08x`, r)
-	})
+	return escape(text, func(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) })
 }
 
 // Printable reports whether all of s is plainly printable, on one line.
@@ -73,8 +65,8 @@ func Printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !printable(r) })
 }
 
-// escape returns text with the unprintable characters from DEL on replaced by what as appends.
-func escape(text []byte, as func(out []byte, r rune) []byte) []byte {
+// escape returns text with the unprintable characters from DEL on escaped, those of more than 16 bits as astral appends them.
+func escape(text []byte, astral func(out []byte, r rune) []byte) []byte {
 	i := 0
 	for i < len(text) && text[i] < 0x7f {
 		i++
@@ -85,10 +77,13 @@ func escape(text []byte, as func(out []byte, r rune) []byte) []byte {
 	out := append(make([]byte, 0, len(text)+16), text[:i]...)
 	for i < len(text) {
 		r, n := utf8.DecodeRune(text[i:])
-		if r < 0x7f || printable(r) {
+		switch {
+		case r < 0x7f || printable(r):
 			out = utf8.AppendRune(out, r)
-		} else {
-			out = as(out, r)
+		case r <= 0xffff:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			out = astral(out, r)
 		}
 		i += n
 	}
