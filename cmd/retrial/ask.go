@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,10 +81,14 @@ func (a *asker) show(answer any, page func(*cli.Page)) error {
 // offline reports whether a log is asked.
 func (a *asker) offline() bool { return a.log != nil && len(a.log.Events) > 0 }
 
-// openFor returns a client that answers questions about one cluster, "" for the only one.
+// openFor returns a client that answers questions about one cluster, "" for the only one; call done when finished.
 func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.Client, done func() error, err error) {
 	if !a.offline() {
-		return a.open(ctx)
+		cfg, err := a.flags.Load()
+		if err != nil {
+			return nil, nil, cli.ExitWith(cli.ExitUsage, err)
+		}
+		return server.Connect(ctx, a.server, cfg)
 	}
 	// For a log, --apiserver-config may name a folder without a cluster, which no configuration accepts.
 	cfg, err := a.flags.LoadWithout("apiserver-config")
@@ -91,19 +96,14 @@ func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	log := *a.log
-	log.Cluster, log.Apiservers, log.Rules, log.Library = cluster, a.apiservers(), a.rules, cfg.ClickHouse.Library
+	log.Cluster, log.Rules, log.Library = cluster, a.rules, cfg.ClickHouse.Library
+	if flag := a.set.Lookup("apiserver-config"); flag.Changed {
+		log.Apiservers = strings.Split(flag.Value.String(), ",")
+	}
 	if log.Key, err = server.KnownKey(cfg); err != nil {
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	return log.Client(ctx)
-}
-
-// apiservers returns the entries of --apiserver-config on the command line.
-func (a *asker) apiservers() []string {
-	if flag := a.set.Lookup("apiserver-config"); flag != nil && flag.Changed {
-		return strings.Split(flag.Value.String(), ",")
-	}
-	return nil
 }
 
 // noRequest says that no request has an audit ID.
@@ -116,15 +116,6 @@ func (a *asker) noRequest(id, cluster string) error {
 		cluster = " in cluster " + cluster
 	}
 	return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, phrase.Shorten(id), cluster))
-}
-
-// open returns a client of the API; call done when finished.
-func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func() error, err error) {
-	cfg, err := a.flags.Load()
-	if err != nil {
-		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
-	}
-	return server.Connect(ctx, a.server, cfg)
 }
 
 // answerOf opens a client, asks one question, about a cluster if one is named, and closes it.
@@ -159,5 +150,16 @@ func onePage[A any, R query.Request[A]](a *asker, cluster *string, request *R,
 			return err
 		}
 		return a.show(answer, func(p *cli.Page) { page(p, &answer) })
+	}
+}
+
+// showFlags leaves only the named ones of the configuration's flags in a command's help. The others are accepted all the same;
+// docs/config.md and `retrial serve --help` list them.
+func showFlags(set *pflag.FlagSet, names ...string) {
+	cfg := config.Default()
+	for _, f := range cfg.Fields() {
+		if !slices.Contains(names, f.Flag) {
+			set.Lookup(f.Flag).Hidden = true
+		}
 	}
 }

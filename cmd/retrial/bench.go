@@ -43,7 +43,6 @@ retrial bench pipeline --help, for instance, prints the flags.`,
 	}
 }
 
-// findBench returns the path of the program that measures.
 func findBench() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(self), benchProgram)

@@ -14,7 +14,6 @@ import (
 	"github.com/retrial-io/retrial/query"
 )
 
-// completenessAnswer is what the command prints.
 type completenessAnswer struct {
 	query.CompletenessReport
 	// Log is what an apiserver's log says it lost, when one was named.

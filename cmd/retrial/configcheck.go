@@ -12,7 +12,6 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 )
 
-// newConfig groups the commands about configurations.
 func newConfig(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",

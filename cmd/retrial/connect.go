@@ -69,7 +69,6 @@ tells the same later.`,
 	return c
 }
 
-// connectOptions are what the command line says.
 type connectOptions struct {
 	flags                                  *config.Flags
 	form, address, apiserver, out, install string
@@ -82,60 +81,49 @@ type connectOptions struct {
 // prepare checks everything that can be checked before anything is registered or written.
 func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan, error) {
 	p := doctor.Plan{Cluster: cluster, APIServer: o.apiserver, Metrics: !o.noMetrics, Config: cfg}
-	usage := func(err error) (doctor.Plan, error) { return p, cli.ExitWith(cli.ExitUsage, err) }
+	usage := func(format string, args ...any) (doctor.Plan, error) {
+		return p, cli.ExitWith(cli.ExitUsage, fmt.Errorf(format, args...))
+	}
 	if err := server.CheckName(cluster); err != nil {
-		return usage(fmt.Errorf("%q: %w", cluster, err))
+		return usage("%q: %w", cluster, err)
 	}
 	var ok bool
 	if p.Form, ok = doctor.Choose(doctor.Forms, o.form); !ok {
-		return usage(fmt.Errorf("invalid --for %q: want one of %s; generic writes flags for any kube-apiserver", o.form,
-			strings.Join(doctor.ChoiceNames(doctor.Forms), ", ")))
+		return usage("invalid --for %q: want one of %s; generic writes flags for any kube-apiserver", o.form,
+			strings.Join(doctor.ChoiceNames(doctor.Forms), ", "))
 	}
 	if p.Policy, ok = doctor.Choose(doctor.Policies(), o.policy); !ok {
-		return usage(fmt.Errorf("invalid --policy %q: want one of %s", o.policy, strings.Join(doctor.ChoiceNames(doctor.Policies()), ", ")))
+		return usage("invalid --policy %q: want one of %s", o.policy, strings.Join(doctor.ChoiceNames(doctor.Policies()), ", "))
 	}
 	if o.noLog && o.log != "" {
-		return usage(errors.New("--audit-log and --no-audit-log exclude each other"))
+		return usage("--audit-log and --no-audit-log exclude each other")
 	}
 	if o.apiserver != "" && len(validation.IsDNS1123Subdomain(o.apiserver)) > 0 {
-		return usage(fmt.Errorf("invalid --apiserver %q: want lower case letters, digits, '-' and '.'", o.apiserver))
+		return usage("invalid --apiserver %q: want lower case letters, digits, '-' and '.'", o.apiserver)
 	}
 	if o.timeout < 0 {
-		return usage(fmt.Errorf("--timeout %s: must not be negative", o.timeout))
+		return usage("--timeout %s: must not be negative", o.timeout)
 	}
 	var err error
 	if p.Host, p.Port, err = doctor.Advertised(o.address, cfg); err != nil {
-		return usage(err)
+		return usage("%w", err)
 	}
 	if p.Dir, err = filepath.Abs(cmp.Or(o.out, "retrial-"+cluster)); err != nil {
 		return p, fmt.Errorf("--output: %w", err)
 	}
-	switch {
-	case o.install != "":
-		p.Install = o.install
-	case p.Form.Install != "":
-		p.Install = p.Form.Install
-	default:
-		p.Install = p.Dir
-	}
+	p.Install = cmp.Or(o.install, p.Form.Install, p.Dir)
 	if !filepath.IsAbs(p.Install) {
-		return usage(fmt.Errorf("--install-dir %q: kube-apiserver needs an absolute path", o.install))
+		return usage("--install-dir %q: kube-apiserver needs an absolute path", o.install)
 	}
-	switch {
-	case o.noLog:
-	case o.log != "":
-		p.Log = o.log
-	case p.Form.Log != "":
-		p.Log = p.Form.Log
-	default:
-		p.Log = filepath.Join(p.Install, "log", "audit.log")
+	if !o.noLog {
+		p.Log = cmp.Or(o.log, p.Form.Log, filepath.Join(p.Install, "log", "audit.log"))
 	}
 	if p.Log != "" && !filepath.IsAbs(p.Log) {
-		return usage(fmt.Errorf("--audit-log %q: kube-apiserver needs an absolute path", o.log))
+		return usage("--audit-log %q: kube-apiserver needs an absolute path", o.log)
 	}
 	for _, file := range []string{p.Dir, p.Install, p.Log} {
 		if strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return usage(fmt.Errorf("path %q: a flag cannot carry control characters", file))
+			return usage("path %q: a flag cannot carry control characters", file)
 		}
 	}
 	return p, nil
@@ -144,7 +132,6 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan
 // ticker calls again, with a pause between two calls, until it returns true or an error, or ctx ends, whose cause is the error then.
 type ticker func(ctx context.Context, again func() (done bool, err error)) error
 
-// everySecond is the ticker of the command line.
 func everySecond(ctx context.Context, again func() (bool, error)) error {
 	for {
 		if done, err := again(); done || err != nil {
@@ -156,7 +143,6 @@ func everySecond(ctx context.Context, again func() (bool, error)) error {
 	}
 }
 
-// run prepares, registers, writes, prints, and waits.
 func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string) error {
 	cfg, err := o.flags.Load()
 	if err != nil {
@@ -207,7 +193,8 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 		defer cancel()
 	}
 	fmt.Fprintf(s.Out, "\nWaiting for %s. Interrupt at any time: everything stays, and %s continues.\n\n", cluster, later)
-	w := doctor.Waiting{Out: s.Out, Ask: doctor.RunningSteps(cfg, cluster), Declined: o.declined()}
+	w := doctor.Waiting{Out: s.Out, Ask: doctor.RunningSteps(cfg, cluster), Declined: map[string]bool{doctor.StepFollowed: o.noLog,
+		doctor.StepCounted: o.noMetrics}}
 	switch err := o.tick(ctx, func() (bool, error) { return w.Look(ctx) }); {
 	case err == nil:
 		_, err := fmt.Fprintf(s.Out, "\n%s is connected.\n", cluster)
@@ -219,9 +206,4 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 	default:
 		return err
 	}
-}
-
-// declined returns the steps that the command line declines.
-func (o *connectOptions) declined() map[string]bool {
-	return map[string]bool{doctor.StepFollowed: o.noLog, doctor.StepCounted: o.noMetrics}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/retrial-io/retrial/server"
 )
 
-// findingsCommand is what a run of the command was asked.
 type findingsCommand struct {
 	asker
 	ruleDirs []string
@@ -58,10 +57,12 @@ A log that is imported or read again gives the same findings under the same ids.
 }
 
 func (f *findingsCommand) run(c *cobra.Command) error {
-	fail, err := severityRank("--fail-on", f.failOn)
-	if err != nil {
-		return err
+	fail := query.SeverityOrder(f.failOn)
+	if f.failOn != "" && fail < 0 {
+		return cli.ExitWith(cli.ExitUsage,
+			fmt.Errorf("invalid --fail-on %q: want one of %s", f.failOn, strings.Join(query.Severities(), ", ")))
 	}
+	var err error
 	if f.listRules || f.offline() {
 		if f.rules, err = server.LoadRules("--rules", f.ruleDirs); err != nil {
 			return cli.ExitWith(cli.ExitUsage, err)
@@ -142,17 +143,6 @@ func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 			fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", phrase.Shorten(id)))
 	}
 	return nil
-}
-
-func severityRank(flag, severity string) (int, error) {
-	if severity == "" {
-		return 0, nil
-	}
-	if r := query.SeverityOrder(severity); r >= 0 {
-		return r, nil
-	}
-	return 0, cli.ExitWith(cli.ExitUsage,
-		fmt.Errorf("invalid %s %q: want one of %s", flag, severity, strings.Join(query.Severities(), ", ")))
 }
 
 func printFindings(p *cli.Page, found []query.Finding) {

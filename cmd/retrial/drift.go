@@ -54,7 +54,6 @@ The running server is asked; with none running the command reads the store itsel
 	return c
 }
 
-// printDrift prints groups for people, each as a few lines.
 func printDrift(p *cli.Page, answer *query.DriftAnswer) {
 	if len(answer.Groups) == 0 {
 		text := "Nothing drifts in cluster %s: all " + phrase.Number(int(answer.Judged), "judged request") +

@@ -71,7 +71,15 @@ The state is that of the time the log begins:
 			if err := log.Remarks(sum); err != nil {
 				return err
 			}
-			return failing(failOn, sum)
+			v := sum.Verdicts
+			switch {
+			case failOn != "" && v.Drift > 0:
+				return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%d requests drift", v.Drift))
+			case failOn == "any" && v.Ambiguous+v.Indeterminate > 0:
+				return cli.ExitWith(cli.ExitFinding,
+					fmt.Errorf("%d requests are ambiguous, %d indeterminate", v.Ambiguous, v.Indeterminate))
+			}
+			return nil
 		},
 	}
 	c.Flags().StringSliceVar(&log.States, "state", nil,
@@ -88,29 +96,14 @@ The state is that of the time the log begins:
 	return c
 }
 
-func failing(on string, sum *server.Summary) error {
-	v := sum.Verdicts
-	if on != "" && v.Drift > 0 {
-		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%d requests drift", v.Drift))
-	}
-	if on == "any" && v.Ambiguous+v.Indeterminate > 0 {
-		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%d requests are ambiguous, %d indeterminate", v.Ambiguous, v.Indeterminate))
-	}
-	return nil
-}
-
 func printSummary(p *cli.Page, sum *server.Summary) {
 	p.Printf("events\t%d\n", sum.Events)
 	p.Printf("requests\t%d\n", sum.Requests)
-	for _, l := range []struct {
-		name string
-		n    int64
-	}{
-		{"match", sum.Verdicts.Match}, {"drift", sum.Verdicts.Drift}, {"ambiguous", sum.Verdicts.Ambiguous},
-		{"indeterminate", sum.Verdicts.Indeterminate}, {"not judged", sum.Verdicts.NotJudged},
-	} {
-		p.Printf("  %s\t%d\n", l.name, l.n)
-	}
+	p.Printf("  match\t%d\n", sum.Verdicts.Match)
+	p.Printf("  drift\t%d\n", sum.Verdicts.Drift)
+	p.Printf("  ambiguous\t%d\n", sum.Verdicts.Ambiguous)
+	p.Printf("  indeterminate\t%d\n", sum.Verdicts.Indeterminate)
+	p.Printf("  not judged\t%d\n", sum.Verdicts.NotJudged)
 	if sum.Agreement != nil {
 		p.Printf("agreement\t%.4f %%\n", 100**sum.Agreement)
 	}

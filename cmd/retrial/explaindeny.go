@@ -45,7 +45,6 @@ The running server is asked; with none running the command reads the store itsel
 	return c
 }
 
-// printDenials prints refusals for people, one after the other.
 func printDenials(p *cli.Page, answer *query.ExplainDenyAnswer) {
 	if n := len(answer.Requests); n > 1 {
 		p.Printf("%d requests carry this audit ID (clients choose it and may reuse one).\n\n", n)

@@ -58,11 +58,10 @@ func (f *followFlags) run(ctx context.Context, s cli.Streams, output string, cfg
 	if slices.Contains(paths, "-") {
 		return cli.ExitWith(cli.ExitUsage, errors.New("standard input cannot be followed: name the file"))
 	}
-	status := newFollowStatus(s.Err)
 	sums, err := server.Follow{
 		Config: cfg, Cluster: cluster, APIServer: apiserver, Delay: f.delay, Position: f.position,
 		WebhookConfig: f.webhookConfig, URL: f.server, Certificate: f.certificate, Key: f.key, CABundle: f.caBundle,
-	}.Run(ctx, paths, status.tell)
+	}.Run(ctx, paths, tellFollowed(s.Err))
 	if err != nil && sums == nil {
 		return err
 	}
@@ -88,28 +87,25 @@ func followedText(d server.Followed) string {
 	return text
 }
 
-// followStatus prints periodically how far the followed logs are.
-type followStatus struct {
-	mu   sync.Mutex
-	out  io.Writer
-	last map[string]time.Time
-	told map[string]int64
-}
-
 // followEvery is how often progress is printed, if there is any.
 const followEvery = 30 * time.Second
 
-func newFollowStatus(out io.Writer) *followStatus {
-	return &followStatus{out: out, last: map[string]time.Time{}, told: map[string]int64{}}
-}
-
-func (f *followStatus) tell(path string, done server.Followed) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	at, told := f.last[path]
-	if told && (time.Since(at) < followEvery || f.told[path] == done.Events) {
-		return
+// tellFollowed returns a function that prints from time to time how far a followed log is.
+func tellFollowed(out io.Writer) func(path string, done server.Followed) {
+	type status struct {
+		at     time.Time
+		events int64
 	}
-	f.last[path], f.told[path] = time.Now(), done.Events
-	fmt.Fprintf(f.out, "%s %s: %s\n", time.Now().UTC().Format(time.TimeOnly), safe.Text(path), followedText(done))
+	var mu sync.Mutex
+	last := map[string]status{}
+	return func(path string, done server.Followed) {
+		mu.Lock()
+		defer mu.Unlock()
+		before, told := last[path]
+		if told && (time.Since(before.at) < followEvery || before.events == done.Events) {
+			return
+		}
+		last[path] = status{time.Now(), done.Events}
+		fmt.Fprintf(out, "%s %s: %s\n", time.Now().UTC().Format(time.TimeOnly), safe.Text(path), followedText(done))
+	}
 }

@@ -48,7 +48,6 @@ The running server is asked; with none running the command reads the store itsel
 	return c
 }
 
-// printLineage prints credentials for people, one after the other.
 func printLineage(p *cli.Page, answer *query.LineageAnswer) {
 	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	for i := range answer.Credentials {

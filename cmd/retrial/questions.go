@@ -21,7 +21,6 @@ import (
 	"github.com/retrial-io/retrial/query"
 )
 
-// askCommand is what a run of the command was asked.
 type askCommand struct {
 	asker
 	query.AskRequest
@@ -30,12 +29,7 @@ type askCommand struct {
 
 func newAsk(s cli.Streams) *cobra.Command {
 	var a askCommand
-	var names []string
-	for _, q := range query.NamedQuestions() {
-		if q.Now == "" {
-			names = append(names, q.Name)
-		}
-	}
+	names := query.QuestionNames()
 	for _, q := range plainQuestions() {
 		names = append(names, q.Name)
 	}
@@ -75,7 +69,6 @@ removed afterwards.`,
 	return c
 }
 
-// list prints the questions.
 func (a *askCommand) list() error {
 	return cli.Show(a.Streams, "table", nil, func(page *cli.Page) {
 		line := func(name, about string, takes []string) {
@@ -110,7 +103,6 @@ func (a *askCommand) list() error {
 	})
 }
 
-// values parses --param.
 func (a *askCommand) values() (map[string]string, error) {
 	values := map[string]string{}
 	for _, p := range a.params {
@@ -140,7 +132,8 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 		if other, _, err := c.Root().Find([]string{name}); err == nil && other != c.Root() && other != c {
 			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s is a command: retrial %[1]s", phrase.Shorten(name)))
 		}
-		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; known: %s", phrase.Shorten(name), query.QuestionNames()))
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; known: %s", phrase.Shorten(name),
+			strings.Join(query.QuestionNames(), ", ")))
 	}
 	if _, _, err := named[i].Bind("", "", a.Values); err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
@@ -159,7 +152,6 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 	return a.show(answer, func(p *cli.Page) { printAnswer(p, &answer) })
 }
 
-// texts returns a row's values as text.
 func texts(row []any) []string {
 	out := make([]string, len(row))
 	for i, v := range row {
@@ -217,7 +209,6 @@ func printAnswer(p *cli.Page, j *query.AskAnswer) {
 // plainNames are the questions of the API that no other command asks.
 var plainNames = []string{"classes", "clusters", "events", "overview", "status", "subject"} //nolint:gochecknoglobals // constant table
 
-// plainQuestions returns the questions of the API that no other command asks.
 func plainQuestions() []query.Question {
 	return slices.DeleteFunc((&query.Service{}).Questions(), func(q query.Question) bool { return !slices.Contains(plainNames, q.Name) })
 }
@@ -249,11 +240,10 @@ func (a *askCommand) plain(ctx context.Context, q *query.Question) (err error) {
 	if err != nil {
 		return err
 	}
-	form := "yaml"
-	if a.output == "json" {
-		form = "json"
+	if a.output == "table" {
+		a.output = "yaml"
 	}
-	return cli.PrintAs(a.Out, form, answer)
+	return cli.PrintAs(a.Out, a.output, answer)
 }
 
 // instead runs the command that now answers a question, with the given flags.

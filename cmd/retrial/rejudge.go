@@ -18,7 +18,6 @@ import (
 	"github.com/retrial-io/retrial/server"
 )
 
-// rejudgeFlags are the flags of the command.
 type rejudgeFlags struct {
 	flags  *config.Flags
 	list   bool
@@ -70,7 +69,13 @@ Values of one key are alternatives, different keys restrict each other.`,
 const rejudgePause = 500 * time.Millisecond
 
 func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
-	client, done, err := o.open(ctx, s)
+	cfg, err := o.flags.Load()
+	if err != nil {
+		return cli.ExitWith(cli.ExitUsage, err)
+	}
+	client, done, err := server.ConnectToJudge(ctx, cfg, func() {
+		fmt.Fprintln(s.Err, "no server is running: judging here, along with whatever else waits to be judged")
+	})
 	if err != nil {
 		return err
 	}
@@ -88,7 +93,6 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 	return cli.Show(s, o.output, map[string]any{"jobs": jobs}, func(p *cli.Page) { printRejudges(p, jobs) })
 }
 
-// follow starts the jobs and waits for them.
 func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiclient.Client) ([]query.RejudgeJob, error) {
 	clusters, err := o.clusters(ctx, client)
 	if err != nil {
@@ -132,7 +136,6 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apicli
 	}
 }
 
-// clusters returns the clusters to judge again.
 func (o *rejudgeFlags) clusters(ctx context.Context, client *apiclient.Client) ([]string, error) {
 	if o.Cluster != "" {
 		name, err := client.OneCluster(ctx, o.Cluster)
@@ -151,17 +154,6 @@ func (o *rejudgeFlags) clusters(ctx context.Context, client *apiclient.Client) (
 		return nil, cli.ExitWith(cli.ExitNoMatch, errors.New("nothing is stored of any cluster yet"))
 	}
 	return names, nil
-}
-
-// open returns a client of the running server's socket, or of a runner opened here.
-func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiclient.Client, func() error, error) {
-	cfg, err := o.flags.Load()
-	if err != nil {
-		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
-	}
-	return server.ConnectToJudge(ctx, cfg, func() {
-		fmt.Fprintln(s.Err, "no server is running: judging here, along with whatever else waits to be judged")
-	})
 }
 
 func printRejudges(p *cli.Page, jobs []query.RejudgeJob) {
@@ -203,10 +195,4 @@ func printRejudges(p *cli.Page, jobs []query.RejudgeJob) {
 	}
 }
 
-// judgement is an outcome with its class.
-func judgement(verdict, class string) string {
-	if class == "" {
-		return verdict
-	}
-	return verdict + "/" + class
-}
+func judgement(outcome, class string) string { return strings.TrimSuffix(outcome+"/"+class, "/") }

@@ -21,7 +21,6 @@ import (
 	"github.com/retrial-io/retrial/query"
 )
 
-// suggestOptions are the flags of suggest.
 type suggestOptions struct {
 	asker
 	query.SuggestRequest
@@ -144,7 +143,6 @@ func (o *suggestOptions) allowed(answer *query.SuggestAnswer) error {
 	return nil
 }
 
-// print writes the suggestions in the form asked for.
 func (o *suggestOptions) print(answer *query.SuggestAnswer) error {
 	switch {
 	case o.final && o.output == "json":

@@ -70,7 +70,6 @@ func printWhy(p *cli.Page, answer *query.WhyAnswer) error {
 	return nil
 }
 
-// clusters names the clusters of an answer, each once.
 func clusters(answer *query.WhyAnswer) []string {
 	var names []string
 	for _, r := range answer.Requests {
