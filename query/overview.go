@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/retrial-io/retrial/storage/queries"
@@ -97,8 +96,8 @@ func (*Service) Overview(ctx context.Context, tables Tables, q OverviewRequest) 
 	}
 	for _, c := range o.Outcomes {
 		t := &out.Totals
-		*countOf(c.Outcome, &t.Match, &t.Drift, &t.Ambiguous, &t.Indeterminate, &t.NotJudged) += c.Requests
-		out.Totals.Requests += c.Requests
+		*[...]*int64{&t.NotJudged, &t.Match, &t.Drift, &t.Ambiguous, &t.Indeterminate}[verdict.OutcomeOf(c.Outcome)] += c.Requests
+		t.Requests += c.Requests
 		if c.Class != "" {
 			out.Classes = append(out.Classes, ClassCount{c.Class, c.Outcome, verdict.Explain(c.Class), c.Requests})
 		}
@@ -135,13 +134,5 @@ func (o *OverviewAnswer) addBucket(b queries.Bucket) {
 	default:
 		v.None += b.Events
 	}
-	*countOf(b.Outcome, &v.Match, &v.Drift, &v.Ambiguous, &v.Indeterminate, &v.NotJudged) += b.Events
-}
-
-// countOf returns which of the counts, in the order of Outcomes, is that of an outcome; the last for an unknown one.
-func countOf(outcome string, counts ...*int64) *int64 {
-	if i := slices.Index(Outcomes, outcome); i >= 0 {
-		return counts[i]
-	}
-	return counts[len(counts)-1]
+	*[...]*int64{&v.NotJudged, &v.Match, &v.Drift, &v.Ambiguous, &v.Indeterminate}[verdict.OutcomeOf(b.Outcome)] += b.Events
 }

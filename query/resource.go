@@ -68,26 +68,22 @@ func namedIn(policy *rbacindex.Snapshot) names {
 	policy.All(func(_ rbacindex.Key, object any) bool {
 		rules, _ := rbacindex.RulesOf(object)
 		for i := range rules {
-			n.add(&rules[i])
+			for _, v := range rules[i].Verbs {
+				n.verbs[v] = true
+			}
+			for _, r := range rules[i].Resources {
+				groups := n.resources[r]
+				for _, g := range rules[i].APIGroups {
+					if !slices.Contains(groups, g) {
+						groups = append(groups, g)
+					}
+				}
+				n.resources[r] = groups
+			}
 		}
 		return true
 	})
 	return n
-}
-
-func (n *names) add(rule *rbacv1.PolicyRule) {
-	for _, v := range rule.Verbs {
-		n.verbs[v] = true
-	}
-	for _, r := range rule.Resources {
-		groups := n.resources[r]
-		for _, g := range rule.APIGroups {
-			if !slices.Contains(groups, g) {
-				groups = append(groups, g)
-			}
-		}
-		n.resources[r] = groups
-	}
 }
 
 // understand completes a resource as it was written. A short name, a singular or a kind is read as the resource it means, as kubectl does,

@@ -65,13 +65,11 @@ func (f *followFlags) run(ctx context.Context, s cli.Streams, output string, cfg
 	if err != nil && sums == nil {
 		return err
 	}
-	if output == "json" {
-		return errors.Join(cli.PrintAs(s.Out, output, sums), err)
-	}
-	for i, path := range paths {
-		fmt.Fprintf(s.Out, "%s: %s\n", safe.Text(path), followedText(sums[i]))
-	}
-	return err
+	return errors.Join(cli.Show(s, output, sums, func(p *cli.Page) {
+		for i, path := range paths {
+			p.Printf("%s: %s\n", path, followedText(sums[i]))
+		}
+	}), err)
 }
 
 func followedText(d server.Followed) string {

@@ -16,8 +16,8 @@ import (
 //
 //	└▶ none running: the engines are opened here, and closed when all is stored
 func newImport(s cli.Streams) *cobra.Command {
-	var cluster, apiserver, stateFile, output string
-	var wait bool
+	var im server.Import
+	var output string
 	c := &cobra.Command{
 		Use:   "import --cluster NAME [--state FILE] [FILE...]",
 		Short: "Take in recorded audit logs, and the state of their cluster",
@@ -40,10 +40,10 @@ apiserver's own webhook file. See docs/completeness.md.`,
 	}
 	flags := config.Bind(c.Flags())
 	showFlags(c.Flags(), "data-dir", "key-file", "clickhouse-dsn", "kafka-brokers")
-	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster the files are from (required)")
-	c.Flags().StringVar(&apiserver, "apiserver", "", "name of the apiserver the files are from")
-	c.Flags().StringVar(&stateFile, "state", "", "objects as kubectl get -o json prints them")
-	c.Flags().BoolVar(&wait, "wait", true, "return when everything is replayed and stored, not only accepted")
+	c.Flags().StringVar(&im.Cluster, "cluster", "", "name of the cluster the files are from (required)")
+	c.Flags().StringVar(&im.APIServer, "apiserver", "", "name of the apiserver the files are from")
+	c.Flags().StringVar(&im.State, "state", "", "objects as kubectl get -o json prints them")
+	c.Flags().BoolVar(&im.Wait, "wait", true, "return when everything is replayed and stored, not only accepted")
 	var follow followFlags
 	follow.bind(c)
 	cli.AddOutput(c, &output, "table", "json")
@@ -52,28 +52,26 @@ apiserver's own webhook file. See docs/completeness.md.`,
 		if err != nil {
 			return cli.ExitWith(cli.ExitUsage, err)
 		}
-		if cluster == "" && !(follow.on && follow.webhookConfig != "") {
+		if im.Cluster == "" && !(follow.on && follow.webhookConfig != "") {
 			return cli.ExitWith(cli.ExitUsage, errors.New("--cluster is missing: name the cluster the files are from"))
 		}
-		if err := server.CheckName(cluster); cluster != "" && err != nil {
-			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--cluster %q: %w", cluster, err))
+		if err := server.CheckName(im.Cluster); im.Cluster != "" && err != nil {
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--cluster %q: %w", im.Cluster, err))
 		}
 		if follow.on {
-			if stateFile != "" {
+			if im.State != "" {
 				return cli.ExitWith(cli.ExitUsage, errors.New("--follow takes no --state: import the state once, then follow"))
 			}
-			return follow.run(c.Context(), s, output, cfg, cluster, apiserver, args)
+			return follow.run(c.Context(), s, output, cfg, im.Cluster, im.APIServer, args)
 		}
 		if follow != (followFlags{}) {
 			return cli.ExitWith(cli.ExitUsage,
 				errors.New("--webhook-config, --server, its credentials, --position and --delay are for --follow"))
 		}
-		if len(args) == 0 && stateFile == "" {
+		if len(args) == 0 && im.State == "" {
 			return cli.ExitWith(cli.ExitUsage, errors.New("name an audit log, - for standard input, or a --state file"))
 		}
-		im := server.Import{
-			Config: cfg, Cluster: cluster, APIServer: apiserver, Logs: args, State: stateFile, Wait: wait, Err: s.Err,
-		}
+		im.Config, im.Logs, im.Err = cfg, args, s.Err
 		sum, err := im.Run(c.Context())
 		if coded := (cli.Exit{}); errors.As(err, &coded) {
 			return err // nothing has begun

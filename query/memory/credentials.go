@@ -11,17 +11,16 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// place is where a credential was used from, and by what.
-type place struct{ user, agent, source, pod, node string }
-
-func placeOf(e *event.Event) place {
+// useOf returns where a credential was used from by a request, and by what.
+func useOf(e *event.Event) queries.CredentialUse {
 	one := func(key string) string {
 		if values := e.User.Extra.Get(key); len(values) > 0 {
 			return values[0]
 		}
 		return ""
 	}
-	return place{e.User.Username, e.UserAgent, sourceOf(e), one(queries.ExtraPod), one(queries.ExtraNode)}
+	return queries.CredentialUse{User: e.User.Username, UserAgent: e.UserAgent, Source: sourceOf(e), Pod: one(queries.ExtraPod),
+		Node: one(queries.ExtraNode)}
 }
 
 // sourceOf returns the nearest address of a request, the one that the apiserver saw itself.
@@ -34,16 +33,17 @@ func sourceOf(e *event.Event) string {
 
 // CredentialUses returns the uses of a credential, the earliest first.
 func (s *Store) CredentialUses(ctx context.Context, _, credential string, from, to time.Time, limit int) ([]queries.CredentialUse, error) {
-	uses := map[place]*queries.CredentialUse{}
+	uses := map[queries.CredentialUse]*queries.CredentialUse{} // by all that is not a sum
 	err := s.judged(ctx, from, to, func(row *verdict.Row) error {
 		if row.Verdict.Credential != credential {
 			return nil
 		}
-		at, p := micro(row.Event.RequestReceivedTimestamp), placeOf(row.Event)
-		u := uses[p]
+		at, first := micro(row.Event.RequestReceivedTimestamp), useOf(row.Event)
+		u := uses[first]
 		if u == nil {
-			u = &queries.CredentialUse{User: p.user, UserAgent: p.agent, Source: p.source, Pod: p.pod, Node: p.node, First: at, Last: at}
-			uses[p] = u
+			u = new(first)
+			u.First, u.Last = at, at
+			uses[first] = u
 		}
 		count(row, at, &u.Requests, &u.Forbidden, &u.First, &u.Last)
 		return nil
