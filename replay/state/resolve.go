@@ -76,6 +76,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 			steps = append(steps, step{span: span{last.na, max(last.na, next.na)}, phase: phaseAbsent, assumed: true})
 		}
 	}
+	closeSpans(steps)
 	steps = o.madeUnheard(steps, listings)
 	steps = o.insertBlinds(steps, contested, scope)
 	steps = o.heldBefore(steps, listings)
@@ -313,12 +314,24 @@ func (o *object) seenBetween(uid string, maker, other *blind) bool {
 	})
 }
 
+// closeSpans ends the spans of the steps by those that follow: no change is outstanding once a later one is done. Whatever a listing
+// showed of an object it showed before the object ended, however late the listing itself did:
+//
+//	listing     ├───────────┤      shows it
+//	steps     ──┼────┼─────────▶   there, ended
+//	write              ├──┤        comes after the end
+func closeSpans(steps []step) {
+	for i := len(steps) - 2; i >= 0; i-- {
+		s := &steps[i]
+		s.na = min(s.na, steps[i+1].na)
+		s.nb = min(s.nb, s.na)
+	}
+}
+
 // tighten narrows the bounds of the steps to their order: a change cannot have become effective before the one it follows, nor be
 // outstanding once a later one is done.
 func tighten(steps []step) {
-	for i := len(steps) - 2; i >= 0; i-- {
-		steps[i].na = min(steps[i].na, steps[i+1].na)
-	}
+	closeSpans(steps)
 	nb := instant.None
 	for i := range steps {
 		nb = max(nb, steps[i].nb)
