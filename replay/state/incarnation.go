@@ -33,8 +33,9 @@ func (in *incarnation) follows(end span) bool {
 	if first.na >= end.na || len(in.versions) == 0 {
 		return first.na >= end.na
 	}
-	v := &in.versions[0]
-	return v.made && first.na > end.nb || first.na == instant.None && v.seen.last.nb >= end.na // it was there later
+	return in.versions[0].made && first.na > end.nb || slices.ContainsFunc(in.versions, func(v version) bool {
+		return v.seen.last.nb >= end.na // it was there later
+	})
 }
 
 // creation returns the second in which the object was created, if it is known.
