@@ -18,7 +18,8 @@ type diskUser interface {
 	DiskBytes(ctx context.Context) (int64, error)
 }
 
-// DiskCap returns the most bytes the store may hold: as configured, else of an embedded one what is free but a reserve; 0: no cap.
+// DiskCap returns the most bytes the store may hold: what is configured, else for an embedded Store what is free now minus a reserve, so
+// that no cluster's events fill the disk; 0 for none.
 func DiskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
 	if cfg.Retention.DiskCap > 0 || cfg.ClickHouse.DSN != "" {
 		return int64(cfg.Retention.DiskCap)

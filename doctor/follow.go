@@ -14,10 +14,7 @@ const BinaryPath = "/usr/local/bin/retrial"
 
 // followCommand returns the command line that closes what the webhook loses.
 func (p *Plan) followCommand() []string {
-	name := p.Cluster
-	if p.APIServer != "" {
-		name += "-" + p.APIServer
-	}
+	name := strings.TrimSuffix(p.Cluster+"-"+p.APIServer, "-")
 	return []string{BinaryPath, "import", "--follow", "--webhook-config", path.Join(p.Install, FileKubeconfig), "--delay", followDelay,
 		"--position", path.Join("/var/lib", followState, name+".json"), p.Log}
 }

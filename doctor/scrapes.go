@@ -163,8 +163,7 @@ func (s Site) scrapeCommands(cluster, apiserver string) []string {
 	}
 }
 
-// ScrapeTargets returns the apiservers the configuration names. A cluster's settings apply to all its apiservers, an apiserver's to it
-// alone.
+// ScrapeTargets returns the apiservers the configuration names. A cluster's settings apply to all of them, an apiserver's to it alone.
 func ScrapeTargets(c config.Completeness) ([]apimetrics.Target, error) {
 	var out []apimetrics.Target
 	for _, entry := range c.Scrape {

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// quietAfter is how long an apiserver may say nothing: its own components renew leases every few seconds, a batch waits 30 s by
-	// default.
+	// quietAfter is how long an apiserver may say nothing: its components renew leases every few seconds, a batch waits 30 s by default.
 	quietAfter = 5 * time.Minute
 	// wantedShare is the share of judged requests that must not wait for something an
 	// operator can supply.

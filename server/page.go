@@ -94,7 +94,8 @@ func ownOrigin(r *http.Request) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// ownSite refuses requests of another site's documents, except following a link here. Another port of localhost is the same site.
+// ownSite refuses requests of another site's documents, except following a link here. Another port of localhost is the same site and still
+// not this page.
 func ownSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin": // no browser, typed by a person, the page itself
@@ -117,8 +118,7 @@ func (g guard) authenticated(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(hash[:], g.token) == 1
 }
 
-// knownHost reports whether the Host is a name of the listener. Anybody can point a name here, no address: with a token any does, for
-// scrapers.
+// knownHost reports whether the Host is a name of the listener. Anybody can point a name here, no address: with a token any will do.
 func (g guard) knownHost(hostport string) bool {
 	host := hostName(hostport)
 	if host == "" {

@@ -73,7 +73,7 @@ func dsnOf(c config.ClickHouse) (string, error) {
 
 const retainEvery = 15 * time.Minute
 
-// retain drops what is past its retention until ctx ends. Failures are logged and retried: meanwhile more disk is used, no more.
+// retain drops what is past its retention until ctx ends. Failures are logged and retried: meanwhile more disk is used.
 func (s *system) retain(ctx context.Context) {
 	r := s.cfg.Retention
 	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }

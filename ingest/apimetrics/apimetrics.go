@@ -102,10 +102,7 @@ func New(t Target, now func() time.Time) (*Reader, error) {
 }
 
 func (t Target) name() string {
-	if t.APIServer == "" {
-		return t.Cluster
-	}
-	return t.Cluster + "/" + t.APIServer
+	return strings.TrimSuffix(t.Cluster+"/"+t.APIServer, "/")
 }
 
 // Read reads the metrics once. Errors contain neither the token nor the answer.

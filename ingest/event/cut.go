@@ -111,7 +111,8 @@ func isCut(body []byte) bool {
 // not be all that is kept.
 const mostOfRoom = 64
 
-// cutLists returns a pruned role or binding with the rules or subjects that fit, and the mark that there were more; nil if none has room.
+// cutLists returns a pruned role or binding with the rules or subjects that fit, and the mark that there were more; nil if not even the
+// rest fits.
 func cutLists(object []byte, room int) []byte {
 	s := jsontext.Scanner{Buf: object}
 	if s.Peek() != '{' {

@@ -109,8 +109,7 @@ func beforehand(message string) bool {
 //	                                                             change its finalizers or its
 //	                                                             resource claims
 //
-// Whether the write succeeded does not matter. The most frequent, of the status of pods and nodes, of leases and events, are not among
-// them.
+// Whether it succeeded does not matter. The most frequent writes, of the status of pods and nodes, of leases and events, are not kept.
 func KeepsWrite(e *Event) bool {
 	t, ok := writeTargetOf(e.RequestURI)
 	return ok && t.keeps(e)

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -31,11 +30,6 @@ func HashFromBytes(b [16]byte) Hash128 {
 func (h Hash128) AppendBinary(dst []byte) ([]byte, error) {
 	dst = binary.BigEndian.AppendUint64(dst, h.Hi)
 	return binary.BigEndian.AppendUint64(dst, h.Lo), nil
-}
-
-// Compare orders hashes as their bytes are ordered: -1, 0 or 1.
-func (h Hash128) Compare(other Hash128) int {
-	return cmp.Or(cmp.Compare(h.Hi, other.Hi), cmp.Compare(h.Lo, other.Lo))
 }
 
 // String returns 32 hexadecimal digits.

@@ -2,8 +2,7 @@ package event
 
 import "time"
 
-// parseTime parses an RFC 3339 time, up to nine fraction digits, any offset, cut to microseconds, in UTC. The apiserver writes six digits
-// and Z.
+// parseTime parses an RFC 3339 time, up to nine fraction digits, any offset, cut to microseconds, in UTC. The apiserver writes six, and Z.
 func parseTime(s string) (time.Time, bool) {
 	if len(s) < len("2006-01-02T15:04:05Z") || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' {
 		return time.Time{}, false

@@ -34,7 +34,7 @@ const (
 	clockSkew = time.Hour
 )
 
-// ensureCA makes the authority unless it exists. A key without certificate is an error: a new one would silently cut off all that trust the
+// ensureCA makes the authority unless it exists. A key without certificate is an error: a new one would silently cut off who trusts the
 // old.
 func (a *Authority) ensureCA() error {
 	_, certErr := os.Stat(a.path(caCertFile))

@@ -50,8 +50,7 @@ type Config struct {
 	CALife time.Duration
 	// LeafLife is how long server and client certificates are valid; 0 is one year. The server's is renewed when a third of that is left.
 	LeafLife time.Duration
-	// TokenFile is an operator's file of bearer tokens, one `cluster token` pair a line, beside the registry's; may be empty. Changes are
-	// read.
+	// TokenFile is an operator's file of bearer tokens, one `cluster token` pair a line, beside the registry's; may be empty. It is reread.
 	TokenFile string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -118,16 +117,14 @@ func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, e
 		return nil, fmt.Errorf("open identity: %w", err)
 	}
 	defer unlock()
-	if err := a.ensureCA(); err != nil {
-		return nil, fmt.Errorf("open identity: %w", err)
+	if err = a.ensureCA(); err == nil {
+		err = a.issueServer(false)
 	}
-	if err := a.issueServer(false); err != nil {
-		return nil, fmt.Errorf("open identity: %w", err)
+	if err == nil && reg != nil {
+		err = a.register(reg)
 	}
-	if reg != nil {
-		if err := a.register(reg); err != nil {
-			return nil, fmt.Errorf("open identity: %w", err)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("open identity: %w", err)
 	}
 	return a, nil
 }
@@ -155,13 +152,7 @@ func (a *Authority) register(reg prometheus.Registerer) error {
 			Help: "When the certificate expires (Unix time); " +
 				"client is the first to expire of the cluster certificates in force, 0 when there is none.",
 			ConstLabels: prometheus.Labels{"certificate": certificate},
-		}, func() float64 {
-			t := expiry()
-			if t.IsZero() {
-				return 0
-			}
-			return float64(t.Unix())
-		}))
+		}, func() float64 { return float64(max(0, expiry().Unix())) }))
 	}
 	return errors.Join(
 		gauge("ca", func() time.Time { return certExpiry(a.path(caCertFile)) }),

@@ -259,8 +259,7 @@ func (r *Registry) ready(c Cluster, before time.Time, quiet time.Duration) error
 	return nil
 }
 
-// Finish refuses all but a cluster's newest certificate. Without force, it returns [ErrInUse] if that was not used, or another within
-// quiet.
+// Finish refuses all but a cluster's newest certificate. Without force it returns [ErrInUse] if that was not used, or another in quiet.
 func (r *Registry) Finish(name string, quiet time.Duration, force bool) error {
 	c, err := r.Get(name)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -98,10 +99,8 @@ func hashToken(token string) string {
 }
 
 func sumToken(salt []byte, token string) string {
-	h := sha256.New()
-	h.Write(salt)
-	h.Write([]byte(token))
-	return hex.EncodeToString(h.Sum(nil))
+	sum := sha256.Sum256(slices.Concat(salt, []byte(token)))
+	return hex.EncodeToString(sum[:])
 }
 
 func checkToken(token string) error {

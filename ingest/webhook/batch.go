@@ -48,7 +48,7 @@ func (b *batch) add(item *event.Item, policy bool) error {
 	e, start := item.Event, len(b.buf)
 	b.buf = item.AppendJSON(b.buf)
 	if size := len(b.buf) - start; size > b.in.maxEvent {
-		// Size and digest are of the redacted, canonical form: the same however it comes in, and no guess of a secret can be tested.
+		// Size and digest are of the redacted, canonical form: the same however it comes, and no guess of a secret can be tested by them.
 		canonical := b.buf[start:]
 		sum := sha256.Sum256(canonical)
 		prefix := b.in.prefix(canonical)

@@ -206,7 +206,8 @@ func (q *fairQueue) give(n int64) {
 	q.grant()
 }
 
-// grant serves the queues round-robin while the next waiter fits what is free. It passes over none: that would wait forever.
+// grant serves the queues round-robin while the next waiter fits into what is free. It never passes over one that wants more than is free:
+// that would wait forever.
 func (q *fairQueue) grant() {
 	for len(q.order) > 0 {
 		cluster := q.order[0]

@@ -179,8 +179,8 @@ func refuse(code int, reason, format string, args ...any) *answer {
 	return &answer{code: code, reason: reason, text: fmt.Sprintf(format, args...)}
 }
 
-// When a client is asked to retry, in whole seconds. Room for a body is found soon. A full log takes longer: told five seconds, an
-// apiserver holds on to a batch for 230 seconds with 30 posts; told one, for 140 with 55; told nothing, for 86
+// When a client is asked to retry, in whole seconds. Room for a body is found soon. A full or unreachable log takes longer: told five
+// seconds, an apiserver holds on to a batch for 230 seconds with 30 posts; told one, for 140 with 55; told nothing, for 86
 // (docs/adr/0071-pushing-back.md).
 const (
 	roomBackAfter    = time.Second

@@ -1,6 +1,9 @@
 package webhook
 
 import (
+	"net/http"
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -42,16 +45,10 @@ const (
 // codeClass returns the value of the code label: one class each, 429 apart from other refusals
 // because it is pressure and not a fault.
 func codeClass(code int) string {
-	switch {
-	case code == 429:
+	if code == http.StatusTooManyRequests {
 		return "429"
-	case code >= 500:
-		return "5xx"
-	case code >= 400:
-		return "4xx"
-	default:
-		return "2xx"
 	}
+	return strconv.Itoa(code/100) + "xx"
 }
 
 func newMetrics(reg prometheus.Registerer, source string) *metrics {
