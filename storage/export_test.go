@@ -37,6 +37,16 @@ func (s *Store) Strings(t testing.TB, sql string) []string {
 	return out
 }
 
+// Uncounted runs a query of one number without counting for it what is not counted yet.
+func (s *Store) Uncounted(t testing.TB, sql string) (n int64) {
+	t.Helper()
+	ctx := context.WithValue(context.Background(), rollingUp{}, true)
+	if err := s.conn.QueryRow(ctx, sql).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
 // Explain returns how the engine would run a query: the lines about tables and indexes.
 func (s *Store) Explain(t testing.TB, sql string, bound map[string]string) (out []string) {
 	t.Helper()

@@ -46,8 +46,7 @@ func (s *Store) fill(ctx context.Context) error {
 				return fmt.Errorf("fill %s with partition %d: %w", table, partition, err)
 			}
 		}
-		if err := s.conn.Exec(ctx, fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%s', '', now64(6)", s.table("meta"),
-			filledKey, table)); err != nil {
+		if err := s.remember(ctx, filledKey+table, ""); err != nil {
 			return fmt.Errorf("note that %s is filled: %w", table, err)
 		}
 	}
@@ -59,9 +58,9 @@ func (s *Store) fillPartition(ctx context.Context, table string, partition int32
 	if err != nil {
 		return err
 	}
-	for _, r := range rollups {
-		if r.table == table {
-			if _, err := s.mend(ctx, r, p); err != nil {
+	for i := range rollups {
+		if rollups[i].table == table {
+			if _, err := s.mend(ctx, &rollups[i], p); err != nil {
 				return err
 			}
 		}

@@ -200,10 +200,42 @@ func tokenOf(members []insertMember) string {
 	return fmt.Sprintf("jo/%d/%016x", len(members), hash.Sum64())
 }
 
-// insertAll sends the rows of all members in one INSERT.
+// insertAll sends the rows of all members in one INSERT. Rollups are given them by it, or later.
 func (s *Store) insertAll(ctx context.Context, members []insertMember) error {
+	l := s.later
+	if l == nil {
+		return s.insertInto(ctx, "events", 0, members)
+	}
+	corrections := takesBack(members)
+	if corrections {
+		if err := s.RollUp(ctx); err != nil {
+			return err
+		}
+	}
+	select {
+	case l.order <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if corrections {
+		defer func() { <-l.order }()
+		return s.insertInto(ctx, "corrections", 0, members)
+	}
+	number := l.begin()
+	err := s.insertInto(ctx, "events", number, members)
+	waiting := l.end(number, members)
+	<-l.order
+	if err == nil && waiting > mostLater {
+		err = s.RollUp(ctx)
+	}
+	return err
+}
+
+// insertInto sends the rows of all members to a table. number is that of rows that are counted later.
+func (s *Store) insertInto(ctx context.Context, table string, number uint64, members []insertMember) error {
 	began := time.Now()
 	p := s.takeBlock()
+	p.block.Batch = number
 	for i := range members {
 		for j := range members[i].rows {
 			if err := p.block.Append(&members[i].rows[j]); err != nil {
@@ -213,7 +245,7 @@ func (s *Store) insertAll(ctx context.Context, members []insertMember) error {
 	}
 	err := p.encode()
 	if err == nil {
-		err = s.send(ctx, tokenOf(members), members[0].partition(), p)
+		err = s.send(ctx, table, tokenOf(members), members[0].partition(), p)
 	}
 	s.noted(members)
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
@@ -242,13 +274,13 @@ func (s *Store) noted(members []insertMember) {
 }
 
 // send runs one INSERT of the encoded block.
-func (s *Store) send(ctx context.Context, token string, partition int32, b *pendingBlock) error {
+func (s *Store) send(ctx context.Context, table, token string, partition int32, b *pendingBlock) error {
 	settings := merge(clickhouse.Settings{"insert_deduplication_token": token}, insertSettings)
 	if s.cfg.Transport == nil {
 		settings["log_comment"] = s.insertComment(partition) // see endInserts
 	}
 	ctx = clickhouse.Context(withPayload(ctx, &b.data), clickhouse.WithSettings(settings))
-	return s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.Columns)+") FORMAT Native")
+	return s.conn.Exec(ctx, "INSERT INTO "+s.table(table)+" ("+columnNames(b.block.Columns)+") FORMAT Native")
 }
 
 func columnNames(columns []proto.InputColumn) string {

@@ -32,7 +32,7 @@ var views = []string{"accesses_mv", "group_sets_mv", "access_usage_mv", "grant_u
 	"accesses_implied_mv", "access_usage_implied_mv", "grant_usage_implied_mv", "group_sets_implied_mv"}
 
 // TestInterruptedInsert simulates an insert whose block reached events but not (all)
-// rollups: the views are not there while it runs. Whatever is missing, Recover makes the
+// rollups: the views are not there while it runs. So are rollups made where others write too. Whatever is missing, Recover makes the
 // store equal to one that was never interrupted, and running it again changes nothing.
 func TestInterruptedInsert(t *testing.T) {
 	ctx := context.Background()
@@ -51,7 +51,7 @@ func TestInterruptedInsert(t *testing.T) {
 		{"accesses_implied_mv", "group_sets_implied_mv"}, {"access_usage_implied_mv", "grant_usage_implied_mv"}, views} {
 		for _, resend := range []bool{false, true} {
 			t.Run(fmt.Sprintf("without %v, resent %v", missing, resend), func(t *testing.T) {
-				s := storagetest.Open(t)
+				s := storagetest.OpenShared(t)
 				insert(t, s, "a", in[:half])
 				for _, v := range missing {
 					s.Exec(t, "DETACH TABLE retrial."+v)

@@ -134,13 +134,15 @@ GROUP BY partition ORDER BY partition`,
 // dropPart drops one partition of events. It first notes that the day is dropped: from then on the day's rollups are the only record, and
 // recovery leaves them alone.
 func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
-	for _, sql := range []string{
-		fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%d', '%[3]d', now64(6)", s.table("meta"), droppedKey, p.day),
-		fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local("events"), s.form().OnCluster(), p.id),
-	} {
-		if err := s.conn.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("drop events partition %s: %w", p.id, err)
-		}
+	err := s.RollUp(ctx) // rows of the day are not counted afterwards
+	if err == nil {
+		err = s.remember(ctx, fmt.Sprint(droppedKey, p.day), fmt.Sprint(p.day))
+	}
+	if err == nil {
+		err = s.conn.Exec(ctx, fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local("events"), s.form().OnCluster(), p.id))
+	}
+	if err != nil {
+		return fmt.Errorf("drop events partition %s: %w", p.id, err)
 	}
 	s.metrics.dropped.WithLabelValues("events", cause).Inc()
 	s.cfg.Log.Info("events dropped", zap.String("partition", p.id), zap.String("cause", cause))

@@ -1,8 +1,8 @@
 // Package storage keeps events, verdicts, usage and policy history in ClickHouse: the
 // embedded engine by default, a server by DSN, the same SQL and the same driver on both.
 //
-//	Row ──block──▶ INSERT (one block, one token) ──▶ events ──views──▶ access_usage, grant_usage,
-//	                                                                  volume, activity, accesses, group_sets
+//	Row ──block──▶ INSERT (one block, one token) ──▶ events ──counted──▶ access_usage, grant_usage,
+//	                                                                    volume, activity, accesses, group_sets
 //	Observation ─▶ policy_objects      DeadLetter ─▶ dead_letters      queries ◀── all of them
 //
 // What keeps it exact:
@@ -10,6 +10,8 @@
 //     +1; counts are sum(sign), lists use FINAL and sign = 1.
 //   - A block goes in under a deduplication token that its rollups share, so sending it again
 //     changes nothing while the token is remembered; Known finds the rows after that.
+//   - Rollups are made by views of each insert at a server, and from many inserts' rows at a time
+//     in the embedded engine: before anything reads them.
 //   - Recover makes the rollups of one Kafka partition equal to its events by state, not by
 //     token: it converges from whatever a crash left.
 //
@@ -48,6 +50,9 @@ type Config struct {
 	TLS *tls.Config
 	// Transport runs the requests in process, see storage/embedded.
 	Transport http.RoundTripper
+	// Shared says that other processes write into the same database. It is so at a server; an embedded store is this process's alone
+	// unless a test plays several. Where it is not, rollups are made later than events are stored, see later.
+	Shared bool
 	// Database to use. Default "retrial".
 	Database string
 	// ClusterName is that of a cluster of servers, as their remote_servers have it: tables are replicated and lie in the database named
@@ -73,6 +78,7 @@ type Store struct {
 	conn    driver.Conn
 	metrics *metrics
 	folds   *codec.Folds
+	later   *later // nil: inserts make rollups
 
 	trim     trimLimits
 	trimming sync.Mutex
@@ -114,6 +120,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	s := &Store{
+		db: "`" + cfg.Database + "`", folds: codec.NewFolds(), trim: usualTrim,
+		partitions: map[int32]*partition{}, regulars: map[int32]time.Time{},
+		inserts: newGathering[insertMember](), lookups: newGathering[*lookup]()}
+	if cfg.Transport != nil {
+		cfg.Transport = upToDate{cfg.Transport, s}
+	}
 	opt, err := options(cfg)
 	if err != nil {
 		return nil, err
@@ -122,11 +135,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{
-		cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn,
-		Reader: queries.New(statement.DB{Conn: conn, Name: "`" + cfg.Database + "`"}), folds: codec.NewFolds(), trim: usualTrim,
-		partitions: map[int32]*partition{}, regulars: map[int32]time.Time{},
-		inserts: newGathering[insertMember](), lookups: newGathering[*lookup]()}
+	s.cfg, s.user, s.conn, s.Reader = cfg, cmp.Or(opt.Auth.Username, "default"), conn, queries.New(statement.DB{Conn: conn, Name: s.db})
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)
@@ -144,9 +153,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 			conn.Close()
 			return nil, err
 		}
-		if err := errors.Join(s.durable(ctx), s.fill(ctx)); err != nil {
-			conn.Close()
-			return nil, err
+		for _, step := range []func(context.Context) error{s.durable, s.countLater, s.fill} {
+			if err := step(ctx); err != nil {
+				conn.Close()
+				return nil, err
+			}
 		}
 	}
 	return s, nil
@@ -278,6 +289,7 @@ type metrics struct {
 	inserts   *prometheus.CounterVec
 	seconds   prometheus.Histogram
 	known     prometheus.Histogram
+	rolled    prometheus.Histogram
 	repaired  *prometheus.CounterVec
 	dropped   *prometheus.CounterVec
 	reinserts prometheus.Counter
@@ -298,6 +310,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help: "Time of an insert, encoding included.", Buckets: buckets}),
 		known: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_known_seconds",
 			Help: "Time of looking up which rows of a block are stored.", Buckets: buckets}),
+		rolled: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_rollup_seconds",
+			Help: "Time of counting the rows of several inserts in the rollups.", Buckets: buckets}),
 		repaired: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_repaired_rows_total",
 			Help: "Rows recovery added to a rollup to make it equal to its events."}, []string{"table"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_dropped_partitions_total",
@@ -317,7 +331,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts, m.folded,
+	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.rolled, m.repaired, m.dropped, m.reinserts, m.folded,
 		m.forgotten} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)

@@ -21,6 +21,7 @@ import (
 // reading is in scan.go; both follow the table of columns.
 type Block struct {
 	Rows   int
+	Batch  uint64 // number of the insert, of rows that rollups count later; 0: counted by the insert
 	hash   hasher
 	folds  *Folds
 	grants map[verdict.Grant]string // encoded before, bounded
@@ -61,7 +62,7 @@ type Block struct {
 	attrVerb, attrGroup, attrVersion, attrResource, attrSub, attrNamespace    native.LowCard
 	attrPath, attrLabels, attrFields                                          native.TextColumn
 	impReplayed, impMode, admission, admissionPlugin, admissionNS, engine, cf native.LowCard
-	policyRevision, access, groupSet                                          proto.ColUInt64
+	policyRevision, access, groupSet, batch                                   proto.ColUInt64
 	accessName, accessPath                                                    native.LowCard
 	hits                                                                      native.LowCardArray
 	hitKeys                                                                   native.NumberArray
@@ -111,7 +112,7 @@ func NewBlock(f *Folds) *Block {
 
 // Reset empties the block for the next rows.
 func (b *Block) Reset() {
-	b.Rows = 0
+	b.Rows, b.Batch = 0, 0
 	b.at.release()
 	for _, c := range b.Columns {
 		c.Data.(proto.Resettable).Reset()

@@ -214,6 +214,7 @@ func countedColumns(b *Block, r *stored) []column {
 func moreColumns(b *Block, r *stored) []column {
 	x, v := &b.at, &r.v
 	return []column{
+		plain("batch", &b.batch, nil, func() { b.batch.Append(b.Batch) }),
 		manyTexts(b, "evidence", &b.evidence, &v.Evidence, "Evidence", 19, func(v *verdict.Verdict) []string { return v.Evidence },
 			func() { b.evidence.Append(x.v.Evidence) }).
 			noted('e', func() []string { return x.v.Evidence }),

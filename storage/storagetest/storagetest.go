@@ -40,6 +40,14 @@ func Open(t testing.TB) *storage.Store {
 	return OpenAt(t, t.TempDir())
 }
 
+// OpenShared opens a store like Open, as one of several that write into its database.
+func OpenShared(t testing.TB) *storage.Store {
+	t.Helper()
+	s, closeStore := start(t, t.TempDir(), true)
+	t.Cleanup(closeStore)
+	return s
+}
+
 // OpenAt opens a store in the given directory, closed when the test ends.
 func OpenAt(t testing.TB, dir string) *storage.Store {
 	t.Helper()
@@ -54,6 +62,11 @@ const Served = "RETRIAL_TEST_SERVED"
 
 // Start opens a store in the given directory and returns what closes it, for tests that reopen one.
 func Start(t testing.TB, dir string) (*storage.Store, func()) {
+	t.Helper()
+	return start(t, dir, false)
+}
+
+func start(t testing.TB, dir string, shared bool) (*storage.Store, func()) {
 	t.Helper()
 	Need(t)
 	if os.Getenv(Clustered) != "" {
@@ -77,7 +90,7 @@ func Start(t testing.TB, dir string) (*storage.Store, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := storage.Open(context.Background(), storage.Config{Transport: engine})
+	s, err := storage.Open(context.Background(), storage.Config{Transport: engine, Shared: shared})
 	if err != nil {
 		engine.Close()
 		t.Fatal(err)

@@ -1,0 +1,125 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+)
+
+// rollup is a table whose counts must equal sum(sign) over events, or the part of one that a view feeds.
+type rollup struct {
+	table string
+	only  string   // which rows of the table; empty: all
+	keys  []string // grouping columns, of the same name in the rollup and in what the view reads
+	from  string   // what is counted, up to a condition; %[1]s are the rows, under the name events
+	day   string   // the day of the request, as an expression over both sides
+	times bool     // has first_seen and last_seen
+	// digest is a second sum, over this expression of the events; such a table also notes when it changed.
+	digest string
+}
+
+// What the views over the checks behind the filter read; members by place as encodeImplied writes them.
+const (
+	impliedItems = `%[1]s ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0`
+	impliedUsage = `(SELECT cluster, day, item_access AS access, JSONExtractString(item, 3) AS recorded, JSONExtractString(item, 2) AS replayed, outcome, class, kpart, ingest_day,
+    JSONExtractString(item, 1) AS implied, toUInt8(JSONExtractInt(item, 4)) AS covered, sign, request_received
+FROM (SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_received, item, item_access FROM ` + impliedItems + `)) WHERE 1`
+	impliedGrants = `(SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied, sign, request_received
+FROM (SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
+    FROM %[1]s ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1`
+	impliedAccesses = `(SELECT item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group, if(path = '(other)', '', JSONExtractString(item, 9)) AS resource,
+    if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource, if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, kpart, day, ingest_day
+FROM (SELECT subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path FROM ` + impliedItems + `))`
+	impliedSets = `(SELECT toUInt64OrZero(requestor) AS group_set, user_groups, kpart, day, ingest_day
+FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM ` + impliedItems + `) WHERE requestor != '')`
+)
+
+var rollups = []rollup{ //nolint:gochecknoglobals // constant table
+	{"access_usage", "implied = ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart",
+		"ingest_day"}, "%[1]s WHERE outcome != ''", "day", true, ""},
+	{"access_usage", "implied != ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart",
+		"ingest_day", "implied", "covered"}, impliedUsage, "day", true, ""},
+	{"grant_usage", "implied = ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"},
+		"%[1]s ARRAY JOIN grants AS granted WHERE 1", "day", true, ""},
+	{"grant_usage", "implied != ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day", "implied"}, impliedGrants,
+		"day", true, ""},
+	{"volume", "", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s WHERE 1",
+		"toDate(minute)", false, ""},
+	{"activity", "", []string{"cluster", "slot", "subject", "user_agent", "recorded", "outcome", "kpart", "ingest_day"},
+		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS " +
+			"subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', " +
+			"events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s WHERE outcome != '') WHERE 1",
+		"toDate(slot)", false, ""},
+	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
+    arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
+    arrayMap((h, k) -> if(endsWith(h, '/first'), if(bitAnd(shape, 32) = 32, 1, k), 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
+		"reinterpretAsInt64(cityHash64(request_key, version, hit, hit_key))"},
+}
+
+// internedTable is a table without counts, or the part of one that comes from some rows: what it lacks is added.
+type internedTable struct {
+	table   string
+	key     string
+	columns string // of the table
+	values  string // for the columns, over from
+	from    string // as of a rollup, with a WHERE
+}
+
+// interned are the tables without counts, those of requests before those of the checks behind them.
+var interned = []internedTable{ //nolint:gochecknoglobals // constant table
+	{"accesses", "access", accessColumns, `access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set,
+    if(access_path = '(other)', access_path, attr_verb) AS verb, if(access_path = '(other)', '', attr_api_group) AS api_group, if(access_path = '(other)', '', attr_resource) AS resource,
+    if(access_path = '(other)', '', attr_subresource) AS subresource, if(access_path = '(other)', '', attr_namespace) AS namespace, access_name AS name, access_path AS path`,
+		"%[1]s WHERE outcome != ''"},
+	{"accesses", "access", accessColumns, accessColumns, impliedAccesses + " WHERE 1"},
+	{"group_sets", "group_set", "group_set, groups", `group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups))))) AS groups`,
+		impliedSets + " WHERE 1"},
+	{"group_sets", "group_set", "group_set, groups", `group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)))))) AS groups`,
+		"%[1]s WHERE outcome != ''"},
+}
+
+const accessColumns = "access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path"
+
+// list returns the SELECT of what rows have for the table; rows are as for from, and condition is about them.
+func (t *internedTable) list(rows, condition string) string {
+	return fmt.Sprintf("SELECT %s, max(ingest_day) AS seen\nFROM %s%s\nGROUP BY %s", t.values, fmt.Sprintf(t.from, rows), condition,
+		strings.TrimSuffix(t.columns, ", groups"))
+}
+
+// add returns the INSERT of it.
+func (t *internedTable) add(db, rows, condition string) string {
+	return fmt.Sprintf("INSERT INTO %s.%s (%s, seen) %s", db, t.table, t.columns, t.list(rows, condition))
+}
+
+// later reports whether the rollup may be made later than events are stored. Marks are counted at once: findings wait for them.
+func (r *rollup) later() bool { return r.digest == "" }
+
+// columns returns the columns of the rollup that are filled.
+func (r *rollup) columns() string {
+	list := strings.Join(r.keys, ", ") + ", count"
+	if r.times {
+		list += ", first_seen, last_seen"
+	}
+	if r.digest != "" {
+		list += ", digest, changed"
+	}
+	return list
+}
+
+// count returns the SELECT of what rows add to the rollup; rows are as for from.
+func (r *rollup) count(rows string) string {
+	values := ", sum(toInt64(sign)) AS count"
+	if r.times {
+		values += ", min(request_received) AS first_seen, max(request_received) AS last_seen"
+	}
+	if r.digest != "" {
+		values += ", sum(toInt64(sign) * " + r.digest + ") AS digest, max(now()) AS changed"
+	}
+	keys := strings.Join(r.keys, ", ")
+	return fmt.Sprintf("SELECT %[1]s%[2]s\nFROM %[3]s\nGROUP BY %[1]s", keys, values, fmt.Sprintf(r.from, rows))
+}
+
+// add returns the INSERT of it.
+func (r *rollup) add(db, rows string) string {
+	return fmt.Sprintf("INSERT INTO %s.%s (%s) %s", db, r.table, r.columns(), r.count(rows))
+}
