@@ -127,6 +127,7 @@ func addReplay(ctx context.Context, sys *system, group *run.Group, add func(func
 	if err := addWatchers(ctx, sys, group); err != nil {
 		return err
 	}
+	add(func(ctx context.Context) error { sys.store.RollUpEvery(ctx); return nil })
 	add(func(ctx context.Context) error { sys.retain(ctx); return nil })
 	add(sys.detect.run)
 	add(func(ctx context.Context) error { sys.complete.run(ctx); return nil })

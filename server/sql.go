@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/oklog/run"
 
+	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/sqlgate"
@@ -42,7 +44,7 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 			leastPassword)
 	}
 	gate, err := sqlgate.New(ctx, sqlgate.Config{
-		Open: sessionsOf(sys.engine), Hello: sys.engine.Hello, Database: c.Database, User: c.ListenUser, Password: password,
+		Open: sessionsOf(sys.engine, sys.store), Hello: sys.engine.Hello, Database: c.Database, User: c.ListenUser, Password: password,
 		Memory: max(int64(c.EmbeddedMaxMemory)/8, 64<<20), Record: sys.noteSQL, Log: sys.log, Registerer: sys.reg,
 	})
 	if err != nil {
@@ -68,14 +70,28 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 	return "https://" + l.Addr().String(), nil
 }
 
-func sessionsOf(engine *chdb.Engine) func(string, [][2]string) (sqlgate.Session, error) {
+// sessionsOf opens sessions of the engine for the gate, which find in the rollups every row that was inserted before.
+func sessionsOf(engine *chdb.Engine, store *storage.Store) func(string, [][2]string) (sqlgate.Session, error) {
 	return func(database string, settings [][2]string) (sqlgate.Session, error) {
 		s, err := engine.Session(database, settings)
 		if err != nil {
-			return nil, err // a nil *Session in the interface would not be nil
+			return nil, err
 		}
-		return s, nil
+		return session{s, store}, nil
 	}
+}
+
+type session struct {
+	sqlgate.Session
+	store *storage.Store
+}
+
+// Query implements sqlgate.Session.
+func (s session) Query(ctx context.Context, sql string, params [][2]string, format string) (io.ReadCloser, error) {
+	if err := s.store.RollUp(ctx); err != nil {
+		return nil, err
+	}
+	return s.Session.Query(ctx, sql, params, format)
 }
 
 func (s *system) noteSQL(r sqlgate.AccessRecord) {

@@ -134,7 +134,7 @@ func (s *Store) count(ctx context.Context) error {
 	if err := s.note(ctx, countingKey, to); err != nil {
 		return err
 	}
-	rows := fmt.Sprintf("(SELECT * FROM %s WHERE batch > %d AND batch <= %d AND toUInt16(ingest_day) >= %d) AS events", s.table("events"),
+	rows := fmt.Sprintf("(SELECT * FROM %s WHERE batch > %d AND batch <= %d AND ingest_day >= toDate(%d)) AS events", s.table("events"),
 		after, to, day)
 	for i := range interned {
 		if err := s.exec(ctx, nil, interned[i].add(s.db, rows, "")); err != nil {

@@ -129,14 +129,14 @@ func EveryColumn() string {
 	return strings.Join(list, ", ")
 }
 
-// Encoded returns rows as an INSERT sends them, without the columns behind a place.
+// Encoded returns rows as an INSERT sends them, without its number and the columns behind a place.
 func Encoded(rows []verdict.Row, last int) ([]byte, error) {
 	p := &pendingBlock{block: codec.NewBlock(foldsOf(rows))}
 	place := map[string]int{}
 	for _, c := range codec.Describe() {
 		place[c.Name] = max(c.Place, place[c.With])
 	}
-	p.block.Columns = slices.DeleteFunc(p.block.Columns, func(c proto.InputColumn) bool { return place[c.Name] > last })
+	p.block.Columns = slices.DeleteFunc(p.block.Columns, func(c proto.InputColumn) bool { return place[c.Name] > last || c.Name == "batch" })
 	for i := range rows {
 		if err := p.block.Append(&rows[i]); err != nil {
 			return nil, err

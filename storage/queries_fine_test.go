@@ -211,7 +211,7 @@ func TestOverviewSubjects(t *testing.T) {
 // TestOverviewLacks: what is missing is that of the newest requests, enough of them, and of all
 // when they are few.
 func TestOverviewLacks(t *testing.T) {
-	s, ctx := storagetest.Open(t), context.Background()
+	s, ctx := storagetest.OpenShared(t), context.Background()
 	at := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
 	add := func(begin time.Time, n int, missing string) {
 		s.Exec(t, fmt.Sprintf(`INSERT INTO retrial.events (cluster, ingest_day, day, minute, request_received, request_key, stage, sign, version, outcome, missing)

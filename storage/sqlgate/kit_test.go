@@ -3,6 +3,7 @@ package sqlgate_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -97,7 +98,7 @@ func newKit(t testing.TB, change func(*sqlgate.Config)) *kit {
 		}
 		rows = append(rows, r)
 	}
-	if err := store.Insert(t.Context(), "t", rows); err != nil {
+	if err := errors.Join(store.Insert(t.Context(), "t", rows), store.RollUp(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	k := &kit{}

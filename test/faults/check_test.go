@@ -25,9 +25,9 @@ import (
 
 // prepare empties the databases, making them when they are not there.
 func (h *host) prepare() error {
-	for _, db := range []string{database, scratchy} {
+	for _, db := range []string{alone, shared, scratchy} {
 		if !h.made {
-			s, err := storage.Open(context.Background(), storage.Config{Transport: h, Database: db})
+			s, err := storage.Open(context.Background(), storage.Config{Transport: h, Database: db, Shared: db != alone})
 			if err != nil {
 				return err
 			}
@@ -161,7 +161,7 @@ func (w *world) check() {
 		return
 	}
 	defer conn.Close()
-	store, err := storage.Open(ctx, storage.Config{Transport: w.host, Database: w.db})
+	store, err := storage.Open(ctx, storage.Config{Transport: w.host, Database: w.db, Shared: w.db == shared})
 	if err != nil {
 		w.report("open the store: %v", err)
 		return

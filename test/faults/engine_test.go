@@ -179,7 +179,7 @@ const (
 	onInsert  = "insert"  // a block of events
 	onPolicy  = "policy"  // observations
 	onLetters = "letters" // dead letters
-	onRepair  = "repair"  // a difference added to a rollup
+	onRepair  = "repair"  // rows counted in a rollup, or a difference added to it
 	onLookUp  = "look-up" // which of a block's requests are known, or stored
 	onQuery   = "query"   // any other
 )
@@ -189,7 +189,7 @@ func statementOf(sql string) string {
 	case strings.HasPrefix(sql, "INSERT INTO"):
 		head, _, _ := strings.Cut(sql, "(")
 		switch {
-		case strings.Contains(head, ".events"):
+		case strings.Contains(head, ".events"), strings.Contains(head, ".corrections"):
 			return onInsert
 		case strings.Contains(head, "policy_objects"):
 			return onPolicy
@@ -291,7 +291,7 @@ func (l line) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		at := f.N % len(l.p.w.views)
 		if f.N == 0 { // one that every row counts in
-			at = max(0, slices.Index(l.p.w.views, "volume_mv"))
+			at = max(0, slices.IndexFunc(l.p.w.views, func(v string) bool { return strings.HasPrefix(v, "volume_") }))
 		}
 		view := l.p.w.db + "." + l.p.w.views[at]
 		l.p.w.host.views.Lock()

@@ -253,11 +253,12 @@ func (p *process) open() (*parts, error) {
 	}
 	redactor := redact.New([]byte("a key of the harness, 32 bytes.."))
 	if p.replays {
-		if u.store, err = storage.Open(p.ctx, storage.Config{Transport: line{p}, Database: p.w.db, Log: log, Registerer: p.reg}); err !=
-			nil {
+		if u.store, err = storage.Open(p.ctx, storage.Config{Transport: line{p}, Database: p.w.db, Shared: p.w.db == shared, Log: log,
+			Registerer: p.reg}); err != nil {
 			return u, err
 		}
 		u.close = append(u.close, u.store.Close)
+		u.background(p.ctx, u.store.RollUpEvery)
 		if u.runner, err = runner.New(runner.Config{
 			Hold: 100 * time.Millisecond, HoldLimit: 5 * time.Second, Linger: 30 * time.Millisecond, BatchRecords: 24, CorrectionRows: 7,
 			CorrectionLog: 64, Parallel: 1, RetryMin: 20 * time.Millisecond, RetryMax: 2 * time.Second, LongestRequest: time.Minute,

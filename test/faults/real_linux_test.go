@@ -382,7 +382,7 @@ func (r *realRun) last() {
 	defer e.Close()
 	r.w.host = newHost(e)
 	defer close(r.w.host.jobs)
-	s, err := storage.Open(context.Background(), storage.Config{Transport: r.w.host, Database: scratchy})
+	s, err := storage.Open(context.Background(), storage.Config{Transport: r.w.host, Database: scratchy, Shared: true})
 	if err != nil {
 		r.w.report("make a database: %v", err)
 		return

@@ -47,6 +47,18 @@ func steered() (out []named) {
 			}
 		}
 	}
+	// Rows are counted, and something happens at one of the statements: the process dies, or goes on.
+	for _, what := range []string{doDie, doDieAfter, doLose, doRefuse} {
+		for _, skip := range []int{1, 5} { // the first says that counting begins
+			out = append(out, named{fmt.Sprintf("count/%s/%d", what, skip), schedule{Seed: uint64(len(out)), One: true, Steps: []step{
+				{Kind: stepListing, Seed: 1},
+				{Kind: stepPost, N: 12, Seed: 2, Then: 40 * time.Second},
+				{Kind: stepFault, On: onRepair, What: what, Skip: skip, Seed: 3},
+				{Kind: stepPost, N: 12, Seed: 4, Then: 50 * time.Second},
+				{Kind: stepPost, N: 12, Seed: 5, Then: 50 * time.Second},
+			}}, skip == 5})
+		}
+	}
 	wide := func(n int) (list []step) { // enough events for every partition to have a block under way
 		for i := range n {
 			list = append(list, step{Kind: stepPost, N: 20, Seed: 100 + uint64(i), Then: 20 * time.Millisecond})

@@ -31,7 +31,7 @@ type world struct {
 	plan  schedule
 	host  *host
 	db    string
-	views []string // materialized views of events
+	views []string // materialized views of events, or of corrections
 	dir   string
 	lives int // of the broker's directory
 	disk  *disk
@@ -329,10 +329,11 @@ type result struct {
 	heap   uint64 // highest seen, in bytes
 }
 
-// databases of the harness: schedules are played in the first, the second is where rollups
-// are made from scratch.
+// databases of the harness: of schedules in which one process has the store to itself, of those in
+// which several write, and the one in which rollups are made from scratch.
 const (
-	database = "faults"
+	alone    = "faults"
+	shared   = "faults_shared"
 	scratchy = "faults_scratch"
 )
 
@@ -343,7 +344,11 @@ func play(t *testing.T, s schedule) (out result) {
 	if err := h.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	views, err := h.names("SELECT name FROM system.tables WHERE database = '" + database +
+	db := shared
+	if s.One {
+		db = alone
+	}
+	views, err := h.names("SELECT name FROM system.tables WHERE database = '" + db +
 		"' AND engine = 'MaterializedView' ORDER BY name FORMAT TSV")
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +360,7 @@ func play(t *testing.T, s schedule) (out result) {
 	defer os.RemoveAll(dir)
 	synctest.Test(t, func(*testing.T) {
 		told := &tail{}
-		w := &world{plan: s, host: h, db: database, views: views, dir: dir, disk: newDisk(), durable: map[inode]int64{},
+		w := &world{plan: s, host: h, db: db, views: views, dir: dir, disk: newDisk(), durable: map[inode]int64{},
 			judge: replay.New(replay.Config{}), told: told, log: zap.New(told.core(zapcore.WarnLevel)),
 			sent: map[identity]bool{}, acked: map[identity]time.Time{}, policy: map[identity]bool{}, letters: map[string]bool{},
 			fired: map[string]int{}}
