@@ -18,36 +18,44 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// volumes is what the volume of a store comes to.
-const volumes = "SELECT sum(count) FROM retrial.volume"
+// usages is what the usage of a store comes to.
+const usages = "SELECT sum(count) FROM retrial.access_usage WHERE implied = ''"
 
-// TestCountedWhenAsked: an insert fills no rollup but that of marks, and whoever asks finds all of it in every one. So does whoever opens
+// TestCountedWhenAsked: an insert fills no rollup of accesses, and whoever asks finds all of it in every one. So does whoever opens
 // the store after a process that did not count.
 func TestCountedWhenAsked(t *testing.T) {
 	dir, in := t.TempDir(), rows(t, "c", 0)
 	s, stop := storagetest.Start(t, dir)
 	insert(t, s, "a", in[:100])
 	insert(t, s, "b", in[100:200])
-	if n := s.Uncounted(t, volumes); n != 0 {
+	if n := s.Uncounted(t, usages); n != 0 {
 		t.Errorf("two inserts counted %d rows, want none", n)
 	}
-	if v := consistent(t, s); v.Volume != 200 {
-		t.Errorf("%d rows are counted, want 200", v.Volume)
+	judged := func(in []verdict.Row) (n int64) {
+		for i := range in {
+			if in[i].Verdict != nil {
+				n++
+			}
+		}
+		return n
+	}
+	if v := consistent(t, s); v.Usage != judged(in[:200]) {
+		t.Errorf("%d requests are counted, want %d", v.Usage, judged(in[:200]))
 	}
 	insert(t, s, "c", in[200:])
-	if n := s.Uncounted(t, volumes); n != 200 {
-		t.Errorf("%d rows are counted before somebody asks again, want 200", n)
+	if n := s.Uncounted(t, usages); n != judged(in[:200]) {
+		t.Errorf("%d requests are counted before somebody asks again, want %d", n, judged(in[:200]))
 	}
 	stop()
 
 	s, stop = storagetest.Start(t, dir)
 	defer stop()
-	if n := s.Uncounted(t, volumes); n != int64(len(in)) {
-		t.Errorf("a new process has counted %d rows, want %d", n, len(in))
+	if n := s.Uncounted(t, usages); n != judged(in) {
+		t.Errorf("a new process has counted %d requests, want %d", n, judged(in))
 	}
 	insert(t, s, "d", rows(t, "d", 1))
-	if v := consistent(t, s); v.Volume != 2*int64(len(in)) {
-		t.Errorf("%d rows are counted, want %d", v.Volume, 2*len(in))
+	if v := consistent(t, s); v.Usage != 2*judged(in) {
+		t.Errorf("%d requests are counted, want %d", v.Usage, 2*judged(in))
 	}
 }
 

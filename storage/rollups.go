@@ -91,8 +91,9 @@ func (t *internedTable) add(db, rows, condition string) string {
 	return fmt.Sprintf("INSERT INTO %s.%s (%s, seen) %s", db, t.table, t.columns, t.list(rows, condition))
 }
 
-// later reports whether the rollup may be made later than events are stored. Marks are counted at once: findings wait for them.
-func (r *rollup) later() bool { return r.digest == "" }
+// later reports whether the rollup may be made later than events are stored. Marks and the volume are counted at once: detections, and
+// pages that renew themselves, ask for these every few seconds.
+func (r *rollup) later() bool { return r.table != "detections" && r.table != "volume" }
 
 // columns returns the columns of the rollup that are filled.
 func (r *rollup) columns() string {

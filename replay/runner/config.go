@@ -38,7 +38,7 @@ type Config struct {
 	BatchRecords int
 	BatchBytes   int
 	// Linger bounds how long a block waits for its turn once its first record may be judged;
-	// default 2 s, negative means not at all. Inserts take about a twentieth of one processor;
+	// default 2 s, negative means not at all. Inserts take about a hundredth of one processor;
 	// where they are cheap, or the last one was long ago, turns come sooner. A partition with a
 	// backlog does not wait. It is also how long policy may wait in its topic while no block
 	// needs it.

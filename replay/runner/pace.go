@@ -9,8 +9,8 @@ import (
 )
 
 // rest is how many times as long as an insert took, or what came of several that began together,
-// the next is put off: inserts take a twentieth of one processor's time where little happens.
-const rest = 19
+// the next is put off: inserts take a hundredth of one processor's time where little happens.
+const rest = 99
 
 // muster is how long after a block began others begin with it, for the store to join them.
 const muster = 100 * time.Millisecond

@@ -9,7 +9,7 @@ import (
 )
 
 // TestPace has partitions with something to do every ten milliseconds take turns, whose inserts take
-// a while: they insert together, for a twentieth of the time, and nobody waits longer than the bound.
+// a while: they insert together, for a hundredth of the time, and nobody waits longer than the bound.
 func TestPace(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -17,9 +17,9 @@ func TestPace(t *testing.T) {
 		insert, longest    time.Duration
 		turns, beforeLimit int // in a minute
 	}{
-		{"cheap inserts", 1, 20 * time.Millisecond, 2 * time.Second, 140, 155},
+		{"cheap inserts", 1, 5 * time.Millisecond, 2 * time.Second, 110, 125},
 		{"dear inserts", 1, 300 * time.Millisecond, 2 * time.Second, 25, 28},
-		{"many partitions", 12, 20 * time.Millisecond, 2 * time.Second, 140, 155},
+		{"many partitions", 12, 5 * time.Millisecond, 2 * time.Second, 110, 125},
 		{"no lingering", 1, 20 * time.Millisecond, 0, 2000, 3001},
 	} {
 		t.Run(c.name, func(t *testing.T) {

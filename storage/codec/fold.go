@@ -123,39 +123,59 @@ func (l *FoldLimits) Most() (accesses, agents, sets, firsts int) {
 // Begin remembers the days of rows, and reads what the store counts of those not remembered yet.
 func (f *Folds) Begin(rows []verdict.Row, read func(cluster string, day uint16, limits FoldLimits) (Counted, error)) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.tick++
+	f.mu.Unlock()
 	for i := range rows {
 		if rows[i].Verdict == nil {
 			continue
 		}
 		at := accessDay{rows[i].Cluster, Day(rows[i].Event.RequestReceivedTimestamp)}
-		if d := f.days[at]; d != nil {
-			d.used = f.tick
+		if f.begun(at) {
 			continue
 		}
-		counted, err := read(at.cluster, at.day, f.limits)
+		counted, err := read(at.cluster, at.day, f.limits) // nobody waits meanwhile who has begun the day
 		if err != nil {
 			return err
 		}
-		d := newCountedDay(f.tick)
-		for _, k := range counted.Accesses {
-			d.add(xxhash.Sum64String(k.Subject), k.Access, k.Kind)
-		}
-		for _, c := range counted.Sets {
-			d.addSet(xxhash.Sum64String(c.Subject), c.Groups)
-		}
-		for _, c := range counted.Firsts {
-			d.firsts[firstKey(c.Rule, c.Key)] = struct{}{}
-		}
-		for _, c := range counted.Agents {
-			d.addAgent(xxhash.Sum64String(c.Subject), agentKey(c.Subject, c.Agent))
-		}
-		f.days[at] = d
-		f.held += d.held()
-		f.forget()
+		f.begin(at, counted)
 	}
 	return nil
+}
+
+// begun reports whether a day is remembered.
+func (f *Folds) begun(at accessDay) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.days[at]
+	if d != nil {
+		d.used = f.tick
+	}
+	return d != nil
+}
+
+// begin remembers what is counted on a day, unless somebody else has begun it: rows may have been added since.
+func (f *Folds) begin(at accessDay, counted Counted) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.days[at] != nil {
+		return
+	}
+	d := newCountedDay(f.tick)
+	for _, k := range counted.Accesses {
+		d.add(xxhash.Sum64String(k.Subject), k.Access, k.Kind)
+	}
+	for _, c := range counted.Sets {
+		d.addSet(xxhash.Sum64String(c.Subject), c.Groups)
+	}
+	for _, c := range counted.Firsts {
+		d.firsts[firstKey(c.Rule, c.Key)] = struct{}{}
+	}
+	for _, c := range counted.Agents {
+		d.addAgent(xxhash.Sum64String(c.Subject), agentKey(c.Subject, c.Agent))
+	}
+	f.days[at] = d
+	f.held += d.held()
+	f.forget()
 }
 
 // Limit changes how much is counted individually.
