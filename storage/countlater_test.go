@@ -223,3 +223,25 @@ func sumsOf(t *testing.T, s *storage.Store) (out []string) {
 	slices.Sort(out)
 	return out
 }
+
+// TestCountedLikeByViews: what is counted later is what views of events count where other processes write, corrections included.
+func TestCountedLikeByViews(t *testing.T) {
+	in := rows(t, "c", 0)
+	var want []string
+	for name, open := range map[string]func(testing.TB) *storage.Store{"later": storagetest.Open, "by views": storagetest.OpenShared} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			insert(t, s, "a", in[:200])
+			insert(t, s, "b", takenBack(in[50:100]))
+			insert(t, s, "c", in[200:])
+			consistent(t, s)
+			got := sumsOf(t, s)
+			if want == nil {
+				want = got
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("rollups differ\n %s\n %s", want, got)
+			}
+		})
+	}
+}
