@@ -162,7 +162,8 @@ func (s *Store) recount(ctx context.Context) error {
 		partition int32
 		day       time.Time
 	}
-	list, err := statement.Collect(ctx, s.at(), fmt.Sprintf("SELECT DISTINCT kpart, day FROM %%s.events WHERE batch > %d ORDER BY kpart", after), nil,
+	list, err := statement.Collect(ctx, s.at(),
+		fmt.Sprintf("SELECT DISTINCT kpart, day FROM %%s.events WHERE batch > %d ORDER BY kpart", after), nil,
 		func(d *slice) ([]any, func()) { return []any{&d.partition, &d.day}, nil })
 	if err != nil {
 		return err
@@ -273,7 +274,8 @@ func (s *Store) correctionStatements(ctx context.Context) ([]string, error) {
 	var drop, create []string
 	view := func(name, table, query string) {
 		drop = append(drop, "DROP VIEW IF EXISTS "+s.table(name+"_corrections_mv"))
-		create = append(create, fmt.Sprintf("CREATE MATERIALIZED VIEW %s TO %s AS %s", s.table(name+"_corrections_mv"), s.table(table), query))
+		create = append(create,
+			fmt.Sprintf("CREATE MATERIALIZED VIEW %s TO %s AS %s", s.table(name+"_corrections_mv"), s.table(table), query))
 	}
 	view("events", "events", "SELECT * FROM "+corrections)
 	later := map[string]bool{} // tables that have a view
@@ -337,4 +339,6 @@ func (t upToDate) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // rolledUp are the names in statements of the tables that are filled later.
-var rolledUp = []string{".accesses", ".group_sets", ".access_usage", ".grant_usage", ".activity"} //nolint:gochecknoglobals // constant table
+//
+//nolint:gochecknoglobals // constant table
+var rolledUp = []string{".accesses", ".group_sets", ".access_usage", ".grant_usage", ".activity"}

@@ -208,16 +208,18 @@ func TestInterruptedCount(t *testing.T) {
 // sumsOf returns a hash of what each rollup comes to, first and last times and partitions included.
 func sumsOf(t *testing.T, s *storage.Store) (out []string) {
 	t.Helper()
+	const times = ", sum(count) AS n, min(first_seen), max(last_seen)"
 	for table, query := range map[string]string{
-		"access_usage": "SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered, sum(count) AS n, min(first_seen), max(last_seen)",
-		"grant_usage":  "SELECT cluster, day, granted, access, kpart, ingest_day, implied, sum(count) AS n, min(first_seen), max(last_seen)",
+		"access_usage": "SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered" + times,
+		"grant_usage":  "SELECT cluster, day, granted, access, kpart, ingest_day, implied" + times,
 		"volume":       "SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(count) AS n",
 		"activity":     "SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(count) AS n",
-		"accesses":     "SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, max(seen), 1 AS n",
+		"accesses":     "SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, " +
+			"max(seen), 1 AS n",
 		"group_sets":   "SELECT group_set, groups, max(seen), 1 AS n",
 	} {
-		sums := s.Strings(t, fmt.Sprintf("SELECT toString(groupBitXor(cityHash64(*))) FROM (%s FROM retrial.%s GROUP BY ALL HAVING n != 0) WHERE 1",
-			query, table))
+		sums := s.Strings(t, fmt.Sprintf("SELECT toString(groupBitXor(cityHash64(*))) FROM (%s FROM retrial.%s GROUP BY ALL "+
+			"HAVING n != 0) WHERE 1", query, table))
 		out = append(out, table+" "+strings.Join(sums, ","))
 	}
 	slices.Sort(out)

@@ -136,7 +136,9 @@ func Encoded(rows []verdict.Row, last int) ([]byte, error) {
 	for _, c := range codec.Describe() {
 		place[c.Name] = max(c.Place, place[c.With])
 	}
-	p.block.Columns = slices.DeleteFunc(p.block.Columns, func(c proto.InputColumn) bool { return place[c.Name] > last || c.Name == "batch" })
+	p.block.Columns = slices.DeleteFunc(p.block.Columns, func(c proto.InputColumn) bool {
+		return place[c.Name] > last || c.Name == "batch"
+	})
 	for i := range rows {
 		if err := p.block.Append(&rows[i]); err != nil {
 			return nil, err

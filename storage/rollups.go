@@ -72,13 +72,17 @@ var interned = []internedTable{ //nolint:gochecknoglobals // constant table
     if(access_path = '(other)', '', attr_subresource) AS subresource, if(access_path = '(other)', '', attr_namespace) AS namespace, access_name AS name, access_path AS path`,
 		"%[1]s WHERE outcome != ''"},
 	{"accesses", "access", accessColumns, accessColumns, impliedAccesses + " WHERE 1"},
-	{"group_sets", "group_set", "group_set, groups", `group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups))))) AS groups`,
+	{"group_sets", "group_set", "group_set, groups", fmt.Sprintf(groupsOf, "user_groups"),
 		impliedSets + " WHERE 1"},
-	{"group_sets", "group_set", "group_set, groups", `group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)))))) AS groups`,
+	{"group_sets", "group_set", "group_set, groups", fmt.Sprintf(groupsOf, "if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)"),
 		"%[1]s WHERE outcome != ''"},
 }
 
-const accessColumns = "access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path"
+const (
+	accessColumns = "access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path"
+	groupsOf      = "group_set, if(group_set >= 18446744073709551614, ['(other)'], " +
+		"arraySort(arrayDistinct(arrayMap(g -> toString(g), any(%s))))) AS groups"
+)
 
 // list returns the SELECT of what rows have for the table; rows are as for from, and condition is about them.
 func (t *internedTable) list(rows, condition string) string {
