@@ -72,7 +72,7 @@ func (t *trial) compareError(rec *record) {
 		return
 	}
 	for _, c := range t.candidates(t.ans.NodeAsked()) {
-		ans := t.ask(&c.moment)
+		ans := t.askAgain(&c.moment)
 		if ans.Decision == verdict.DecisionError {
 			v.Outcome, v.Class, v.Cause = verdict.OutcomeAmbiguous, c.class, "the record agrees with the "+
 				c.says(t.e.RequestReceivedTimestamp)
@@ -138,7 +138,7 @@ func (t *trial) reasonOrder(rec *record) {
 	views := t.others()
 	for i := range views {
 		m := t.with(&views[i])
-		other := t.ask(&m)
+		other := t.askAgain(&m)
 		if len(other.RBAC.Grants) == 0 || other.RBAC.Grants[0].BindingKind() != rbacindex.KindClusterRoleBinding {
 			return
 		}
@@ -168,11 +168,16 @@ func (t *trial) unknownExplains(rec *record) bool {
 	return true
 }
 
-// ask returns the answer of another moment to the same question.
-func (t *trial) ask(m *moment) authz.Answer {
-	ans := m.authorize(t.e.EffectiveUser(), &t.v.Attributes, t.bufs.other)
+// ask returns the answer of a moment to a question. Its grants are good until the next is asked.
+func (t *trial) ask(m *moment, u *event.User, a *verdict.Attributes) authz.Answer {
+	ans := m.chain.Authorize(u, a, &m.Moment, t.bufs.other)
 	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
 	return ans
+}
+
+// askAgain returns the answer of another moment to the same question.
+func (t *trial) askAgain(m *moment) authz.Answer {
+	return t.ask(m, t.e.EffectiveUser(), &t.v.Attributes)
 }
 
 // others returns the policies inside the window, the one at base among them.
@@ -189,7 +194,7 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 	v := t.v
 	var open *authz.Answer
 	for _, c := range t.candidates(t.ans.NodeAsked()) {
-		ans := t.ask(&c.moment)
+		ans := t.askAgain(&c.moment)
 		if ok, _ := agreesWith(&ans, rec, t.bufs.reason); ok {
 			if sameDecision && c.class == verdict.ClassSeveral { // whoever it was, this is what it decided
 				v.Outcome, v.Config = verdict.OutcomeMatch, c.in.text

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
@@ -23,18 +22,10 @@ func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *verdi
 // decideAt hands the trial to done before it goes back to rest; decided reports whether there
 // was somebody and something to decide about.
 func (eng *Engine) decideAt(e *event.Event, s *state.State, at time.Time, done func(t *trial, decided bool)) {
-	t := eng.trials.Get().(*trial)
-	defer func() {
-		*t = trial{bufs: t.bufs}
-		eng.trials.Put(t)
-	}()
-	v := &verdict.Verdict{Engine: eng.cfg.Version, Config: eng.config}
+	v := &verdict.Verdict{}
 	s, _ = asOf(s, at)
-	t.begin(eng, e, s, v)
-	t.attributes()
-	if s != nil {
-		v.Revision = s.Revision()
-	}
+	t := eng.begin(e, s, v)
+	defer t.end()
 	t.base = t.momentAt(at)
 	decided := t.decide()
 	if decided && t.ans.Free() {
@@ -77,11 +68,6 @@ func (eng *Engine) ExplainDeny(e *event.Event, s *state.State, at time.Time, lim
 type moment struct {
 	chain *authz.Chain
 	authz.Moment
-}
-
-// authorize asks the chain as a user. The grants of the answer use buf.
-func (m *moment) authorize(u *event.User, a *verdict.Attributes, buf []rbacindex.Grant) authz.Answer {
-	return m.chain.Authorize(u, a, &m.Moment, buf)
 }
 
 // momentAt returns configuration and policy as of a time.

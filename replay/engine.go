@@ -141,23 +141,14 @@ func (eng *Engine) ReplayWithin(a *Allowance, e *event.Event, s *state.State) *v
 
 // replay is ReplayWithin; kept reports whether the state reaches back to the request.
 func (eng *Engine) replay(a *Allowance, e *event.Event, s *state.State, kept bool) *verdict.Verdict {
-	t := eng.trials.Get().(*trial)
-	var given int
+	v := &verdict.Verdict{}
+	t := eng.begin(e, s, v)
+	t.steps = a.event()
+	given := t.steps.Left()
 	defer func() {
 		a.spend(given, t.steps.Left())
-		*t = trial{bufs: t.bufs} // a resting trial keeps no event alive
-		eng.trials.Put(t)
+		t.end()
 	}()
-
-	v := &verdict.Verdict{Engine: eng.cfg.Version, Config: eng.config}
-	t.begin(eng, e, s, v)
-	t.steps = a.event()
-	given = t.steps.Left()
-	t.attributes()
-	if s != nil {
-		// Before the policy is taken: a change in between must count as a later one.
-		v.Revision = s.Revision()
-	}
 	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	decided := t.decide()
 	t.impersonation()
@@ -211,10 +202,24 @@ type trial struct {
 	listed int             // grants of all lists, see eventGrants
 }
 
-// begin sets out to judge an event against a state into a verdict.
-func (t *trial) begin(eng *Engine, e *event.Event, s *state.State, v *verdict.Verdict) {
+// begin sets out to judge an event against a state into an empty verdict; [trial.end] is due.
+func (eng *Engine) begin(e *event.Event, s *state.State, v *verdict.Verdict) *trial {
+	t := eng.trials.Get().(*trial)
 	t.eng, t.e, t.s, t.v = eng, e, s, v
 	t.steps = (*Allowance)(nil).event()
+	v.Engine = eng.cfg.Version
+	if s != nil {
+		v.Revision = s.Revision() // before the policy is taken: a change in between must count as a later one
+	}
+	t.attributes()
+	return t
+}
+
+// end lets the trial rest, which keeps no event alive.
+func (t *trial) end() {
+	eng := t.eng
+	*t = trial{bufs: t.bufs}
+	eng.trials.Put(t)
 }
 
 // attributes rebuilds the request and notes where the event contradicts itself.
@@ -240,7 +245,7 @@ func (t *trial) decide() bool {
 	if t.uriErr != nil || u.Username == "" {
 		return false
 	}
-	t.ans = t.base.authorize(u, &t.v.Attributes, t.bufs.grants)
+	t.ans = t.base.chain.Authorize(u, &t.v.Attributes, &t.base.Moment, t.bufs.grants)
 	t.bufs.grants = keep(t.bufs.grants, t.ans.RBAC.Grants)
 	t.v.Replayed, t.v.Authorizer = t.ans.Decision, t.ans.Authorizer
 	if t.ans.Decision == verdict.DecisionForbid {

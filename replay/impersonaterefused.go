@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/implied"
+	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -94,9 +96,7 @@ func (t *trial) shown(a *verdict.Attributes, recorded verdict.Decision, reason s
 		return c
 	}
 	agrees := func(m *moment) bool {
-		ans := m.authorize(&t.e.User, a, t.bufs.other)
-		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
-		switch {
+		switch ans := t.ask(m, &t.e.User, a); {
 		case ans.Decision == verdict.DecisionNone || ans.Free():
 			return true // it may
 		case ans.Decision == verdict.DecisionAllow:
@@ -128,15 +128,11 @@ func (t *trial) contradiction(why string) { t.v.AddContradiction(implied.Contrad
 
 // neverPermitted recognises what constrained impersonation refuses without asking anybody.
 func neverPermitted(reason string) bool {
-	switch {
-	case strings.HasPrefix(reason, "impersonating the system:masters group is not allowed"),
-		strings.HasPrefix(reason, "impersonating the empty string "),
-		strings.HasPrefix(reason, "impersonating an invalid key in extra is not allowed"),
-		strings.HasPrefix(reason, "impersonating a non-lowercase key in extra is not allowed"),
-		strings.HasPrefix(reason, "impersonating empty values in extra is not allowed"):
-		return true
-	}
-	return false
+	return slices.ContainsFunc([]string{
+		"impersonating the system:masters group is not allowed", "impersonating the empty string ",
+		"impersonating an invalid key in extra is not allowed", "impersonating a non-lowercase key in extra is not allowed",
+		"impersonating empty values in extra is not allowed",
+	}, func(text string) bool { return strings.HasPrefix(reason, text) })
 }
 
 // sameQuestion compares what a refusal's text holds of a question.
@@ -156,91 +152,42 @@ type forbidden struct {
 
 // parseForbidden takes a refusal's text apart; false if it is none, or an ambiguous one.
 func parseForbidden(message string) (f forbidden, ok bool) {
-	rest, plain := strings.CutPrefix(message, "forbidden: User ")
-	if !plain { // there is a resource, and perhaps a name
-		if _, rest, ok = strings.Cut(message, " "); !ok {
-			return f, false
-		}
-		if strings.HasPrefix(rest, `"`) {
-			quoted, err := strconv.QuotedPrefix(rest)
-			if err != nil {
-				return f, false
-			}
-			if f.attributes.Name, err = strconv.Unquote(quoted); err != nil {
-				return f, false
-			}
-			rest = strings.TrimPrefix(rest[len(quoted):], " ")
-		}
-		if rest, ok = strings.CutPrefix(rest, "is forbidden: User "); !ok {
-			return f, false
-		}
-	}
-	if f.user, rest, ok = quotedPrefix(rest); !ok {
-		return f, false
-	}
-	if rest, ok = strings.CutPrefix(rest, " cannot "); !ok {
-		return f, false
-	}
 	a := &f.attributes
-	if a.Verb, rest, ok = strings.Cut(rest, " "); !ok {
-		return f, false
-	}
-	a.Verb = unescapeHTML(a.Verb)
-	if path, found := strings.CutPrefix(rest, "path "); found {
-		if a.Path, rest, ok = quotedPrefix(path); !ok {
-			return f, false
+	w := reason.Words{Rest: message}
+	if !w.Has("forbidden: User ") { // there is a resource, and perhaps a name
+		w.To(" ")
+		if strings.HasPrefix(w.Rest, `"`) {
+			a.Name = w.Quoted(strconv.Unquote)
+			w.Has(" ")
 		}
-		return f.end(rest)
+		w.Take("is forbidden: User ")
 	}
-	a.ResourceRequest = true
-	if rest, ok = strings.CutPrefix(rest, "resource "); !ok {
-		return f, false
+	f.user = w.Quoted(unquoteHTML)
+	w.Take(" cannot ")
+	a.Verb = unescapeHTML(w.To(" "))
+	if w.Has("path ") {
+		a.Path = w.Quoted(unquoteHTML)
+	} else {
+		a.ResourceRequest = true
+		w.Take("resource ")
+		a.Resource, a.Subresource, _ = strings.Cut(w.Quoted(unquoteHTML), "/")
+		w.Take(" in API group ")
+		a.APIGroup = w.Quoted(unquoteHTML)
+		if !w.Has(" at the cluster scope") {
+			w.Take(" in the namespace ")
+			a.Namespace = w.Quoted(unquoteHTML)
+		}
 	}
-	if a.Resource, rest, ok = quotedPrefix(rest); !ok {
-		return f, false
+	if w.Rest != "" {
+		w.Take(": ")
 	}
-	a.Resource, a.Subresource, _ = strings.Cut(a.Resource, "/")
-	if rest, ok = strings.CutPrefix(rest, " in API group "); !ok {
-		return f, false
-	}
-	if a.APIGroup, rest, ok = quotedPrefix(rest); !ok {
-		return f, false
-	}
-	if scope, found := strings.CutPrefix(rest, " at the cluster scope"); found {
-		return f.end(scope)
-	}
-	if rest, ok = strings.CutPrefix(rest, " in the namespace "); !ok {
-		return f, false
-	}
-	if a.Namespace, rest, ok = quotedPrefix(rest); !ok {
-		return f, false
-	}
-	return f.end(rest)
+	f.reason = w.Rest
+	return f, !w.Failed
 }
 
-// end takes the reason.
-func (f forbidden) end(rest string) (forbidden, bool) {
-	if rest == "" {
-		return f, true
-	}
-	var ok bool
-	f.reason, ok = strings.CutPrefix(rest, ": ")
-	return f, ok
-}
-
-// quotedPrefix reads a quoted string, which the apiserver made safe for HTML.
-func quotedPrefix(s string) (text, rest string, ok bool) {
-	quoted, err := strconv.QuotedPrefix(s)
-	if err != nil {
-		return "", "", false
-	}
-	text, err = strconv.Unquote(unescapeHTML(quoted))
-	return text, s[len(quoted):], err == nil
-}
+// unquoteHTML unquotes what the apiserver made safe for HTML.
+func unquoteHTML(quoted string) (string, error) { return strconv.Unquote(unescapeHTML(quoted)) }
 
 func unescapeHTML(s string) string {
-	if !strings.Contains(s, "&") {
-		return s
-	}
 	return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(s)
 }

@@ -26,16 +26,13 @@ func (t *trial) impliedChecks() {
 
 // deriveImplied derives and answers the checks.
 func (t *trial) deriveImplied() {
-	cfg := t.in.rules
+	var known implied.State
 	if t.base.View != nil {
 		t.policy = policyAt{t.base.View, t.s, t.base.At}
-		t.checks = implied.Of(t.e, &t.v.Attributes, cfg, &t.policy)
-	} else {
-		t.checks = implied.Of(t.e, &t.v.Attributes, cfg, nil)
+		known = &t.policy
 	}
-	if len(t.checks) > 0 {
-		t.evaluate(t.checks)
-	}
+	t.checks = implied.Of(t.e, &t.v.Attributes, t.in.rules, known)
+	t.evaluate(t.checks)
 }
 
 // evaluate appends the answers to checks.
@@ -61,10 +58,9 @@ func (t *trial) impliedRecord(rec *record) {
 	if t.ans.Decision == verdict.DecisionForbid && t.checks == nil {
 		t.deriveImplied() // the apiserver let pass what the replica does not
 	}
-	if shown := implied.Shown(t.e, &t.v.Attributes); len(shown) > 0 {
-		t.evaluate(shown)
-		t.checks = append(t.checks, shown...)
-	}
+	shown := implied.Shown(t.e, &t.v.Attributes)
+	t.evaluate(shown)
+	t.checks = append(t.checks, shown...)
 	first := len(t.v.Implied) - len(t.checks) // those of impersonation come before
 	for i := range t.checks {
 		c, answer := &t.checks[i], &t.v.Implied[first+i]
@@ -74,10 +70,8 @@ func (t *trial) impliedRecord(rec *record) {
 		case implied.Refused:
 			answer.Recorded = verdict.DecisionForbid
 		}
-		if answer.Recorded == verdict.DecisionNone || answer.Replayed == verdict.DecisionNone || answer.Recorded == answer.Replayed {
-			continue
-		}
-		if t.explained(c, answer) {
+		if answer.Recorded == verdict.DecisionNone || answer.Replayed == verdict.DecisionNone || answer.Recorded == answer.Replayed ||
+			t.explained(c, answer) {
 			continue
 		}
 		t.v.AddContradiction(implied.ContradictionMismatch,
@@ -90,9 +84,7 @@ func (t *trial) impliedRecord(rec *record) {
 // request's window answers a check as recorded, or could.
 func (t *trial) explained(c *implied.Check, answer *verdict.Implied) bool {
 	u, recorded := t.e.EffectiveUser(), answer.Recorded
-	ans := t.base.authorize(u, &answer.Attributes, t.bufs.other)
-	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
-	if ans.Free() {
+	if ans := t.ask(&t.base, u, &answer.Attributes); ans.Free() {
 		return true // a webhook may have refused what others allow
 	}
 	for _, other := range t.candidates(t.ans.NodeAsked()) {
@@ -150,8 +142,7 @@ func (t *trial) check(m *moment, u *event.User, c *implied.Check) verdict.Implie
 // further puts one further question to the chain. It is none where a webhook, whose answer no log
 // holds, could have allowed what nobody else does.
 func (t *trial) further(m *moment, u *event.User, a *verdict.Attributes) (verdict.Decision, []verdict.Grant, []string) {
-	ans := m.authorize(u, a, t.bufs.other)
-	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
+	ans := t.ask(m, u, a)
 	switch {
 	case ans.Decision == verdict.DecisionAllow && ans.ByRBAC():
 		return verdict.DecisionAllow, t.words(ans.RBAC.Grants), nil
@@ -173,10 +164,7 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 	least, most := c.Rules, c.Rules
 	var doubted []string
 	if c.Ref != nil {
-		key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: c.Ref.Name}
-		if c.Ref.Kind == "Role" {
-			key = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: c.Attributes.Namespace, Name: c.Ref.Name}
-		}
+		key := rbacindex.RoleKey(c.Ref, c.Attributes.Namespace)
 		role, found := m.View.RBAC.Get(key)
 		least, _ = rbacindex.RulesOf(role)
 		most = least
@@ -299,14 +287,7 @@ func (p *policyAt) Binding(namespace, name string) (rbacv1.RoleRef, []rbacv1.Sub
 }
 
 func (p *policyAt) Signer(name string) (string, implied.Known) {
-	signer, known := p.s.Signer(name, p.at)
-	switch known {
-	case state.Present:
-		return signer, implied.Present
-	case state.Absent:
-		return "", implied.Absent
-	}
-	return "", implied.Unknown
+	return p.s.Signer(name, p.at)
 }
 
 func (p *policyAt) get(key rbacindex.Key) (any, implied.Known) {

@@ -39,13 +39,8 @@ func (eng *Engine) Behind(e *event.Event, s *state.State, v *verdict.Verdict) (l
 	if s == nil || !Kept(s, e.RequestReceivedTimestamp) {
 		return 0, false
 	}
-	t := eng.trials.Get().(*trial)
-	defer func() {
-		*t = trial{bufs: t.bufs}
-		eng.trials.Put(t)
-	}()
-	t.begin(eng, e, s, &verdict.Verdict{})
-	t.attributes()
+	t := eng.begin(e, s, &verdict.Verdict{})
+	defer t.end()
 	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	if !t.decide() {
 		return 0, false
@@ -61,7 +56,7 @@ func (eng *Engine) Behind(e *event.Event, s *state.State, v *verdict.Verdict) (l
 			continue
 		}
 		m := t.with(&views[i-1])
-		ans := t.ask(&m)
+		ans := t.askAgain(&m)
 		if ok, _ := agreesWith(&ans, &rec, t.bufs.reason); ok {
 			return e.RequestReceivedTimestamp.Sub(ended), true
 		}

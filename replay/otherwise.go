@@ -115,7 +115,7 @@ func (t *trial) unseenRelease(rec *record) (minor int, given bool) {
 		if m.chain = t.eng.configured(t.in.cfg, kube, r.Minor).chain; m.chain == t.base.chain {
 			continue
 		}
-		ans := t.ask(&m)
+		ans := t.askAgain(&m)
 		if ok, _ := agreesWith(&ans, rec, t.bufs.reason); ok {
 			return r.Minor, given
 		}

@@ -39,8 +39,7 @@ func (t *trial) review() {
 		return
 	}
 	// The replica's answer follows from the question alone.
-	ans := t.base.authorize(&q.User, &q.Attributes, t.bufs.other)
-	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
+	ans := t.ask(&t.base, &q.User, &q.Attributes)
 	c.Replayed = ans.Decision
 	if c.Replayed == verdict.DecisionError {
 		c.Replayed = verdict.DecisionForbid // a review is answered with the error, and not allowed
@@ -61,8 +60,7 @@ func (t *trial) review() {
 	}
 	said := replayedText(&ans)
 	for _, other := range t.candidates(nodes) {
-		ans := other.moment.authorize(&q.User, &q.Attributes, t.bufs.other)
-		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
+		ans := t.ask(&other.moment, &q.User, &q.Attributes)
 		if agrees(&ans) {
 			c.Outcome, c.Cause = verdict.OutcomeAmbiguous, "the answer agrees with the "+other.text
 			return

@@ -76,7 +76,7 @@ var rooms = []room{
 		"engine answers it"},
 	{"replay/admission", []string{"verdict", "replay/request", "replay/config", "replay/release", "replay/state", "replay/state/graph"},
 		"what admission did is told from the record, the configuration and the state"},
-	{"replay/implied", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/authn"},
+	{"replay/implied", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/authn", "replay/state/graph"},
 		"which checks a request implies is derived, they are answered by the engine"},
 	{"replay", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/graph", "replay/state/kept",
 		"replay/reason",

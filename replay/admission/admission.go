@@ -23,35 +23,26 @@ type Plugins struct {
 
 // New returns the plugins of an apiserver as it is configured.
 func New(cfg *config.APIServer) *Plugins {
-	return plugins(func(name string) use {
-		if enabled(cfg, name) {
-			return on
-		}
-		return off
-	})
+	return plugins(cfg, off)
 }
 
 // Assume returns the plugins of an apiserver whose configuration nobody gave: those that the release
 // has on by default, and of the others whatever shows. The minor version 0 is one that nobody knows.
 func Assume(minor int) *Plugins {
-	return plugins(func(name string) use {
-		if enabled(&config.APIServer{Minor: minor}, name) {
-			return on
-		}
-		return assumedOff
-	})
+	return plugins(&config.APIServer{Minor: minor}, assumedOff)
 }
 
-// plugins returns the plugins that are known, each used as it is said.
-func plugins(used func(name string) use) *Plugins {
+// plugins returns the plugins that are known, each on, or otherwise used.
+func plugins(cfg *config.APIServer, otherwise use) *Plugins {
 	p := &Plugins{}
 	for _, r := range registry {
-		r.use = used(r.name())
+		if r.use = otherwise; enabled(cfg, r.name()) {
+			r.use = on
+		}
 		p.evaluated = append(p.evaluated, r)
 		p.all = append(p.all, r.evaluated)
 	}
-	p.all = append(p.all, wordedPlugins()...)
-	p.all = append(p.all, nodeRestriction{}) // its words are everybody's
+	p.all = append(append(p.all, wordedPlugins()...), nodeRestriction{}) // its words are everybody's
 	return p
 }
 
@@ -78,40 +69,36 @@ func (p *Plugins) Judge(q *Request, adm *verdict.Admission) {
 	}
 	r := &q.refusal
 	*r = refusal{code: q.Code, message: q.Message, node: q.Node, a: q.Attributes}
-	var by plugin
-	by, r.of = p.refusing(r)
-	adm.Recorded = recorded(op, q.Decision, q.Code, by != nil)
-	if by != nil {
-		r.by = by.name()
-	}
+	r.by, r.of = p.refusing(r)
+	adm.Recorded = recorded(op, q.Decision, q.Code, r.by != "")
 	for i := range p.evaluated {
 		if a := p.evaluated[i].compare(q, op, r); a.Outcome != "" {
 			adm.Answers = append(adm.Answers, a)
 		}
 	}
-	if by != nil && adm.Of(r.by) == nil {
+	if r.by != "" && adm.Of(r.by) == nil {
 		adm.Answers = append(adm.Answers, verdict.AdmissionAnswer{Plugin: r.by, Name: r.of, Outcome: verdict.PluginRejected,
 			Reason: r.words(), Code: q.Code})
 	}
 }
 
-// refusing attributes a refusal to a plugin, nil if none words it like that: API validation,
+// refusing attributes a refusal to a plugin, "" if none words it like that: API validation,
 // conflicts, secondary authorization checks and handlers refuse too.
-func (p *Plugins) refusing(r *refusal) (by plugin, of string) {
+func (p *Plugins) refusing(r *refusal) (by, of string) {
 	if r.code < 400 || r.message == "" {
-		return nil, ""
+		return "", ""
 	}
 	_, r.inner, r.forbidden = strings.Cut(r.message, " is forbidden: ")
 	r.inner = strings.TrimPrefix(r.inner, "[")
 	if r.forbidden && strings.HasPrefix(r.inner, `User "`) {
-		return nil, "" // an authorization text: a secondary check
+		return "", "" // an authorization text: a secondary check
 	}
 	for _, x := range p.all {
 		if of, ok := x.refused(r); ok {
-			return x, verdict.Clip(of)
+			return x.name(), verdict.Clip(of)
 		}
 	}
-	return nil, ""
+	return "", ""
 }
 
 // recorded says what admission did as far as the event tells: "" if it does not.

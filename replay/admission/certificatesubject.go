@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"slices"
-	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -26,7 +25,7 @@ const (
 )
 
 func (certificateSubject) refused(r *refusal) (string, bool) {
-	return "", r.code == 403 && r.forbidden && (strings.HasPrefix(r.inner, mastersNotSigned) || strings.HasPrefix(r.inner, notParsed))
+	return "", r.code == 403 && r.forbidden && begins(r.inner, mastersNotSigned, notParsed)
 }
 
 func (certificateSubject) ask(q *Request, op Operation, body []byte, _, _ time.Time) said {
@@ -46,16 +45,17 @@ func (certificateSubject) ask(q *Request, op Operation, body []byte, _, _ time.T
 	if in.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
 		return said{answer: passes, open: true}
 	}
+	refuse := func(words string) said { return said{answer: refuses, code: 403, words: words, open: true} }
 	block, _ := pem.Decode(in.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return said{answer: refuses, code: 403, words: notParsed + "PEM block type must be CERTIFICATE REQUEST", open: true}
+		return refuse(notParsed + "PEM block type must be CERTIFICATE REQUEST")
 	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return said{answer: refuses, code: 403, words: notParsed + err.Error(), open: true}
-	}
-	if slices.Contains(csr.Subject.Organization, user.SystemPrivilegedGroup) {
-		return said{answer: refuses, code: 403, words: mastersNotSigned, open: true}
+	switch {
+	case err != nil:
+		return refuse(notParsed + err.Error())
+	case slices.Contains(csr.Subject.Organization, user.SystemPrivilegedGroup):
+		return refuse(mastersNotSigned)
 	}
 	return said{answer: passes, open: true}
 }

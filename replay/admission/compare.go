@@ -36,12 +36,11 @@ func (p *registered) compare(q *Request, op Operation, r *refusal) verdict.Admis
 		try(p.answer(q, Create, q.Body, false))
 	}
 	if a.Outcome == verdict.PluginDrift && ans.open && (ans.excludes == "" || !strings.HasSuffix(q.Message, ans.excludes)) {
-		switch final := p.answer(q, op, q.Written, true); {
-		case len(q.Written) > 0:
-			try(final)
-		default:
-			try(said{answer: unknown, missing: missingFinal})
+		final := said{answer: unknown, missing: missingFinal}
+		if len(q.Written) > 0 {
+			final = p.answer(q, op, q.Written, true)
 		}
+		try(final)
 	}
 	switch {
 	case refused:
@@ -76,16 +75,14 @@ func (p *registered) answer(q *Request, op Operation, body []byte, wide bool) sa
 func (p *registered) outcome(ans said, q *Request, op Operation, r *refusal) string {
 	refused, passed := r.by == p.name(), p.passed(q, op, r)
 	switch ans.answer {
-	case unasked:
-		if refused {
+	case unasked, passes:
+		switch {
+		case refused:
 			return verdict.PluginDrift
+		case ans.answer == passes:
+			return verdict.PluginPass
 		}
 		return ""
-	case passes:
-		if refused {
-			return verdict.PluginDrift
-		}
-		return verdict.PluginPass
 	case changing:
 		if refused || passed {
 			return verdict.PluginAmbiguous

@@ -143,7 +143,7 @@ func TestServiceAccount(t *testing.T) {
 		{"switched off and refusing", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403, lostMsg, "drift 403 " + lost},
 	})
 	in.changed = false
-	nobodyKnows := plugins(func(string) use { return assumedOff })
+	nobodyKnows := plugins(&config.APIServer{Admission: config.Admission{Exact: true}}, assumedOff)
 	try(t, "ServiceAccount", "", in, nobodyKnows, []tried{
 		{"perhaps off", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 201, "", ""},
 		{"perhaps off, and refusing", "create", "pods", pod(`"serviceAccountName":"ghost"`), "", 403, lostMsg, "match 403 " + lost},

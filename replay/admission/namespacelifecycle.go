@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/replay/request"
@@ -22,11 +21,10 @@ func (namespaceLifecycle) name() string { return verdict.PluginNamespaceLifecycl
 func (namespaceLifecycle) refused(r *refusal) (string, bool) {
 	a := r.a
 	if r.code == 404 {
-		return "", a.Namespace != "" && a.Verb != request.VerbDelete && a.Resource != "namespaces" && isNamespaceNotFound(r.message,
-			a.Namespace)
+		return "", a.Namespace != "" && a.Verb != request.VerbDelete && a.Resource != "namespaces" &&
+			r.message == `namespaces "`+a.Namespace+`" not found`
 	}
-	return "", r.code == 403 && r.forbidden &&
-		(strings.HasPrefix(r.inner, immortal) || strings.HasPrefix(r.inner, "unable to create new content in namespace "))
+	return "", r.code == 403 && r.forbidden && begins(r.inner, immortal, "unable to create new content in namespace ")
 }
 
 // immortal is how the plugin refuses to delete a namespace.
@@ -77,11 +75,4 @@ func lifecycleOf(is state.NamespaceAnswer, op Operation, namespace string) said 
 		return said{answer: changing, missing: "namespace " + namespace + " changed meanwhile"}
 	}
 	return said{answer: unknown, missing: "namespace " + namespace + " is not known"}
-}
-
-// isNamespaceNotFound recognises the whole message `namespaces "ns" not found`.
-func isNamespaceNotFound(message, namespace string) bool {
-	const head, tail = `namespaces "`, `" not found`
-	return len(message) == len(head)+len(namespace)+len(tail) && strings.HasPrefix(message, head) &&
-		strings.HasSuffix(message, tail) && message[len(head):len(head)+len(namespace)] == namespace
 }

@@ -1,9 +1,5 @@
 package admission
 
-import (
-	"strings"
-)
-
 // nodeRestriction limits what nodes write. Its words are everybody's, so that it is known by
 // the user too.
 type nodeRestriction struct{}
@@ -11,18 +7,8 @@ type nodeRestriction struct{}
 func (nodeRestriction) name() string { return "NodeRestriction" }
 
 func (nodeRestriction) refused(r *refusal) (string, bool) {
-	if !r.node || !r.forbidden {
-		return "", false
-	}
-	for _, text := range [...]string{
-		`node "`, "can only access node lease with ", "can only access CSINode with ", "is not allowed to modify labels: ",
+	return "", r.node && r.forbidden && begins(r.inner, `node "`, "can only access node lease with ", "can only access CSINode with ", "is not allowed to modify labels: ",
 		"node requested token ", "can only create a node CSR with CN=", "unexpected pod subresource ", "pod does not have ",
 		"can only create pods with spec.nodeName set to itself", "can only create ", "cannot set or change ", "unexpected operation ",
-		"unsupported ",
-	} {
-		if strings.HasPrefix(r.inner, text) {
-			return "", true
-		}
-	}
-	return "", false
+		"unsupported ")
 }

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/replay/request"
@@ -31,20 +33,15 @@ type partial interface {
 	decodes(body []byte) bool
 }
 
-// traits are what the comparison has to know of a plugin besides its answers.
-type traits struct {
+// registered is a plugin as an apiserver has it, and what the comparison has to know of it besides its answers.
+type registered struct {
+	evaluated
 	// validates: it is asked in the second pass, which sees the object as mutating webhooks and
 	// policies leave it, behind the object's own validation.
 	validates bool
 	// behind are the plugins that may refuse before it is asked.
 	behind []string
-}
-
-// registered is a plugin with its traits, as an apiserver has it.
-type registered struct {
-	evaluated
-	traits
-	use use
+	use    use
 }
 
 // use is whether an apiserver has a plugin switched on.
@@ -149,6 +146,11 @@ func (r *refusal) words() string {
 		return verdict.Clip(r.inner)
 	}
 	return verdict.Clip(r.message)
+}
+
+// begins reports whether a text begins with one of others.
+func begins(text string, with ...string) bool {
+	return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(text, w) })
 }
 
 // Request is a request behind authorization, and what is known about it.

@@ -5,10 +5,9 @@ import "github.com/retrial-io/retrial/verdict"
 // registry has the plugins that are evaluated again, in the order in which they are asked.
 var registry = []registered{ //nolint:gochecknoglobals // constant table
 	{evaluated: namespaceLifecycle{}},
-	{evaluated: serviceAccount{}, traits: traits{behind: []string{verdict.PluginNamespaceLifecycle, "NamespaceAutoProvision",
-		"LimitRanger"}}},
-	{evaluated: certificateSubject{}, traits: traits{validates: true}},
-	{evaluated: externalIPs{}, traits: traits{validates: true}},
+	{evaluated: serviceAccount{}, behind: []string{verdict.PluginNamespaceLifecycle, "NamespaceAutoProvision", "LimitRanger"}},
+	{evaluated: certificateSubject{}, validates: true},
+	{evaluated: externalIPs{}, validates: true},
 }
 
 // wordedPlugins are in an order in which the first that fits is the one: texts that may stand

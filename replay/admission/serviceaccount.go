@@ -31,21 +31,10 @@ func (serviceAccount) refused(r *refusal) (string, bool) {
 	if r.forbidden {
 		words = r.inner
 	}
-	for _, prefix := range [...]string{"error looking up service account ", "no service account specified for pod",
-		"a mirror pod may not "} {
-		if r.code == 403 && r.forbidden && strings.HasPrefix(words, prefix) {
-			return "", true
-		}
-	}
-	if !strings.Contains(words, " is not allowed because service account ") {
-		return "", false
-	}
-	for _, prefix := range [...]string{"volume with secret", "init container ", "container ", "ephemeral container ", "imagePullSecrets["} {
-		if strings.HasPrefix(words, prefix) {
-			return "", true
-		}
-	}
-	return "", false
+	return "", r.code == 403 && r.forbidden &&
+		begins(words, "error looking up service account ", "no service account specified for pod", "a mirror pod may not ") ||
+		strings.Contains(words, " is not allowed because service account ") &&
+			begins(words, "volume with secret", "init container ", "container ", "ephemeral container ", "imagePullSecrets[")
 }
 
 // podParts is what ServiceAccount reads of a pod: reading the rest of it would cost as much as judging

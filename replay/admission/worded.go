@@ -1,8 +1,6 @@
 package admission
 
-import (
-	"strings"
-)
+import "strings"
 
 // worded is a plugin that is known by its words alone: what it decides by is not recorded.
 type worded struct {
@@ -49,9 +47,8 @@ func (t *text) named(r *refusal) string {
 	if t.inner != "" {
 		rest = r.inner[len(t.inner):]
 	}
-	name, _, ok := strings.Cut(rest, t.ends)
-	if !ok {
-		return ""
+	if name, _, ok := strings.Cut(rest, t.ends); ok {
+		return name
 	}
-	return name
+	return ""
 }

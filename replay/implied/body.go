@@ -113,13 +113,8 @@ func (d *derivation) patched() (p patchDocument, ok bool) {
 
 // collected reports whether a patch touches nothing but what the garbage collector writes: owner references, finalizers and managed fields.
 func (p *patchDocument) collected() bool {
-	for _, path := range p.paths {
-		if !collectedPath(path) {
-			return false
-		}
-	}
 	if p.members == nil {
-		return len(p.paths) > 0
+		return len(p.paths) > 0 && !slices.ContainsFunc(p.paths, func(path string) bool { return !collectedPath(path) })
 	}
 	for name, raw := range p.members {
 		switch name {

@@ -24,6 +24,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state/graph"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -58,14 +59,14 @@ type Check struct {
 	Open []string
 }
 
-// Known is three-valued knowledge of an object. The zero value is "not known".
-type Known uint8
+// Known is three-valued knowledge of an object.
+type Known = graph.Known
 
 // Knowledge.
 const (
-	Unknown Known = iota
-	Absent
-	Present
+	Unknown = graph.Unknown
+	Absent  = graph.Absent
+	Present = graph.Present
 )
 
 // Role is what a role was before a write.

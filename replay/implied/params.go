@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -11,20 +12,11 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-type paramKind struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-}
-
-type paramRef struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
-}
-
+// policySpec is what is read of an admission policy, and of its binding.
 type policySpec struct {
-	ParamKind  *paramKind `json:"paramKind"`
-	ParamRef   *paramRef  `json:"paramRef"`
-	PolicyName string     `json:"policyName"`
+	ParamKind  *admissionv1.ParamKind `json:"paramKind"`
+	ParamRef   *struct{ Name, Namespace string }
+	PolicyName string `json:"policyName"`
 }
 
 // params derives the reading of parameters from an admission policy, or from its binding.
@@ -77,7 +69,7 @@ func (d *derivation) params() {
 
 // paramResource fills in the resource of a kind of parameters. Of kinds that Kubernetes does not
 // bring along the resource is not known; then who may read everything of the group may read it.
-func (d *derivation) paramResource(c *Check, k *paramKind) {
+func (d *derivation) paramResource(c *Check, k *admissionv1.ParamKind) {
 	gv, err := schema.ParseGroupVersion(k.APIVersion)
 	if err != nil {
 		c.Attributes.APIGroup, c.Attributes.Resource = "*", "*" // what the apiserver asks for then

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,12 +19,9 @@ const onlyCollected = "a change of owner references, finalizers or managed field
 
 // policy derives escalate and bind.
 func (d *derivation) policy() {
-	switch d.a.Resource {
-	case "roles", "clusterroles", "rolebindings", "clusterrolebindings":
-	default:
-		return
-	}
-	if d.superuser() {
+	kind := map[string]string{"roles": "Role", "clusterroles": "ClusterRole", "rolebindings": "RoleBinding",
+		"clusterrolebindings": "ClusterRoleBinding"}[d.a.Resource]
+	if kind == "" || d.superuser() {
 		return
 	}
 	if d.a.Verb == request.VerbPatch {
@@ -31,15 +29,10 @@ func (d *derivation) policy() {
 			return
 		}
 	}
-	switch d.a.Resource {
-	case "roles":
-		d.role("Role")
-	case "clusterroles":
-		d.role("ClusterRole")
-	case "rolebindings":
-		d.binding("RoleBinding")
-	case "clusterrolebindings":
-		d.binding("ClusterRoleBinding")
+	if strings.HasSuffix(kind, "Role") {
+		d.role(kind)
+	} else {
+		d.binding(kind)
 	}
 }
 
@@ -55,11 +48,10 @@ func (d *derivation) role(kind string) {
 	if d.s != nil && d.a.Name != "" {
 		old, known = d.s.Role(d.a.Namespace, d.a.Name)
 	}
-	var rules []rbacv1.PolicyRule
-	var aggregation *rbacv1.AggregationRule
+	var o roleParts
 	switch {
-	case d.written(kind, member{"rules", &rules}, member{"aggregationRule", &aggregation}):
-		c.Rules, c.Full = rules, aggregates(aggregation)
+	case d.written(kind, member{"rules", &o.Rules}, member{"aggregationRule", &o.AggregationRule}):
+		c.Rules, c.Full = o.Rules, aggregates(o.AggregationRule)
 	case d.a.Verb == request.VerbPatch:
 		d.patchedRole(&c, &old, known)
 	default:
@@ -102,13 +94,15 @@ func (d *derivation) patchedRole(c *Check, old *Role, known Known) {
 	}
 }
 
+// roleParts is what of a role decides.
+type roleParts struct {
+	Rules           []rbacv1.PolicyRule     `json:"rules"`
+	AggregationRule *rbacv1.AggregationRule `json:"aggregationRule,omitempty"`
+}
+
 // apply applies what a JSON patch says of rules and aggregation to a role.
 func (p *patchDocument) apply(c *Check, old *Role) bool {
-	var o struct {
-		Rules           []rbacv1.PolicyRule     `json:"rules"`
-		AggregationRule *rbacv1.AggregationRule `json:"aggregationRule,omitempty"`
-	}
-	o.Rules = old.Rules
+	o := roleParts{Rules: old.Rules}
 	if old.Aggregates { // with which selectors is not kept; that there are some is
 		o.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: make([]metav1.LabelSelector, 1)}
 	}
@@ -123,7 +117,7 @@ func (p *patchDocument) apply(c *Check, old *Role) bool {
 	if role, err = patch.Apply(role); err != nil {
 		return false
 	}
-	o.Rules, o.AggregationRule = nil, nil
+	o = roleParts{}
 	if json.Unmarshal(role, &o) != nil {
 		return false
 	}

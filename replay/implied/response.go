@@ -1,6 +1,7 @@
 package implied
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,7 +80,7 @@ func refuses(c *Check, code int32, message string, e *event.Event) bool {
 		return code == 403 && (has("is attempting to grant RBAC permissions not currently held") ||
 			has("must have cluster-admin privileges to use the aggregationRule"))
 	case verdict.CheckRoleBind:
-		return code == 403 && has("is attempting to grant RBAC permissions not currently held") || RoleAbsent(c, e)
+		return code == 403 && has("is attempting to grant RBAC permissions not currently held") || roleAbsent(c, e)
 	case verdict.CheckCreateOnUpdate:
 		return refusesCreate(e)
 	case verdict.CheckSignerApprove, verdict.CheckSignerSign:
@@ -108,10 +109,10 @@ func refuses(c *Check, code int32, message string, e *event.Event) bool {
 	return false
 }
 
-// RoleAbsent reports whether the response to a binding's write says that its role does not exist.
+// roleAbsent reports whether the response to a binding's write says that its role does not exist.
 // The apiserver names the role and, depending on where it looked, the resource of the binding or
 // that of the role.
-func RoleAbsent(c *Check, e *event.Event) bool {
+func roleAbsent(c *Check, e *event.Event) bool {
 	if e.Code() != 404 || e.ResponseStatus == nil || c.Ref == nil {
 		return false
 	}
@@ -137,12 +138,8 @@ func authorizerReason(reason string) bool {
 		return true
 	}
 	_, named, _ := strings.Cut(reason, ": ")
-	for _, text := range [...]string{"RBAC: ", "No policy matched.", "Everything is forbidden."} {
-		if strings.HasPrefix(reason, text) || strings.HasPrefix(named, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"RBAC: ", "No policy matched.", "Everything is forbidden."},
+		func(text string) bool { return strings.HasPrefix(reason, text) || strings.HasPrefix(named, text) })
 }
 
 // refusesCreate recognises the authorizer's refusal of create on an update or patch.

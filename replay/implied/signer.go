@@ -36,8 +36,7 @@ func (d *derivation) signer() {
 		return // a bundle without a signer needs nothing
 	}
 	if name == "" {
-		open = cmp.Or(open, "the signer's name")
-		c.Open = []string{open}
+		c.Open = []string{cmp.Or(open, "the signer's name")}
 		d.add(c)
 		return
 	}
@@ -64,10 +63,7 @@ func (d *derivation) signerName(kind string) (name, open string) {
 			return name, ""
 		}
 	}
-	shown := false
-	if decode(d.e.ResponseObject, kind, member{"spec", &o.Spec}) {
-		shown = true
-	}
+	shown := decode(d.e.ResponseObject, kind, member{"spec", &o.Spec})
 	if o.Spec.SignerName == "" && decode(d.e.RequestObject, "", member{"spec", &o.Spec}) {
 		shown = shown || d.a.Verb != request.VerbPatch
 	}

@@ -5,6 +5,7 @@
 package reason
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,29 +22,20 @@ type Named struct {
 //
 //	RBAC: allowed by RoleBinding "name/namespace" of Role "name" to User "name"
 func Parse(reason string) (g Named, ok bool) {
-	rest, ok := strings.CutPrefix(reason, "RBAC: allowed by ")
-	if !ok {
-		return g, false
-	}
-	var binding string
-	if g.BindingKind, binding, rest, ok = kindAndName(rest); !ok {
-		return g, false
-	}
-	if rest, ok = strings.CutPrefix(rest, " of "); !ok {
-		return g, false
-	}
-	if g.RoleKind, g.Role, rest, ok = kindAndName(rest); !ok || !strings.HasPrefix(rest, " to ") {
-		return g, false
-	}
-	g.Binding = binding
+	w := Words{Rest: reason}
+	w.Take("RBAC: allowed by ")
+	g.BindingKind, g.Binding = w.To(" "), w.Quoted(strconv.Unquote)
+	w.Take(" of ")
+	g.RoleKind, g.Role = w.To(" "), w.Quoted(strconv.Unquote)
+	w.Take(" to ")
 	if g.BindingKind == "RoleBinding" {
-		i := strings.LastIndexByte(binding, '/')
+		i := strings.LastIndexByte(g.Binding, '/')
 		if i < 0 {
 			return g, false
 		}
-		g.Binding, g.BindingNamespace = binding[:i], binding[i+1:]
+		g.Binding, g.BindingNamespace = g.Binding[:i], g.Binding[i+1:]
 	}
-	return g, true
+	return g, !w.Failed
 }
 
 // Keys returns the keys of the binding and of the role.
@@ -78,17 +70,43 @@ func ObjectName(k rbacindex.Key) string {
 	return k.Kind.String() + " " + k.Namespace + "/" + k.Name
 }
 
-func kindAndName(s string) (kind, name, rest string, ok bool) {
-	kind, rest, ok = strings.Cut(s, " ")
-	if !ok {
-		return "", "", "", false
+// Words takes a text apart from its beginning. Once a part is not as expected it has failed, and nothing of it is left.
+type Words struct {
+	Rest   string
+	Failed bool
+}
+
+func (w *Words) part(text, rest string, ok bool) string {
+	if w.Failed = w.Failed || !ok; w.Failed {
+		text, rest = "", ""
 	}
-	quoted, err := strconv.QuotedPrefix(rest)
-	if err != nil {
-		return "", "", "", false
+	w.Rest = rest
+	return text
+}
+
+// Has takes a part that may be there and reports whether it is.
+func (w *Words) Has(text string) (ok bool) {
+	w.Rest, ok = strings.CutPrefix(w.Rest, text)
+	return ok
+}
+
+// Take takes a part that must be there.
+func (w *Words) Take(text string) {
+	rest, ok := strings.CutPrefix(w.Rest, text)
+	w.part(text, rest, ok)
+}
+
+// To takes what stands before a text, and the text.
+func (w *Words) To(text string) string { return w.part(strings.Cut(w.Rest, text)) }
+
+// Quoted takes a quoted text and returns what unquote makes of it.
+func (w *Words) Quoted(unquote func(string) (string, error)) string {
+	quoted, err := strconv.QuotedPrefix(w.Rest)
+	rest := w.Rest[len(quoted):]
+	if err == nil {
+		quoted, err = unquote(quoted)
 	}
-	name, err = strconv.Unquote(quoted)
-	return kind, name, rest[len(quoted):], err == nil
+	return w.part(quoted, rest, err == nil)
 }
 
 // Reasons that are the same in every answer.
@@ -139,11 +157,6 @@ var nodeTexts = [...]string{
 // node reports whether a line of a recorded reason is in the words of the node authorizer of any
 // version.
 func node(line string) bool {
-	for _, text := range nodeTexts {
-		if strings.HasPrefix(line, text) {
-			return true
-		}
-	}
-	rest, ok := strings.CutPrefix(line, "node '")
-	return ok && strings.HasSuffix(rest, ", only its own Node object")
+	return slices.ContainsFunc(nodeTexts[:], func(text string) bool { return strings.HasPrefix(line, text) }) ||
+		strings.HasPrefix(line, "node '") && strings.HasSuffix(line, ", only its own Node object")
 }
