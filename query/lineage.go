@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/lineage"
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
@@ -140,7 +141,7 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 		}
 		out.Credentials = append(out.Credentials, c)
 	}
-	if namespace, name, ok, _ := authn.SplitServiceAccount(subject); ok && st != nil {
+	if namespace, name, ok := kubenames.SplitServiceAccount(subject); ok && st != nil {
 		out.unused(st, namespace, name, from, to, limit)
 	}
 	if len(out.Credentials) == 0 && a.Offline {

@@ -41,25 +41,6 @@ const (
 	whyGroups        = "gives other groups"
 )
 
-// on reports whether an authenticator is there: yes, no, or open when that is not known.
-func (c *compiled) on(configured bool) says {
-	switch {
-	case configured:
-		return yes
-	case c.known():
-		return no
-	}
-	return open
-}
-
-// authenticator is one of those that an apiserver may ask who made a request.
-type authenticator interface {
-	// configured reports whether it is asked: yes, no, or open when that is not known.
-	configured(c *compiled) says
-	// answer reports whether it can have produced an identity, and why not, or what would tell.
-	answer(x *subject, c *compiled, f *facts) (says, string)
-}
-
 // rank is that of an authenticator in the order in which they are asked.
 type rank uint8
 

@@ -189,16 +189,15 @@ func (f *facts) node(x *subject, s State) {
 	if known == state.Unknown || known == state.Present && (now == "" || now == x.nodeUID) {
 		return
 	}
-	if lately(s, kept.Nodes, "", x.nodeName, x, tokenCache, x.nodeUID) {
-		return
-	}
-	if known == state.Absent {
+	switch {
+	case lately(s, kept.Nodes, "", x.nodeName, x, tokenCache, x.nodeUID):
+	case known == state.Absent:
 		f.add(factBindingOther, ContradictionSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName,
 			FormatTime(x.at), x.nodeUID)
-		return
+	default:
+		f.add(factBindingOther, ContradictionSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID,
+			now, FormatTime(x.at))
 	}
-	f.add(factBindingOther, ContradictionSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID, now,
-		FormatTime(x.at))
 }
 
 // secret compares a legacy token with the Secret the apiserver found it in.
@@ -262,10 +261,12 @@ func (f *facts) nodeUser(x *subject, s State) {
 	if x.name == "" || !x.nodes {
 		return
 	}
-	if _, known := s.Node(x.name, x.at); known != state.Absent {
-		return
+	for _, at := range [...]time.Time{x.at, x.at.Add(-nodeMemory)} {
+		if _, known := s.Node(x.name, at); known != state.Absent {
+			return
+		}
 	}
-	if _, known := s.Node(x.name, x.at.Add(-nodeMemory)); known != state.Absent || lately(s, kept.Nodes, "", x.name, x, nodeMemory, "") {
+	if lately(s, kept.Nodes, "", x.name, x, nodeMemory, "") {
 		return
 	}
 	a, err := request.Of(x.e.Verb, x.e.RequestURI)
@@ -338,17 +339,10 @@ func (f *facts) bootstrap(x *subject, s State) {
 
 // sameBootstrapGroups compares recorded groups with those of the Secret, as sets.
 func sameBootstrapGroups(got, extra []string) bool {
-	for _, g := range extra {
-		if !slices.Contains(got, g) {
-			return false
-		}
-	}
-	for _, g := range got {
-		if g != GroupBootstrappers && g != GroupAuthenticated && !slices.Contains(extra, g) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(extra, func(g string) bool { return !slices.Contains(got, g) }) &&
+		!slices.ContainsFunc(got, func(g string) bool {
+			return g != GroupBootstrappers && g != GroupAuthenticated && !slices.Contains(extra, g)
+		})
 }
 
 // lately reports whether an object was there, or may have been, at any time from so long before

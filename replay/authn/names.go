@@ -8,6 +8,7 @@
 package authn
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -46,17 +47,10 @@ const (
 	PrefixSecret           = "Secret=" // ours: a legacy token is told by its Secret
 )
 
-// SplitServiceAccount takes "system:serviceaccount:namespace:name" apart. ok is false when
-// the name does not have that prefix or not that shape; prefixed tells the two apart.
-func SplitServiceAccount(username string) (namespace, name string, ok, prefixed bool) {
-	namespace, name, ok = kubenames.SplitServiceAccount(username)
-	return namespace, name, ok, ok || strings.HasPrefix(username, PrefixServiceAccount)
-}
-
 // ServiceAccountUsername takes the name of a service account apart; a name whose parts no
 // object could have is a plain user name to impersonation.
 func ServiceAccountUsername(username string) (namespace, name string, ok bool) {
-	namespace, name, ok, _ = SplitServiceAccount(username)
+	namespace, name, ok = kubenames.SplitServiceAccount(username)
 	if !ok || len(validation.NameIsDNSLabel(namespace, false)) > 0 || len(validation.NameIsDNSSubdomain(name, false)) > 0 {
 		return "", "", false
 	}
@@ -75,20 +69,9 @@ func NodeUsername(username string) (string, bool) {
 // ServiceAccountGroups reports whether these are exactly the three groups of a service
 // account token, in any order.
 func ServiceAccountGroups(groups []string, namespace string) bool {
-	if len(groups) != 3 {
-		return false
-	}
-	var all, own, auth bool
-	for _, g := range groups {
-		switch {
-		case g == GroupServiceAccounts:
-			all = true
-		case g == GroupAuthenticated:
-			auth = true
-		case len(g) == len(GroupServiceAccounts)+1+len(namespace) && g[:len(GroupServiceAccounts)] == GroupServiceAccounts &&
-			g[len(GroupServiceAccounts)] == ':' && g[len(GroupServiceAccounts)+1:] == namespace:
-			own = true
-		}
-	}
-	return all && own && auth
+	return len(groups) == 3 && slices.Contains(groups, GroupServiceAccounts) && slices.Contains(groups, GroupAuthenticated) &&
+		slices.ContainsFunc(groups, func(g string) bool {
+			rest, ok := strings.CutPrefix(g, GroupServiceAccounts+":")
+			return ok && rest == namespace
+		})
 }

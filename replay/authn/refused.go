@@ -51,10 +51,7 @@ func (x *subject) refused(out []Contradiction, c *compiled) []Contradiction {
 		return out
 	}
 	a := &c.cfg.Authentication
-	if a.Unknown != "" || a.Anonymous.Unknown != "" || !a.Anonymous.Enabled {
-		return out
-	}
-	if !c.takesAnonymous(x.e.RequestURI) {
+	if a.Unknown != "" || a.Anonymous.Unknown != "" || !a.Anonymous.Enabled || !c.takesAnonymous(x.e.RequestURI) {
 		return out
 	}
 	return append(out, Contradiction{ContradictionAnonymousNotTaken, "no credentials were sent, and anonymous requests are let in"})

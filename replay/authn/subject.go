@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/release"
 )
@@ -60,9 +61,12 @@ type subject struct {
 // subjectOf takes the user of an event apart. It allocates nothing.
 func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Duration) subject {
 	u := &e.User
-	x := subject{e: e, u: u, at: e.RequestReceivedTimestamp, minor: minorOf(cfg, minor), lag: lag, proxied: cfg != nil && cfg.Source != ""}
+	x := subject{e: e, u: u, at: e.RequestReceivedTimestamp, minor: minor, lag: lag, proxied: cfg != nil && cfg.Source != ""}
 	if cfg != nil {
 		x.cfg = cfg
+		if cfg.Minor != 0 {
+			x.minor = cmp.Or(cfg.Binary, cfg.Minor)
+		}
 		x.home = cfg.Authentication.BindAddress
 		x.unchecked = cfg.Authentication.ServiceAccount.Enabled && !cfg.Authentication.ServiceAccount.Lookup
 	}
@@ -125,7 +129,7 @@ func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Durati
 		x.kind = kindLoopback
 	case strings.HasPrefix(rest, "serviceaccount:"):
 		x.kind = kindAccount
-		x.namespace, x.name, _, _ = SplitServiceAccount(u.Username)
+		x.namespace, x.name, _ = kubenames.SplitServiceAccount(u.Username)
 	case strings.HasPrefix(rest, "node:"):
 		x.kind, x.name = kindNode, rest[len("node:"):]
 	case strings.HasPrefix(rest, "bootstrap:"):
@@ -181,10 +185,10 @@ func (x *subject) groupsAre(given []string) bool {
 	added := !x.since(10)
 	kept := x.since(6)
 	got := x.u.Groups
-	if len(got) > 0 && len(got) == len(given)+1 && got[len(given)] == GroupAuthenticated && equal(got[:len(given)], given) {
+	if len(got) == len(given)+1 && got[len(given)] == GroupAuthenticated && slices.Equal(got[:len(given)], given) {
 		return added || !special(given)
 	}
-	return kept && len(got) == len(given) && special(given) && equal(got, given)
+	return kept && special(given) && slices.Equal(got, given)
 }
 
 // adderPassed reports whether some given groups lead to the recorded ones.
@@ -198,18 +202,6 @@ func (x *subject) adderPassed() bool {
 
 func special(groups []string) bool {
 	return slices.Contains(groups, GroupAuthenticated) || slices.Contains(groups, GroupUnauthenticated)
-}
-
-func equal(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // accountGroups reports whether the groups are exactly those of a service account token, in the
@@ -234,14 +226,6 @@ func peer(e *event.Event) (netip.Addr, bool) {
 	}
 	ip, err := netip.ParseAddr(e.SourceIPs[len(e.SourceIPs)-1])
 	return ip.Unmap(), err == nil
-}
-
-// minorOf returns the version to judge by: the configuration's, else the caller's.
-func minorOf(cfg *config.APIServer, minor int) int {
-	if cfg != nil && cfg.Minor != 0 {
-		return cmp.Or(cfg.Binary, cfg.Minor)
-	}
-	return minor
 }
 
 // shape checks that the recorded user has the form of what a kube-apiserver's authenticators
@@ -311,14 +295,11 @@ func (x *subject) nobody(out []Contradiction) []Contradiction {
 	if len(x.u.Groups) > 0 || x.u.UID != "" {
 		return append(out, Contradiction{ContradictionEmptyUser, fmt.Sprintf("no name with uid %q and groups %q", x.u.UID, x.u.Groups)})
 	}
-	switch code := x.e.Code(); {
-	case !x.since(10): // the port without authentication recorded nobody
-		return out
-	case code == 401 || code == 400 || code == 0 || x.e.Stage == event.StageRequestReceived:
-		return out
-	default:
-		return append(out, Contradiction{ContradictionEmptyUser, fmt.Sprintf("nobody was authenticated, yet the answer is %d", code)})
+	code := x.e.Code()
+	if !x.since(10) || code == 401 || code == 400 || code == 0 || x.e.Stage == event.StageRequestReceived {
+		return out // before 1.10 the port without authentication recorded nobody
 	}
+	return append(out, Contradiction{ContradictionEmptyUser, fmt.Sprintf("nobody was authenticated, yet the answer is %d", code)})
 }
 
 func (x *subject) accountShape(out []Contradiction) []Contradiction {
@@ -350,24 +331,16 @@ func (x *subject) accountShape(out []Contradiction) []Contradiction {
 // releases put it into system:masters alone.
 func (x *subject) loopbackShaped() bool {
 	g, r := x.u.Groups, release.Of(x.minor)
-	switch {
-	case len(g) == 1 && g[0] == GroupMasters && (x.minor == 0 || r.MayLack(release.LoopbackAuthenticated)):
-	case len(g) == 2 && g[0] == GroupAuthenticated && g[1] == GroupMasters && r.Has(release.LoopbackAuthenticated):
-	default:
-		return false
-	}
-	return x.u.UID != "" && len(x.u.Extra) == 0 && x.fromLoopback()
+	return (len(g) == 1 && g[0] == GroupMasters && (x.minor == 0 || r.MayLack(release.LoopbackAuthenticated)) ||
+		len(g) == 2 && g[0] == GroupAuthenticated && g[1] == GroupMasters && r.Has(release.LoopbackAuthenticated)) &&
+		x.u.UID != "" && len(x.u.Extra) == 0 && x.fromLoopback()
 }
 
 // bootstrapGroups: system:bootstrappers, any number below it, and system:authenticated.
 func bootstrapGroups(groups []string) bool {
-	for _, g := range groups {
-		if g != GroupBootstrappers && g != GroupAuthenticated && !(len(g) > len(GroupBootstrappers) &&
-			g[:len(GroupBootstrappers)] == GroupBootstrappers && g[len(GroupBootstrappers)] == ':') {
-			return false
-		}
-	}
-	return slices.Contains(groups, GroupBootstrappers)
+	return slices.Contains(groups, GroupBootstrappers) && !slices.ContainsFunc(groups, func(g string) bool {
+		return g != GroupBootstrappers && g != GroupAuthenticated && !strings.HasPrefix(g, GroupBootstrappers+":")
+	})
 }
 
 func last(list []string) string {
@@ -380,11 +353,7 @@ func last(list []string) string {
 // componentName lists the user names under "system:" that Kubernetes' own bootstrap policy
 // and the usual control-plane components use.
 func componentName(username string) bool {
-	switch strings.TrimPrefix(username, "system:") {
-	case "kube-controller-manager", "kube-scheduler", "kube-proxy", "kube-dns",
-		"volume-scheduler", "monitoring", "aggregator", "kube-aggregator", "cloud-controller-manager",
-		"konnectivity-server", "konnectivity-agent", "unsecured", "admin":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "kube-dns", "volume-scheduler", "monitoring",
+		"aggregator", "kube-aggregator", "cloud-controller-manager", "konnectivity-server", "konnectivity-agent", "unsecured", "admin",
+	}, strings.TrimPrefix(username, "system:"))
 }
