@@ -29,15 +29,6 @@ var union = [ranks]struct { //nolint:gochecknoglobals // constant table
 	insecure:      {ByInsecure, func(a *config.Authentication) bool { return a.Insecure }, insecurePort},
 }
 
-// Authenticators returns the names of all authenticators in the order of the union.
-func Authenticators() []string {
-	out := make([]string, ranks)
-	for a := range union {
-		out[a] = union[a].name
-	}
-	return out
-}
-
 // ask asks one authenticator. why is a constant: the details are in contradictions.
 func (x *subject) ask(a rank, c *compiled, f *facts) (answer says, why string) {
 	z := &union[a]

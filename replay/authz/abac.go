@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,17 +62,13 @@ func newABAC(p *config.Policy, minor int) *abacIndex {
 		if !ok {
 			continue
 		}
-		number := line.Line
-		if number == 0 {
-			number = i + 1
-		}
 		lines := x.subjects[subject]
 		if lines == nil {
 			lines = newLines()
 			x.subjects[subject] = lines
 		}
 		x.pairs = x.pairs || subject.user != "" && subject.group != ""
-		lines.add(&line, int32(number))
+		lines.add(&line, int32(cmp.Or(line.Line, i+1)))
 	}
 	return x
 }
@@ -128,14 +125,8 @@ func (l *abacLines) add(line *config.PolicyLine, number int32) {
 		return
 	}
 	path = strings.TrimRight(path, abacAny)
-	if _, found := l.prefixes[path]; !found {
-		known := false
-		for _, n := range l.lengths {
-			known = known || n == len(path)
-		}
-		if !known {
-			l.lengths = append(l.lengths, len(path))
-		}
+	if !slices.Contains(l.lengths, len(path)) {
+		l.lengths = append(l.lengths, len(path))
 	}
 	l.prefixes[path] = l.prefixes[path].with(line.Readonly, number)
 }
@@ -248,11 +239,7 @@ func (x *abacIndex) almost(u *event.User, a *verdict.Attributes, limit int) (out
 		if lacks == "" {
 			continue
 		}
-		number := line.Line
-		if number == 0 {
-			number = i + 1
-		}
-		out = append(out, "line "+strconv.Itoa(number)+": "+lacks)
+		out = append(out, "line "+strconv.Itoa(cmp.Or(line.Line, i+1))+": "+lacks)
 		if len(out) == limit {
 			break
 		}
@@ -269,11 +256,5 @@ func inNamespace(namespace string) string {
 
 // is reports whether a line for this subject is for a user.
 func (s abacSubject) is(u *event.User) bool {
-	if s.user != "" && s.user != u.Username {
-		return false
-	}
-	if s.group == "" {
-		return true
-	}
-	return slices.Contains(u.Groups, s.group)
+	return (s.user == "" || s.user == u.Username) && (s.group == "" || slices.Contains(u.Groups, s.group))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // alwaysAllow allows everything.
-type alwaysAllow struct{}
+type alwaysAllow struct{ quiet }
 
 func newAlwaysAllow(*config.Authorizer, *config.APIServer) registered {
 	return registered{authorizer: alwaysAllow{}}
@@ -16,14 +16,10 @@ func newAlwaysAllow(*config.Authorizer, *config.APIServer) registered {
 
 func (alwaysAllow) ask(*Answer, *event.User, *verdict.Attributes, *Moment) stepState { return allowed }
 
-func (alwaysAllow) silence(Answer) string { return "" }
-
-func (alwaysAllow) missing(Answer) string { return "" }
-
 func (alwaysAllow) explain(*Shortfall, Answer, *event.User, *verdict.Attributes, *Moment, int) {}
 
 // alwaysDeny has no opinion on anything, and says so.
-type alwaysDeny struct{}
+type alwaysDeny struct{ quiet }
 
 func newAlwaysDeny(*config.Authorizer, *config.APIServer) registered {
 	return registered{authorizer: alwaysDeny{}}
@@ -32,8 +28,6 @@ func newAlwaysDeny(*config.Authorizer, *config.APIServer) registered {
 func (alwaysDeny) ask(*Answer, *event.User, *verdict.Attributes, *Moment) stepState { return noOpinion }
 
 func (alwaysDeny) silence(Answer) string { return reason.AlwaysDeny }
-
-func (alwaysDeny) missing(Answer) string { return "" }
 
 func (alwaysDeny) explain(s *Shortfall, _ Answer, _ *event.User, _ *verdict.Attributes, _ *Moment, _ int) {
 	s.Text = "allows nothing; those behind it may"

@@ -34,6 +34,12 @@ type traits struct {
 	screens bool // where its answer is not known, neither is whether anybody behind it was asked
 }
 
+// quiet is what authorizers have in common that add nothing to a refusal and whose answer is always known.
+type quiet struct{}
+
+func (quiet) silence(Answer) string { return "" }
+func (quiet) missing(Answer) string { return "" }
+
 // registered is an authorizer with its traits.
 type registered struct {
 	authorizer

@@ -9,7 +9,7 @@ import (
 )
 
 // masters let the privileged group do everything. They are the first of every chain.
-type masters struct{}
+type masters struct{ quiet }
 
 func newMasters() registered { return registered{masters{}, traits{local: true, safe: true}} }
 
@@ -19,10 +19,6 @@ func (masters) ask(_ *Answer, u *event.User, _ *verdict.Attributes, _ *Moment) s
 	}
 	return noOpinion
 }
-
-func (masters) silence(Answer) string { return "" }
-
-func (masters) missing(Answer) string { return "" }
 
 func (masters) explain(s *Shortfall, _ Answer, _ *event.User, _ *verdict.Attributes, _ *Moment, _ int) {
 	s.Text = "the user is not in the group " + authn.GroupMasters

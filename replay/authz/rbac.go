@@ -6,6 +6,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -32,11 +33,8 @@ func (x *rbac) ask(ans *Answer, u *event.User, a *verdict.Attributes, m *Moment)
 		ans.lack(LackState)
 		return unknown
 	}
-	m.query = rbacindex.Attributes{
-		User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
-		Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
-		Steps: m.Steps,
-	}
+	put(&m.query, u, a)
+	m.query.Steps = m.Steps
 	ans.RBAC = m.View.RBAC.Authorize(&m.query, m.grants)
 	if ans.RBAC.Allowed {
 		return allowed
@@ -49,10 +47,9 @@ func (x *rbac) ask(ans *Answer, u *event.User, a *verdict.Attributes, m *Moment)
 	if ans.unseen = couldAllow(m.View, &m.query, &ans.RBAC); len(ans.unseen) == 0 {
 		return noOpinion
 	}
+	ans.lack(LackObject)
 	if len(m.View.UnknownKinds) > 0 {
 		ans.lack(LackState)
-	} else {
-		ans.lack(LackObject)
 	}
 	return unknown
 }
@@ -81,23 +78,30 @@ func (x *rbac) explain(s *Shortfall, ans Answer, u *event.User, a *verdict.Attri
 		}
 	}
 	if m.View != nil {
-		miss := m.View.RBAC.NearestMiss(&rbacindex.Attributes{
-			User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
-			Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
-		}, limit)
+		var query rbacindex.Attributes
+		put(&query, u, a)
+		miss := m.View.RBAC.NearestMiss(&query, limit)
 		s.RBAC = &miss
 	}
 }
 
-// cut takes the errors of a refusal from the front of a text: they come in any order.
-func (*rbac) cut(ans *Answer, text string) (rest string, ok bool) {
-	errs := ans.RBAC.Errors()
-	text, ok = strings.CutPrefix(text, "RBAC: ")
-	n := errorsLen(errs)
-	if !ok || len(text) < n || !sameErrors(text[:n], errs) {
-		return "", false
+// put writes what RBAC is asked, with unbounded work.
+func put(query *rbacindex.Attributes, u *event.User, a *verdict.Attributes) {
+	*query = rbacindex.Attributes{
+		User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
+		Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
 	}
-	return text[n:], true
+}
+
+// takeErrors takes the errors of RBAC's refusal from a text: they come in any order.
+func takeErrors(w *reason.Words, errs []string) {
+	w.Take("RBAC: ")
+	n := errorsLen(errs)
+	if len(w.Rest) < n || !sameErrors(w.Rest[:n], errs) {
+		w.Failed = true
+		return
+	}
+	w.Rest = w.Rest[n:]
 }
 
 // errorsLen returns the length of the text behind "RBAC: " for these errors.

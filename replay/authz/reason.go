@@ -2,6 +2,8 @@ package authz
 
 import (
 	"strings"
+
+	"github.com/retrial-io/retrial/replay/reason"
 )
 
 // delegateName is what a server that asks its kube-apiserver names that in its reasons.
@@ -9,62 +11,52 @@ const delegateName = "kubernetes.io/webhook"
 
 // refuses takes a recorded refusal apart along the chain, with and without the names of the
 // authorizers where either may be.
-func (ans *Answer) refuses(reason string) bool {
+func (ans *Answer) refuses(recorded string) bool {
 	c := ans.chain
 	if c.delegated && c.outer != unnamed {
-		if inner, ok := strings.CutPrefix(reason, delegateName+": "); ok && inner != "" {
-			reason = inner
-		} else if c.outer == named && reason != "" {
+		if inner, ok := strings.CutPrefix(recorded, delegateName+": "); ok && inner != "" {
+			recorded = inner
+		} else if c.outer == named && recorded != "" {
 			return false
 		}
 	}
-	return c.naming != named && ans.refusesAs(reason, false) || c.naming != unnamed && ans.refusesAs(reason, true)
+	return c.naming != named && ans.refusesAs(recorded, false) || c.naming != unnamed && ans.refusesAs(recorded, true)
 }
 
 // refusesAs is refuses, with names or without.
-func (ans *Answer) refusesAs(reason string, names bool) bool {
-	rest, first := reason, true
-	line := func(l *link, text string) bool {
-		var ok bool
-		if !first {
-			if rest, ok = strings.CutPrefix(rest, "\n"); !ok {
-				return false
-			}
-		}
-		first = false
-		if names {
-			if rest, ok = strings.CutPrefix(rest, l.name); !ok {
-				return false
-			}
-			if rest, ok = strings.CutPrefix(rest, ": "); !ok {
-				return false
-			}
-		}
-		rest, ok = strings.CutPrefix(rest, text)
-		return ok
-	}
+func (ans *Answer) refusesAs(recorded string, names bool) bool {
+	w, first := reason.Words{Rest: recorded}, true
 	for i := range ans.chain.links {
+		l := &ans.chain.links[i]
 		if ans.state(i) != noOpinion {
 			continue
 		}
-		l := &ans.chain.links[i]
-		if x, ok := l.authorizer.(*rbac); ok {
-			if len(ans.RBAC.Errors()) == 0 {
-				continue
-			}
-			if !line(l, "") {
-				return false
-			}
-			if rest, ok = x.cut(ans, rest); !ok {
-				return false
-			}
+		var text string
+		var errs []string
+		if l.rbac() {
+			errs = ans.RBAC.Errors()
+		} else {
+			text = l.silence(*ans)
+		}
+		if text == "" && len(errs) == 0 {
 			continue
 		}
-		if text := l.silence(*ans); text != "" && !line(l, text) {
+		if !first {
+			w.Take("\n")
+		}
+		first = false
+		if names {
+			w.Take(l.name)
+			w.Take(": ")
+		}
+		if w.Take(text); len(errs) > 0 {
+			takeErrors(&w, errs)
+		}
+		if w.Failed {
 			return false
 		}
 	}
-	return rest == ""
+	return w.Rest == ""
 }
 
 // Refusal returns the reason a refusal would be recorded with, free authorizers being silent; of an

@@ -10,18 +10,19 @@ import (
 
 // newUnmodelled stands for what nobody knows the answers of.
 func newUnmodelled(what string) registered {
-	return registered{unmodelled{what}, traits{screens: true}}
+	return registered{unmodelled{what: what}, traits{screens: true}}
 }
 
 // unmodelled is an authorizer that is not known, or several.
-type unmodelled struct{ what string }
+type unmodelled struct {
+	quiet
+	what string
+}
 
 func (x unmodelled) ask(ans *Answer, _ *event.User, _ *verdict.Attributes, _ *Moment) stepState {
 	ans.lack(LackConfig)
 	return unknown
 }
-
-func (unmodelled) silence(Answer) string { return "" }
 
 func (x unmodelled) missing(Answer) string { return x.what }
 

@@ -11,6 +11,7 @@ import (
 // webhookAuthorizer asks a server. Whether it would follows from the match conditions; the
 // answer is in no log.
 type webhookAuthorizer struct {
+	quiet
 	name    string
 	asks    *webhook
 	unknown string // why it is not known whether it would be asked, "" if it is
@@ -35,8 +36,6 @@ func (h *webhookAuthorizer) ask(_ *Answer, u *event.User, a *verdict.Attributes,
 	return unknown
 }
 
-func (*webhookAuthorizer) silence(Answer) string { return "" }
-
 // missing words an answer that cannot be asked for again.
 func (h *webhookAuthorizer) missing(Answer) string {
 	if h.unknown != "" {
@@ -45,15 +44,13 @@ func (h *webhookAuthorizer) missing(Answer) string {
 	return "not-evaluable:webhook " + h.name
 }
 
+// explain names the match condition that keeps a webhook out, or what became of it.
 func (h *webhookAuthorizer) explain(s *Shortfall, _ Answer, u *event.User, a *verdict.Attributes, _ *Moment, _ int) {
-	s.Text = h.shortfall(s.Answer, u, a)
-}
-
-// shortfall names the match condition that keeps a webhook out, or what became of it.
-func (h *webhookAuthorizer) shortfall(answer string, u *event.User, a *verdict.Attributes) string {
-	if answer == verdict.AnswerUnknown {
-		return "is asked; its answer is in no log (" + h.missing(Answer{}) + ")"
+	if s.Answer == verdict.AnswerUnknown {
+		s.Text = "is asked; its answer is in no log (" + h.missing(Answer{}) + ")"
+		return
 	}
+	s.Text = "is not asked"
 	for _, r := range h.asks.matcher.CompilationResults {
 		one := &webhook{selectors: h.asks.selectors, matcher: &authorizationcel.CELMatcher{
 			CompilationResults: []authorizationcel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector,
@@ -62,13 +59,15 @@ func (h *webhookAuthorizer) shortfall(answer string, u *event.User, a *verdict.A
 		state := one.evaluate(u, a)
 		expression := r.ExpressionAccessor.GetExpression()
 		switch {
-		case answer == verdict.AnswerSkipped && state == hookSkipped:
-			return "is not asked: the match condition " + expression + " is false"
-		case answer != verdict.AnswerSkipped && state == hookFailed && h.asks.deny:
-			return "refuses it, because the match condition " + expression + " failed"
-		case answer != verdict.AnswerSkipped && state == hookFailed:
-			return "is passed over, because the match condition " + expression + " failed"
+		case s.Answer == verdict.AnswerSkipped && state == hookSkipped:
+			s.Text = "is not asked: the match condition " + expression + " is false"
+			return
+		case s.Answer != verdict.AnswerSkipped && state == hookFailed:
+			s.Text = "is passed over, because the match condition " + expression + " failed"
+			if h.asks.deny {
+				s.Text = "refuses it, because the match condition " + expression + " failed"
+			}
+			return
 		}
 	}
-	return "is not asked"
 }

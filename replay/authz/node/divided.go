@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,54 +25,29 @@ type asked struct {
 
 // divided answers for the resources of which nodes do not all see the same; false for others.
 func (q *asked) divided() (Answer, bool) {
-	switch q.a.APIGroup {
-	case "":
-		switch q.a.Resource {
-		case "secrets", "configmaps":
-			return q.readNamespaced(), true
-		case "persistentvolumeclaims":
-			if q.a.Subresource == "status" {
-				return q.writeStatus(), true
-			}
-			return q.get(), true
-		case "persistentvolumes":
-			return q.get(), true
-		case "serviceaccounts":
-			return q.serviceAccount(), true
-		case "nodes":
-			if q.selectors {
-				return q.nodes(), true
-			}
-		case "pods":
-			if q.selectors {
-				return q.pods(), true
-			}
-		}
-	case "resource.k8s.io":
-		switch {
-		case q.a.Resource == "resourceclaims" && q.claims:
-			return q.get(), true
-		case q.a.Resource == "resourceslices" && q.slices:
-			return q.resourceSlice(), true
-		}
-	case "storage.k8s.io":
-		switch q.a.Resource {
-		case "volumeattachments":
-			return q.get(), true
-		case "csinodes":
-			return q.csiNode(), true
-		}
-	case "coordination.k8s.io":
-		if q.a.Resource == "leases" {
-			return q.lease(), true
-		}
-	case "certificates.k8s.io":
-		if q.a.Resource == "podcertificaterequests" {
-			if q.certificates {
-				return q.certificateRequest(), true
-			}
-			return silent(""), true
-		}
+	switch group, resource := q.a.APIGroup, q.a.Resource; {
+	case group == "" && (resource == "secrets" || resource == "configmaps"):
+		return q.readNamespaced(), true
+	case group == "" && resource == "persistentvolumeclaims" && q.a.Subresource == "status":
+		return q.writeStatus(), true
+	case group == "" && (resource == "persistentvolumeclaims" || resource == "persistentvolumes"),
+		group == "resource.k8s.io" && resource == "resourceclaims" && q.claims,
+		group == "storage.k8s.io" && resource == "volumeattachments":
+		return q.get(), true
+	case group == "" && resource == "serviceaccounts":
+		return q.serviceAccount(), true
+	case group == "" && resource == "nodes" && q.selectors:
+		return q.nodes(), true
+	case group == "" && resource == "pods" && q.selectors:
+		return q.pods(), true
+	case group == "resource.k8s.io" && resource == "resourceslices" && q.slices:
+		return q.resourceSlice(), true
+	case group == "storage.k8s.io" && resource == "csinodes":
+		return q.csiNode(), true
+	case group == "coordination.k8s.io" && resource == "leases":
+		return q.lease(), true
+	case group == "certificates.k8s.io" && resource == "podcertificaterequests":
+		return q.certificateRequest(), true
 	}
 	return Answer{}, false
 }
@@ -114,31 +90,15 @@ func (q *asked) path() Answer {
 
 func quote(s string) string { return "'" + s + "'" }
 
-// reads reports whether the verb is one of those that only look.
-func (q *asked) reads() bool {
-	switch q.a.Verb {
-	case request.VerbGet, request.VerbList, request.VerbWatch:
-		return true
-	}
-	return false
-}
+// does reports whether the verb is one of a set.
+func (q *asked) does(v verbs) bool { return verbOf[q.a.Verb]&v != 0 }
 
-// keepsUp reports whether the verb is one a node needs for an object of its own.
-func (q *asked) keepsUp() bool {
-	switch q.a.Verb {
-	case request.VerbGet, request.VerbCreate, request.VerbUpdate, request.VerbPatch, request.VerbDelete:
-		return true
-	}
-	return false
-}
-
-func (q *asked) changes() bool {
-	return q.a.Verb == request.VerbUpdate || q.a.Verb == request.VerbPatch
-}
+// upkeep are the verbs that a node needs for an object of its own.
+const upkeep = get | create | write | remove
 
 func (q *asked) readNamespaced() Answer {
 	switch {
-	case !q.reads():
+	case !q.does(read):
 		return silent("can only read resources of this type")
 	case q.a.Subresource != "":
 		return silent("cannot read subresource")
@@ -159,7 +119,7 @@ func (q *asked) get() Answer {
 }
 
 func (q *asked) writeStatus() Answer {
-	if !q.changes() {
+	if !q.does(write) {
 		return silent("can only get/update/patch this type")
 	}
 	return q.related()
@@ -182,7 +142,7 @@ func (q *asked) serviceAccount() Answer {
 
 func (q *asked) lease() Answer {
 	switch {
-	case !q.keepsUp():
+	case !q.does(upkeep):
 		return silent("can only get, create, update, patch, or delete a node lease")
 	case q.a.Namespace != "kube-node-lease":
 		return silent(`can only access leases in the "kube-node-lease" system namespace`)
@@ -197,7 +157,7 @@ func (q *asked) csiNode() Answer {
 		return q.csiNodeStatus()
 	}
 	switch {
-	case !q.keepsUp():
+	case !q.does(upkeep):
 		return silent("can only get, create, update, patch, or delete a CSINode")
 	case q.a.Subresource != "":
 		return silent("cannot authorize CSINode subresources")
@@ -214,7 +174,7 @@ func (q *asked) csiNodeStatus() Answer {
 		return silent("cannot authorize CSINode subresources")
 	case !q.csiHealth:
 		return silent("CSINode status access requires CSIVolumeHealth feature")
-	case q.a.Verb != request.VerbGet && !q.changes():
+	case q.a.Verb != request.VerbGet && !q.does(write):
 		return silent("can only get, update, or patch CSINode status")
 	case q.a.Name != q.node:
 		return silent("can only access CSINode with the same name as the requesting node")
@@ -248,7 +208,10 @@ func (q *asked) resourceSlice() Answer {
 }
 
 func (q *asked) certificateRequest() Answer {
-	if q.a.Subresource != "" {
+	switch {
+	case !q.certificates:
+		return silent("")
+	case q.a.Subresource != "":
 		return silent("nodes may not access the status subresource of PodCertificateRequests")
 	}
 	switch q.a.Verb {
@@ -266,53 +229,36 @@ func (q *asked) certificateRequest() Answer {
 }
 
 func (q *asked) nodes() Answer {
-	switch q.a.Subresource {
-	case "":
-		switch {
-		case q.a.Verb == request.VerbCreate || q.changes():
-			return allow() // admission limits it to the node's own object
-		case q.reads():
-			switch q.a.Name {
-			case q.node:
-				return allow() // whether or not it is there
-			case "":
-				return silent("node " + quote(q.node) + " cannot read all nodes, only its own Node object")
-			}
-			return silent("node " + quote(q.node) + " cannot read " + quote(q.a.Name) + ", only its own Node object")
-		}
-	case "status":
-		if q.changes() {
-			return allow()
-		}
+	sub := q.a.Subresource
+	switch {
+	case sub == "" && q.does(create|write), sub == "status" && q.does(write): // admission limits it to the node's own object
+		return allow()
+	case sub != "" || !q.does(read):
+		return silent("")
+	case q.a.Name == q.node:
+		return allow() // whether or not it is there
+	case q.a.Name == "":
+		return silent("node " + quote(q.node) + " cannot read all nodes, only its own Node object")
 	}
-	return silent("")
+	return silent("node " + quote(q.node) + " cannot read " + quote(q.a.Name) + ", only its own Node object")
 }
 
 func (q *asked) pods() Answer {
-	switch q.a.Subresource {
-	case "":
-		switch q.a.Verb {
-		case request.VerbGet:
+	sub := q.a.Subresource
+	switch {
+	case sub == "" && q.does(get):
+		return q.related()
+	case sub == "" && q.does(list|watch):
+		switch {
+		case q.selectsOwnNode():
+			return allow()
+		case q.a.Name != "":
 			return q.related()
-		case request.VerbList, request.VerbWatch:
-			switch {
-			case q.selectsOwnNode():
-				return allow()
-			case q.a.Name != "":
-				return q.related()
-			}
-			return silent("can only list/watch pods with spec.nodeName field selector")
-		case request.VerbCreate, request.VerbDelete:
-			return allow() // admission limits it to mirror pods of this node
 		}
-	case "status":
-		if q.changes() {
-			return allow()
-		}
-	case "eviction":
-		if q.a.Verb == request.VerbCreate {
-			return allow()
-		}
+		return silent("can only list/watch pods with spec.nodeName field selector")
+	case sub == "" && q.does(create|remove), // admission limits it to mirror pods of this node
+		sub == "status" && q.does(write), sub == "eviction" && q.does(create):
+		return allow()
 	}
 	return silent("")
 }
@@ -331,13 +277,5 @@ func (q *asked) selectsOwnNode() bool {
 		return true
 	}
 	sel, err := fields.ParseSelector(s)
-	if err != nil {
-		return false
-	}
-	for _, req := range sel.Requirements() {
-		if req.Field == nodeNameField && req.Operator == selection.Equals && req.Value == q.node {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.Contains(sel.Requirements(), fields.Requirement{Operator: selection.Equals, Field: nodeNameField, Value: q.node})
 }

@@ -45,10 +45,7 @@ type Answer struct {
 
 // Is reports whether the node authorizer feels addressed: the name and the group.
 func Is(username string, groups []string) bool {
-	if !strings.HasPrefix(username, authn.PrefixNode) {
-		return false
-	}
-	return slices.Contains(groups, authn.GroupNodes)
+	return strings.HasPrefix(username, authn.PrefixNode) && slices.Contains(groups, authn.GroupNodes)
 }
 
 // Rules are what differs between versions and configurations. They are immutable.
@@ -95,11 +92,6 @@ func RulesOf(cfg *config.APIServer) Rules {
 	r.accounts = r.certificates || cfg.Enabled("KubeletServiceAccountTokenForCredentialProviders")
 	r.certificates = r.certificates && r.selectors
 	return r
-}
-
-// Authorize returns the answer of a current version, see Rules.Authorize.
-func Authorize(user string, a *verdict.Attributes, g Graph, at time.Time) Answer {
-	return RulesOf(nil).Authorize(user, a, g, at)
 }
 
 // Authorize returns the answer for a user for which Is holds. g may be nil: then the answers

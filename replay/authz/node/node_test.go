@@ -93,7 +93,7 @@ func TestAuthorize(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			got := Authorize("system:node:n1", &tc.a, g, time.Time{})
+			got := RulesOf(nil).Authorize("system:node:n1", &tc.a, g, time.Time{})
 			if got.Allowed != tc.want || got.Reason != tc.reason {
 				t.Fatalf("got %v %q, want %v %q", got.Allowed, got.Reason, tc.want, tc.reason)
 			}
@@ -103,7 +103,7 @@ func TestAuthorize(t *testing.T) {
 		})
 	}
 	own := a("get", "", "", "nodes", "", "")
-	if got := Authorize("system:node:", &own, g, time.Time{}); got.Reason != `unknown node for user "system:node:"` {
+	if got := RulesOf(nil).Authorize("system:node:", &own, g, time.Time{}); got.Reason != `unknown node for user "system:node:"` {
 		t.Errorf("nameless node: %q", got.Reason)
 	}
 	if Is("system:node:n1", []string{authn.GroupAuthenticated}) || Is("alice", []string{authn.GroupNodes}) ||

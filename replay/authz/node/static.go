@@ -21,92 +21,43 @@ const (
 	write = update | patch
 )
 
-func verbOf(verb string) verbs {
-	switch verb {
-	case request.VerbGet:
-		return get
-	case request.VerbList:
-		return list
-	case request.VerbWatch:
-		return watch
-	case request.VerbCreate:
-		return create
-	case request.VerbUpdate:
-		return update
-	case request.VerbPatch:
-		return patch
-	case request.VerbDelete:
-		return remove
-	}
-	return 0
+var verbOf = map[string]verbs{ //nolint:gochecknoglobals // constant table
+	request.VerbGet: get, request.VerbList: list, request.VerbWatch: watch, request.VerbCreate: create,
+	request.VerbUpdate: update, request.VerbPatch: patch, request.VerbDelete: remove,
 }
 
 // static evaluates the rules that are the same for every node: those of the bootstrap role
 // system:node for what is not divided. The authorizer has them compiled in; the ClusterRole
 // of that name in the cluster does not matter to it.
 func (r Rules) static(a *verdict.Attributes) bool {
-	if !a.ResourceRequest {
-		return false
-	}
 	resource := a.Resource
 	if a.Subresource != "" {
 		resource += "/" + a.Subresource
 	}
-	return verbOf(a.Verb)&r.staticVerbs(a.APIGroup, resource) != 0
+	of := groupResource{a.APIGroup, resource}
+	allowed := everyNodes[of]
+	switch {
+	case !a.ResourceRequest, of.group == "events.k8s.io" && !r.events, of.resource == "clustertrustbundles" && !r.bundles:
+		return false
+	case !r.selectors:
+		allowed |= undivided[of]
+	}
+	return verbOf[a.Verb]&allowed != 0
 }
 
-func (r Rules) staticVerbs(group, resource string) verbs {
-	switch group {
-	case "":
-		switch resource {
-		case "services":
-			return read
-		case "endpoints":
-			return get
-		case "events":
-			return create | write
-		}
-		if r.selectors {
-			return 0
-		}
-		switch resource {
-		case "nodes":
-			return create | read | write
-		case "pods":
-			return read | create | remove
-		case "nodes/status", "pods/status":
-			return write
-		case "pods/eviction":
-			return create
-		}
-	case "events.k8s.io":
-		if resource == "events" && r.events {
-			return create | write
-		}
-	case "authentication.k8s.io":
-		if resource == "tokenreviews" {
-			return create
-		}
-	case "authorization.k8s.io":
-		switch resource {
-		case "subjectaccessreviews", "localsubjectaccessreviews":
-			return create
-		}
-	case "certificates.k8s.io":
-		switch {
-		case resource == "certificatesigningrequests":
-			return read | create
-		case resource == "clustertrustbundles" && r.bundles:
-			return read
-		}
-	case "storage.k8s.io":
-		if resource == "csidrivers" {
-			return read
-		}
-	case "node.k8s.io":
-		if resource == "runtimeclasses" {
-			return read
-		}
+type groupResource struct{ group, resource string }
+
+var (
+	everyNodes = map[groupResource]verbs{ //nolint:gochecknoglobals // constant table
+		{"", "services"}: read, {"", "endpoints"}: get, {"", "events"}: create | write, {"events.k8s.io", "events"}: create | write,
+		{"authentication.k8s.io", "tokenreviews"}: create, {"authorization.k8s.io", "subjectaccessreviews"}: create,
+		{"authorization.k8s.io", "localsubjectaccessreviews"}: create, {"storage.k8s.io", "csidrivers"}: read,
+		{"certificates.k8s.io", "certificatesigningrequests"}: read | create, {"certificates.k8s.io", "clustertrustbundles"}: read,
+		{"node.k8s.io", "runtimeclasses"}: read,
 	}
-	return 0
-}
+	// undivided are those of which nodes saw all before selectors limited them to their own.
+	undivided = map[groupResource]verbs{ //nolint:gochecknoglobals // constant table
+		{"", "nodes"}: create | read | write, {"", "pods"}: read | create | remove, {"", "nodes/status"}: write,
+		{"", "pods/status"}: write, {"", "pods/eviction"}: create,
+	}
+)
