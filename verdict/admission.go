@@ -51,19 +51,16 @@ func (a *AdmissionAnswer) Refused() bool {
 }
 
 // Refusal returns the answer of the plugin that refused the request, nil if none did.
-func (a *Admission) Refusal() *AdmissionAnswer {
-	for i := range a.Answers {
-		if a.Answers[i].Refused() {
-			return &a.Answers[i]
-		}
-	}
-	return nil
-}
+func (a *Admission) Refusal() *AdmissionAnswer { return a.find((*AdmissionAnswer).Refused) }
 
 // Of returns the answer of a plugin, nil if there is none.
 func (a *Admission) Of(plugin string) *AdmissionAnswer {
+	return a.find(func(x *AdmissionAnswer) bool { return x.Plugin == plugin })
+}
+
+func (a *Admission) find(is func(*AdmissionAnswer) bool) *AdmissionAnswer {
 	for i := range a.Answers {
-		if a.Answers[i].Plugin == plugin {
+		if is(&a.Answers[i]) {
 			return &a.Answers[i]
 		}
 	}

@@ -1,8 +1,6 @@
 package verdict
 
-import (
-	"strings"
-)
+import "strings"
 
 // Kinds of checks. The set is closed; docs/implied.md says what each is.
 const (

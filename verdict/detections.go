@@ -1,8 +1,6 @@
 package verdict
 
-import (
-	"time"
-)
+import "time"
 
 // This file holds the types that detections and the store exchange: marks on requests, sums of
 // marks, and findings. The names are opaque to the store.
@@ -92,24 +90,17 @@ func NewTally(thresholds []Threshold) *Tally {
 }
 
 // Add counts the i-th pane of a group.
-func (t *Tally) Add(g *PaneCounts, i int) {
-	for n, threshold := range t.thresholds {
-		t.counts[n] += g.Counts[i][n]
-		if threshold.ByValue() {
-			for _, v := range g.Values[i][n] {
-				t.values[n][v]++
-			}
-		}
-	}
-}
+func (t *Tally) Add(g *PaneCounts, i int) { t.count(g, i, 1) }
 
 // Remove undoes Add.
-func (t *Tally) Remove(g *PaneCounts, i int) {
+func (t *Tally) Remove(g *PaneCounts, i int) { t.count(g, i, -1) }
+
+func (t *Tally) count(g *PaneCounts, i, sign int) {
 	for n, threshold := range t.thresholds {
-		t.counts[n] -= g.Counts[i][n]
+		t.counts[n] += int64(sign) * g.Counts[i][n]
 		if threshold.ByValue() {
 			for _, v := range g.Values[i][n] {
-				if t.values[n][v]--; t.values[n][v] == 0 {
+				if t.values[n][v] += sign; t.values[n][v] == 0 {
 					delete(t.values[n], v)
 				}
 			}

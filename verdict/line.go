@@ -152,17 +152,9 @@ func (v *Verdict) Line(e *event.Event) Line {
 // askedText returns what an authorizer was asked for in one line: "create pods/exec shop/web-0",
 // "get deployments.apps shop/", "get /metrics". Empty for no request.
 func askedText(a *Attributes) string {
-	if !a.ResourceRequest {
-		return strings.TrimSpace(a.Verb + " " + a.Path)
-	}
-	text := a.Verb + " " + a.Resource
-	if a.APIGroup != "" {
-		text += "." + a.APIGroup
-	}
-	if a.Subresource != "" {
-		text += "/" + a.Subresource
-	}
+	text := strings.TrimSpace(a.what())
 	switch {
+	case !a.ResourceRequest:
 	case a.Namespace != "":
 		text += " " + a.Namespace + "/" + a.Name
 	case a.Name != "":

@@ -250,6 +250,18 @@ type Attributes struct {
 
 // Question returns a check in words, for people.
 func (a *Attributes) Question() string {
+	s := a.what()
+	if a.ResourceRequest && a.Name != "" {
+		s += " " + a.Name
+	}
+	if a.ResourceRequest && a.Namespace != "" {
+		s += " in " + a.Namespace
+	}
+	return s
+}
+
+// what returns the verb, and the resource or path.
+func (a *Attributes) what() string {
 	if !a.ResourceRequest {
 		return a.Verb + " " + a.Path
 	}
@@ -259,12 +271,6 @@ func (a *Attributes) Question() string {
 	}
 	if a.Subresource != "" {
 		s += "/" + a.Subresource
-	}
-	if a.Name != "" {
-		s += " " + a.Name
-	}
-	if a.Namespace != "" {
-		s += " in " + a.Namespace
 	}
 	return s
 }

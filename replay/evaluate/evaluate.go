@@ -154,7 +154,7 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 		st = state.New(o.Cluster)
 	}
 	var since time.Time
-	err := o.decoded(ctx, sum.firstPass(), func(b *batch) error {
+	err := o.decoded(ctx, func([]Malformed) {}, func(b *batch) error { // the second pass counts them
 		var all []observe.Observation
 		for i := range b.items {
 			o.Trail.Observe(b.items[i].event)

@@ -31,32 +31,52 @@ type batch struct {
 	done  chan struct{} // closed when the parallel stage has finished with it
 }
 
-// hand gives a batch its place in the order and then to the workers.
-func (b *batch) hand(ctx context.Context, order, work chan<- *batch) error {
-	b.done = make(chan struct{})
-	for _, to := range [...]chan<- *batch{order, work} {
-		select {
-		case to <- b:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// staged runs the stages of a pass at the same time: produce hands batches on, workers take any of them, and visit is given them in the
+// order in which they were made, each when its worker is done with it, from one goroutine.
+func (o *Options) staged(ctx context.Context, produce func(ctx context.Context, hand func(*batch) error) error, worker func() func(*batch),
+	visit func(*batch) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	work := make(chan *batch)
+	order := make(chan *batch, 2*o.Workers)
+	g.Go(func() error {
+		defer close(work)
+		defer close(order)
+		return produce(ctx, func(b *batch) error {
+			b.done = make(chan struct{})
+			for _, to := range [...]chan<- *batch{order, work} {
+				select {
+				case to <- b:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+	})
+	for range o.Workers {
+		g.Go(func() error {
+			do := worker()
+			for b := range work {
+				do(b)
+				close(b.done)
+			}
+			return nil
+		})
 	}
-	return nil
-}
-
-// inOrder visits the batches in their order, each when the workers are done with it.
-func inOrder(ctx context.Context, order <-chan *batch, visit func(*batch) error) error {
-	for b := range order {
-		select {
-		case <-b.done:
-		case <-ctx.Done():
-			return ctx.Err()
+	g.Go(func() error {
+		for b := range order {
+			select {
+			case <-b.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := visit(b); err != nil {
+				return err
+			}
 		}
-		if err := visit(b); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
+	return g.Wait()
 }
 
 type line struct {
@@ -79,44 +99,25 @@ type item struct {
 // decoded reads every event input, decodes its lines in parallel and gives the batches to
 // visit in order, from one goroutine. Lines that do not decode go to bad.
 func (o *Options) decoded(ctx context.Context, bad func([]Malformed), visit func(*batch) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	work := make(chan *batch)
-	order := make(chan *batch, 2*o.Workers)
-
-	g.Go(func() error {
-		defer close(work)
-		defer close(order)
+	return o.staged(ctx, func(_ context.Context, hand func(*batch) error) error {
 		for i := range o.Events {
-			if err := o.read(ctx, i, work, order); err != nil {
+			if err := o.read(i, hand); err != nil {
 				return err
 			}
 		}
 		return nil
+	}, func() func(*batch) { return o.decode }, func(b *batch) error {
+		bad(b.bad)
+		if err := visit(b); err != nil {
+			return err
+		}
+		o.Progress(b.bytes)
+		return nil
 	})
-	for range o.Workers {
-		g.Go(func() error {
-			for b := range work {
-				o.decode(b)
-				close(b.done)
-			}
-			return nil
-		})
-	}
-	g.Go(func() error {
-		return inOrder(ctx, order, func(b *batch) error {
-			bad(b.bad)
-			if err := visit(b); err != nil {
-				return err
-			}
-			o.Progress(b.bytes)
-			return nil
-		})
-	})
-	return g.Wait()
 }
 
-// read cuts one input into batches and sends each to the workers and into the order.
-func (o *Options) read(ctx context.Context, input int, work, order chan<- *batch) (err error) {
+// read cuts one input into batches and hands each on.
+func (o *Options) read(input int, hand func(*batch) error) (err error) {
 	in := o.Events[input]
 	r, err := in.Open()
 	if err != nil {
@@ -124,20 +125,16 @@ func (o *Options) read(ctx context.Context, input int, work, order chan<- *batch
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 
-	send := func(b *batch) error {
-		if len(b.lines) == 0 && len(b.bad) == 0 {
-			return nil
-		}
-		return b.hand(ctx, order, work)
-	}
 	lines := event.NewLines(r, o.MaxLine)
 	b := &batch{input: input}
 	for {
 		raw, n, err := lines.Next()
 		var long *event.LineTooLongError
 		switch {
+		case errors.Is(err, io.EOF) && len(b.lines) == 0 && len(b.bad) == 0:
+			return nil
 		case errors.Is(err, io.EOF):
-			return send(b)
+			return hand(b)
 		case errors.As(err, &long):
 			b.bad = append(b.bad, Malformed{Input: in.Name, Line: long.Line, Error: err.Error()})
 			continue
@@ -147,7 +144,7 @@ func (o *Options) read(ctx context.Context, input int, work, order chan<- *batch
 		b.lines = append(b.lines, line{raw: raw, number: n})
 		b.bytes += len(raw)
 		if len(b.lines) >= batchLines || b.bytes >= batchBytes {
-			if err := send(b); err != nil {
+			if err := hand(b); err != nil {
 				return err
 			}
 			b = &batch{input: input}
@@ -205,22 +202,10 @@ func isList(raw []byte) bool {
 
 // judge returns the second pass.
 func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) error {
-	g, ctx := errgroup.WithContext(ctx)
-	work := make(chan *batch)
-	order := make(chan *batch, 2*o.Workers)
 	folder := newFolder(o.Remember, o.Rows != nil)
 	var lags replay.Lags
-
-	g.Go(func() error {
-		defer close(work)
-		defer close(order)
-		hand := func(b *batch) error {
-			if len(b.items) == 0 {
-				return nil
-			}
-			return b.hand(ctx, order, work)
-		}
-		err := o.decoded(ctx, sum.secondPass(), func(b *batch) error {
+	fold := func(ctx context.Context, hand func(*batch) error) error {
+		err := o.decoded(ctx, sum.malformed, func(b *batch) error {
 			folder.fold(b)
 			return hand(b)
 		})
@@ -229,52 +214,45 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 		}
 		sum.Events, sum.Duplicates = folder.events, folder.duplicates
 		return hand(folder.rest())
-	})
-	for range o.Workers {
-		g.Go(func() error {
-			var canonical []byte
-			for b := range work {
-				for i := range b.items {
-					it := &b.items[i]
-					if it.stored {
-						canonical = event.AppendJSON(canonical[:0], it.event)
-						it.content, it.size = event.Content(canonical), len(canonical)
-					}
-					if it.judged {
-						o.verdict(it, st, &lags)
-					}
-				}
-				close(b.done)
-			}
-			return nil
-		})
 	}
-	g.Go(func() error {
-		rows := int64(0)
-		return inOrder(ctx, order, func(b *batch) error {
+	judge := func() func(*batch) {
+		var canonical []byte
+		return func(b *batch) {
 			for i := range b.items {
 				it := &b.items[i]
 				if it.stored {
-					if err := o.Rows(o.row(it, rows)); err != nil {
-						return fmt.Errorf("store event: %w", err)
-					}
-					rows++
+					canonical = event.AppendJSON(canonical[:0], it.event)
+					it.content, it.size = event.Content(canonical), len(canonical)
 				}
-				if !it.judged {
-					continue
-				}
-				sum.count(it.verdict)
-				if o.Sink == nil {
-					continue
-				}
-				if err := o.Sink(it.event, it.verdict); err != nil {
-					return fmt.Errorf("write verdict: %w", err)
+				if it.judged {
+					o.verdict(it, st, &lags)
 				}
 			}
-			return nil
-		})
+		}
+	}
+	rows := int64(0)
+	err := o.staged(ctx, fold, judge, func(b *batch) error {
+		for i := range b.items {
+			it := &b.items[i]
+			if it.stored {
+				if err := o.Rows(o.row(it, rows)); err != nil {
+					return fmt.Errorf("store event: %w", err)
+				}
+				rows++
+			}
+			if !it.judged {
+				continue
+			}
+			sum.count(it.verdict)
+			if o.Sink == nil {
+				continue
+			}
+			if err := o.Sink(it.event, it.verdict); err != nil {
+				return fmt.Errorf("write verdict: %w", err)
+			}
+		}
+		return nil
 	})
-	err := g.Wait()
 	sum.CacheLags = lags.All()
 	return err
 }
@@ -289,14 +267,11 @@ func (o *Options) verdict(it *item, st *state.State, lags *replay.Lags) {
 	addContradictions(it.verdict, o.twins.About(it.event))
 }
 
-// row is what is stored of an item.
+// row is what is stored of an item, as an import stores it.
 func (o *Options) row(it *item, offset int64) verdict.Row {
 	return verdict.Row{
-		Cluster: o.Cluster, Source: sourceImport, APIServer: it.event.Server, Received: o.Received,
+		Cluster: o.Cluster, Source: "import", APIServer: it.event.Server, Received: o.Received,
 		Position: event.Position{Offset: offset}, EventKey: it.key, Request: it.request, Content: it.content, Size: it.size,
 		Event: it.event, Verdict: it.verdict, Sign: 1, Revision: 1,
 	}
 }
-
-// sourceImport is where rows come from: a log that is read, as an import reads it.
-const sourceImport = "import"

@@ -13,11 +13,11 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// maxMalformed bounds the malformed lines a summary lists; all are counted.
-const maxMalformed = 100
-
-// maxTrail bounds the contradictions over several events that a summary lists; all are counted.
-const maxTrail = 100
+// Bounds of what a summary lists; all are counted.
+const (
+	maxMalformed = 100 // lines
+	maxTrail     = 100 // contradictions over several events
+)
 
 // Verdicts counts requests by outcome.
 type Verdicts struct {
@@ -104,15 +104,11 @@ func newSummary(eng *replay.Engine) *Summary {
 	}
 }
 
-// firstPass returns what takes malformed lines in the pass that does not count them.
-func (s *Summary) firstPass() func([]Malformed) { return func([]Malformed) {} }
-
-func (s *Summary) secondPass() func([]Malformed) {
-	return func(bad []Malformed) {
-		s.Malformed += int64(len(bad))
-		if room := maxMalformed - len(s.MalformedLines); room > 0 {
-			s.MalformedLines = append(s.MalformedLines, bad[:min(room, len(bad))]...)
-		}
+// malformed counts malformed lines.
+func (s *Summary) malformed(bad []Malformed) {
+	s.Malformed += int64(len(bad))
+	if room := maxMalformed - len(s.MalformedLines); room > 0 {
+		s.MalformedLines = append(s.MalformedLines, bad[:min(room, len(bad))]...)
 	}
 }
 
@@ -133,7 +129,7 @@ func (s *Summary) trail(t *lineage.Trail, twins *lineage.Twins) {
 func addContradictions(v *verdict.Verdict, found []authn.Contradiction) {
 	for i := range found {
 		if !slices.Contains(v.Identity, found[i].Name) {
-			v.Identity, v.Evidence = append(v.Identity, found[i].Name), append(v.Evidence, found[i].Evidence)
+			v.AddContradiction(found[i].Name, found[i].Evidence)
 		}
 	}
 }
@@ -141,18 +137,9 @@ func addContradictions(v *verdict.Verdict, found []authn.Contradiction) {
 // count adds one verdict.
 func (s *Summary) count(v *verdict.Verdict) {
 	s.Requests++
-	switch v.Outcome {
-	case verdict.OutcomeMatch:
-		s.Verdicts.Match++
-	case verdict.OutcomeDrift:
-		s.Verdicts.Drift++
-	case verdict.OutcomeAmbiguous:
-		s.Verdicts.Ambiguous++
-	case verdict.OutcomeIndeterminate:
-		s.Verdicts.Indeterminate++
-	default:
-		s.Verdicts.NotJudged++
-	}
+	n := &s.Verdicts
+	*[...]*int64{verdict.OutcomeNotJudged: &n.NotJudged, verdict.OutcomeMatch: &n.Match, verdict.OutcomeDrift: &n.Drift,
+		verdict.OutcomeAmbiguous: &n.Ambiguous, verdict.OutcomeIndeterminate: &n.Indeterminate}[v.Outcome]++
 	if v.Class != "" {
 		s.Classes[v.Class]++
 	}

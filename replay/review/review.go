@@ -12,9 +12,12 @@ package review
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -72,26 +75,14 @@ func KindOf(a *verdict.Attributes) string {
 // spec is the union of the specs of all kinds, in the versions v1 and v1beta1 (which calls
 // the groups "group").
 type spec struct {
-	User       string              `json:"user"`
-	UID        string              `json:"uid"`
-	Groups     []string            `json:"groups"`
-	OldGroups  []string            `json:"group"`
-	Extra      map[string][]string `json:"extra"`
-	Resource   *resourceAttributes `json:"resourceAttributes"`
-	NoResource *struct {
-		Path string `json:"path"`
-		Verb string `json:"verb"`
-	} `json:"nonResourceAttributes"`
+	authorizationv1.SubjectAccessReviewSpec
+	OldGroups []string            `json:"group"`
+	Resource  *resourceAttributes `json:"resourceAttributes"`
 }
 
+// resourceAttributes are those of the API, with selectors of one form.
 type resourceAttributes struct {
-	Namespace     string    `json:"namespace"`
-	Verb          string    `json:"verb"`
-	Group         string    `json:"group"`
-	Version       string    `json:"version"`
-	Resource      string    `json:"resource"`
-	Subresource   string    `json:"subresource"`
-	Name          string    `json:"name"`
+	authorizationv1.ResourceAttributes
 	FieldSelector *selector `json:"fieldSelector"`
 	LabelSelector *selector `json:"labelSelector"`
 }
@@ -116,21 +107,15 @@ func Asked(e *event.Event, a *verdict.Attributes) (q Question, ok bool) {
 	if len(e.RequestObject) == 0 {
 		return q, false
 	}
-	var body struct {
-		Spec spec `json:"spec"`
-	}
+	var body struct{ Spec spec }
 	if err := json.Unmarshal(e.RequestObject, &body); err != nil {
 		return q, false
 	}
 	s := &body.Spec
-	q.User = event.User{Username: s.User, UID: s.UID, Groups: s.Groups}
+	q.User = event.User{Username: s.User, UID: s.UID, Groups: s.Groups, Extra: extraOf(s.Extra)}
 	if len(s.Groups) == 0 {
 		q.User.Groups = s.OldGroups
 	}
-	for key, values := range s.Extra {
-		q.User.Extra = append(q.User.Extra, event.ExtraEntry{Key: key, Values: values})
-	}
-	slices.SortFunc(q.User.Extra, func(a, b event.ExtraEntry) int { return strings.Compare(a.Key, b.Key) })
 	if q.Kind == SelfSubjectAccess {
 		q.User = *e.EffectiveUser()
 	}
@@ -138,13 +123,12 @@ func Asked(e *event.Event, a *verdict.Attributes) (q Question, ok bool) {
 	case s.Resource != nil:
 		r := s.Resource
 		q.Attributes = verdict.Attributes{
-			ResourceRequest: true, Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.Group, APIVersion: r.Version,
+			ResourceRequest: true, Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.Group, APIVersion: cmp.Or(r.Version, "*"),
 			Resource: r.Resource, Subresource: r.Subresource, Name: r.Name,
 			FieldSelector: r.FieldSelector.text(), LabelSelector: r.LabelSelector.text(),
 		}
-		q.Attributes.APIVersion = cmp.Or(q.Attributes.APIVersion, "*")
-	case s.NoResource != nil:
-		q.Attributes = verdict.Attributes{Verb: s.NoResource.Verb, Path: s.NoResource.Path}
+	case s.NonResourceAttributes != nil:
+		q.Attributes = verdict.Attributes{Verb: s.NonResourceAttributes.Verb, Path: s.NonResourceAttributes.Path}
 	default:
 		return q, false
 	}
@@ -182,21 +166,11 @@ func Answered(e *event.Event) (ans Answer, ok bool) {
 		return ans, false
 	}
 	var body struct {
-		Kind   string `json:"kind"`
+		Kind   string
 		Status struct {
-			Allowed         bool   `json:"allowed"`
-			Denied          bool   `json:"denied"`
-			Reason          string `json:"reason"`
-			EvaluationError string `json:"evaluationError"`
-			Authenticated   bool   `json:"authenticated"`
-			Error           string `json:"error"`
-			User            struct {
-				Username string              `json:"username"`
-				UID      string              `json:"uid"`
-				Groups   []string            `json:"groups"`
-				Extra    map[string][]string `json:"extra"`
-			} `json:"user"`
-		} `json:"status"`
+			authorizationv1.SubjectAccessReviewStatus
+			authenticationv1.TokenReviewStatus
+		}
 	}
 	if err := json.Unmarshal(e.ResponseObject, &body); err != nil || !strings.HasSuffix(body.Kind, "Review") {
 		return ans, false
@@ -204,13 +178,16 @@ func Answered(e *event.Event) (ans Answer, ok bool) {
 	st := &body.Status
 	ans = Answer{
 		Allowed: st.Allowed || st.Authenticated, Denied: st.Denied, Reason: st.Reason, Error: st.EvaluationError + st.Error,
-		User: event.User{Username: st.User.Username, UID: st.User.UID, Groups: st.User.Groups},
+		User: event.User{Username: st.User.Username, UID: st.User.UID, Groups: st.User.Groups, Extra: extraOf(st.User.Extra)},
 	}
-	for key, values := range st.User.Extra {
-		ans.User.Extra = append(ans.User.Extra, event.ExtraEntry{Key: key, Values: values})
-	}
-	slices.SortFunc(ans.User.Extra, func(a, b event.ExtraEntry) int { return strings.Compare(a.Key, b.Key) })
 	return ans, true
+}
+
+func extraOf[Values ~[]string](of map[string]Values) (extra event.Extra) {
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		extra = append(extra, event.ExtraEntry{Key: key, Values: of[key]})
+	}
+	return extra
 }
 
 // Contradictions on recorded answers of reviews. The set is closed; verdicts list them beside those
