@@ -3,6 +3,7 @@ package config
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -22,6 +23,7 @@ const authenticated = kubenames.Authenticated
 
 // abacSpec is what a line says; in version v0 it is the line itself.
 type abacSpec struct {
+	Line            int    `json:"-"`
 	User            string `json:"user"`
 	Group           string `json:"group"`
 	Readonly        bool   `json:"readonly"`
@@ -52,13 +54,10 @@ func abacPolicy(data []byte, minor int) ([]PolicyLine, error) {
 		l.Line = n
 		lines = append(lines, l)
 	}
-	if err := scanner.Err(); err != nil {
-		if errors.Is(err, bufio.ErrTooLong) {
-			return nil, errors.New("a line is longer than the 64 KiB that the apiserver accepts")
-		}
-		return nil, err
+	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
+		return nil, errors.New("a line is longer than the 64 KiB that the apiserver accepts")
 	}
-	return lines, nil
+	return lines, nil // nothing else can fail in memory
 }
 
 func abacLine(b []byte, anonymousToo bool) (PolicyLine, error) {
@@ -76,7 +75,7 @@ func abacLine(b []byte, anonymousToo bool) (PolicyLine, error) {
 		if !anonymousToo && (l.User == "*" || l.Group == "*") {
 			l.User, l.Group = "", authenticated
 		}
-		return lineOf(l), nil
+		return PolicyLine(l), nil
 	case head.APIVersion == "" && (head.Kind == "" || head.Kind == "Policy"): // unversioned
 	case head.APIVersion != abacV0 || head.Kind != "Policy":
 		return PolicyLine{}, fmt.Errorf("%s of %s is not a policy: want Policy of %s", head.Kind, head.APIVersion, abacV1beta1)
@@ -85,12 +84,13 @@ func abacLine(b []byte, anonymousToo bool) (PolicyLine, error) {
 	if err := json.UnmarshalCaseSensitivePreserveInts(b, &old); err != nil {
 		return PolicyLine{}, fmt.Errorf("not a policy: %w", err)
 	}
-	return lineOf(fromV0(old, anonymousToo)), nil
+	return PolicyLine(fromV0(old, anonymousToo)), nil
 }
 
 // fromV0 converts a line without a version to version v1beta1.
 func fromV0(v abacSpec, anonymousToo bool) abacSpec {
-	l := abacSpec{User: v.User, Group: v.Group, Readonly: v.Readonly, APIGroup: "*", Resource: v.Resource, Namespace: v.Namespace}
+	l := v
+	l.APIGroup, l.Namespace, l.Resource, l.NonResourcePath = "*", cmp.Or(v.Namespace, "*"), cmp.Or(v.Resource, "*"), ""
 	unspecified := v.User == "" && v.Group == ""
 	switch {
 	case anonymousToo && unspecified:
@@ -98,21 +98,8 @@ func fromV0(v abacSpec, anonymousToo bool) abacSpec {
 	case !anonymousToo && (unspecified || v.User == "*" || v.Group == "*"):
 		l.User, l.Group = "", authenticated
 	}
-	if v.Namespace == "" {
-		l.Namespace = "*"
-	}
-	if v.Resource == "" {
-		l.Resource = "*"
-	}
 	if v.Namespace == "" && v.Resource == "" {
 		l.NonResourcePath = "*"
 	}
 	return l
-}
-
-func lineOf(s abacSpec) PolicyLine {
-	return PolicyLine{
-		User: s.User, Group: s.Group, Readonly: s.Readonly, APIGroup: s.APIGroup,
-		Resource: s.Resource, Namespace: s.Namespace, NonResourcePath: s.NonResourcePath,
-	}
 }

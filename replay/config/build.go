@@ -296,10 +296,8 @@ func (b *builder) readable(data []byte) error {
 		return nil
 	}
 	const group = "apiserver.config.k8s.io/"
-	for _, version := range r.Config(head.Kind) {
-		if head.APIVersion == group+version {
-			return nil
-		}
+	if version, ok := strings.CutPrefix(head.APIVersion, group); ok && slices.Contains(r.Config(head.Kind), version) {
+		return nil
 	}
 	return fmt.Errorf("apiVersion %q: Kubernetes %v reads %s in %v", head.APIVersion, r, head.Kind, r.Config(head.Kind))
 }

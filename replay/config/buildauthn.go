@@ -19,13 +19,11 @@ import (
 // authentication reads the authenticators; the chain of authorizers is read before, since
 // AlwaysAllow changes who is anonymous.
 func (b *builder) authentication() error {
-	return errors.Join(b.requestHeader(), b.clientCA(), b.serviceAccounts(), b.bootstrap(), b.staticFiles(),
-		b.outside(), b.jwt(), b.anonymous(), b.insecure(), b.bindAddress())
-}
-
-func (b *builder) clientCA() error {
 	b.a.Authentication.ClientCA = b.f.text("client-ca-file") != ""
-	return nil
+	err := errors.Join(b.requestHeader(), b.serviceAccounts(), b.bootstrap(), b.staticFiles(), b.outside(), b.jwt(), b.anonymous(),
+		b.bindAddress())
+	b.insecure()
+	return err
 }
 
 // requestHeader reads the front proxy's headers. Without its CA no header is used.
@@ -38,18 +36,10 @@ func (b *builder) requestHeader() error {
 		UIDHeaders: b.f.all("requestheader-uid-headers"), GroupHeaders: b.f.all("requestheader-group-headers"),
 		ExtraPrefixes: b.f.all("requestheader-extra-headers-prefix"),
 	}
-	for _, c := range []struct {
-		flag   string
-		values []string
-	}{
-		{"requestheader-username-headers", h.UsernameHeaders}, {"requestheader-uid-headers", h.UIDHeaders},
-		{"requestheader-group-headers", h.GroupHeaders},
-		{"requestheader-extra-headers-prefix", h.ExtraPrefixes}, {"requestheader-allowed-names", h.AllowedNames},
-	} {
-		for _, v := range c.values {
-			if strings.TrimSpace(v) == "" {
-				return fmt.Errorf("%s: an empty value", b.f.at(c.flag))
-			}
+	for _, flag := range []string{"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
+		"requestheader-extra-headers-prefix", "requestheader-allowed-names"} {
+		if slices.ContainsFunc(b.f.all(flag), func(v string) bool { return strings.TrimSpace(v) == "" }) {
+			return fmt.Errorf("%s: an empty value", b.f.at(flag))
 		}
 	}
 	b.a.Authentication.RequestHeader = h
@@ -179,10 +169,7 @@ func (b *builder) outside() error {
 		if err != nil {
 			return err
 		}
-		an.Webhook = &TokenWebhook{CacheTTL: ttl, Version: "v1beta1"}
-		if v := b.f.text("authentication-token-webhook-version"); v != "" {
-			an.Webhook.Version = v
-		}
+		an.Webhook = &TokenWebhook{CacheTTL: ttl, Version: cmp.Or(b.f.text("authentication-token-webhook-version"), "v1beta1")}
 	}
 	var err error
 	if an.AnyToken, err = b.f.bool("insecure-allow-any-token", false); an.AnyToken {
@@ -201,19 +188,15 @@ func (b *builder) jwt() error {
 			oidc = fl.where + ": --" + fl.name
 		}
 	}
-	if !b.f.set(name) {
-		if oidc == "" {
-			if b.partial != "" {
-				b.a.Authentication.JWTUnknown = b.partial
-			}
-			return nil
-		}
+	switch {
+	case !b.f.set(name) && oidc == "":
+		b.a.Authentication.JWTUnknown = b.partial
+		return nil
+	case !b.f.set(name):
 		return b.oidc(oidc)
-	}
-	if oidc != "" {
+	case oidc != "":
 		return fmt.Errorf("%s: it excludes --%s (%s): the apiserver does not start with both", oidc, name, b.f.at(name))
-	}
-	if !b.a.Enabled("StructuredAuthenticationConfiguration") {
+	case !b.a.Enabled("StructuredAuthenticationConfiguration"):
 		return fmt.Errorf("%s: in 1.%d it needs --feature-gates=StructuredAuthenticationConfiguration=true", b.f.at(name), b.a.Minor)
 	}
 	data, where, ok, err := b.file(name, "which issuers' tokens are accepted, and who is anonymous, is not known")
@@ -271,8 +254,7 @@ func (b *builder) oidc(where string) error {
 		}
 		return fmt.Errorf("%s: --oidc-issuer-url and --oidc-client-id must both be set if any --oidc-* flag is", where)
 	}
-	claim, prefix := b.f.text("oidc-username-claim"), b.f.text("oidc-username-prefix")
-	claim = cmp.Or(claim, "sub")
+	claim, prefix := cmp.Or(b.f.text("oidc-username-claim"), "sub"), b.f.text("oidc-username-prefix")
 	switch {
 	case prefix == "" && claim != "email":
 		prefix = issuer + "#"
@@ -330,14 +312,11 @@ func (b *builder) anonymous() error {
 
 // insecure determines whether there is a port without authentication: up to 1.19 there is one
 // unless it was set to 0.
-func (b *builder) insecure() error {
-	if b.a.Minor == 0 || b.a.Minor > 19 {
-		return nil
-	}
-	if b.a.Authentication.Insecure = b.f.text("insecure-port") != "0"; b.a.Authentication.Insecure {
+func (b *builder) insecure() {
+	if b.a.Minor > 0 && b.a.Minor <= 19 && b.f.text("insecure-port") != "0" {
+		b.a.Authentication.Insecure = true
 		b.r.warn("the insecure port is open: clients that reach it are not authenticated and may do everything")
 	}
-	return nil
 }
 
 // bindAddress reads the address that the apiserver's own requests come from.

@@ -180,10 +180,9 @@ func (b *builder) authorizationFile() error {
 		z := &list[i]
 		switch {
 		case z.Type == ABAC:
-			if err := b.abac(); err != nil {
+			if err := b.abacFlags(z); err != nil {
 				return err
 			}
-			z.Policy, z.Unknown = b.policy, b.policyUnknown
 		case z.Type == RBAC:
 			b.superUser(z)
 		case z.Unknown != "":
@@ -226,13 +225,13 @@ func (b *builder) delegated() error {
 	}
 	ttl, err1 := b.f.duration("authentication-token-webhook-cache-ttl", 10*time.Second)
 	skip, err2 := b.f.bool("authentication-skip-lookup", false)
-	if err := errors.Join(err1, err2, b.requestHeader(), b.clientCA()); err != nil {
+	an.ClientCA = b.f.text("client-ca-file") != ""
+	if err := errors.Join(err1, err2, b.requestHeader()); err != nil {
 		return err
 	}
 	an.Webhook = &TokenWebhook{CacheTTL: ttl, Version: "v1"}
 	an.Anonymous.Enabled = true
-	if an.RequestHeader != nil {
-		h := an.RequestHeader
+	if h := an.RequestHeader; h != nil {
 		h.UsernameHeaders = orDefault(h.UsernameHeaders, "x-remote-user")
 		h.GroupHeaders = orDefault(h.GroupHeaders, "x-remote-group")
 		h.ExtraPrefixes = orDefault(h.ExtraPrefixes, "x-remote-extra-")
