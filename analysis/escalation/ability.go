@@ -174,7 +174,9 @@ func (n names) first() string {
 }
 
 // able is what a role allows of the patterns, without the others; sorted by ability.
-type able []struct {
+type able []permitted
+
+type permitted struct {
 	what ability
 	names
 }
@@ -229,10 +231,7 @@ func (p *patterns) ables(rules []rbacv1.PolicyRule, e *effort) able {
 			n = kept
 		}
 		if !n.none() {
-			out = append(out, struct {
-				what ability
-				names
-			}{what, n})
+			out = append(out, permitted{what, n})
 		}
 	}
 	return out

@@ -361,11 +361,9 @@ func (a *ask) someAccount() (namespace, name string, ok bool) {
 	if !a.e.take(len(a.own) + len(a.more)) {
 		return "", "", false
 	}
-	for _, list := range [][]holding{a.own, a.more} {
-		for _, h := range list {
-			if n := a.g.roles[h.role].able.of(what).named(); h.namespace != "" && !n.none() {
-				return h.namespace, n.first(), true
-			}
+	for _, h := range slices.Concat(a.own, a.more) {
+		if n := a.g.roles[h.role].able.of(what).named(); h.namespace != "" && !n.none() {
+			return h.namespace, n.first(), true
 		}
 	}
 	return "", "", false

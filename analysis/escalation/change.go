@@ -111,10 +111,8 @@ func (a *ask) gather(f *finder, r boundRole) {
 		if !a.e.take(len(a.own) + len(a.more)) {
 			return
 		}
-		for _, list := range [][]holding{a.own, a.more} {
-			for _, h := range list {
-				f.seen[h] = true
-			}
+		for _, h := range slices.Concat(a.own, a.more) {
+			f.seen[h] = true
 		}
 	}
 	if !f.seen[r.holding] && a.e.take(roleSteps) {
@@ -237,14 +235,10 @@ func (a *ask) escalates() bool {
 	if !a.e.take(len(a.own) + len(a.more)) {
 		return false
 	}
-	for _, list := range [][]holding{a.own, a.more} {
-		for _, h := range list {
-			if m := a.g.roles[h.role].mask; m.has(b.escCluster) || m.has(b.escRole) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Concat(a.own, a.more), func(h holding) bool {
+		m := a.g.roles[h.role].mask
+		return m.has(b.escCluster) || m.has(b.escRole)
+	})
 }
 
 // role returns a role's number; a new one gets one while the graph is built.
@@ -252,7 +246,7 @@ func (a *ask) role(k rbacindex.Key) (int32, bool) {
 	if i, ok := a.g.known[k]; ok {
 		return i, true
 	}
-	if a.g.base != nil || !a.e.take(roleSteps) {
+	if len(a.g.base.vertices) > 0 || !a.e.take(roleSteps) {
 		return 0, false
 	}
 	return a.g.roleOf(k), true

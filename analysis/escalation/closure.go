@@ -66,14 +66,6 @@ func within(policy *rbacindex.Snapshot, accounts Accounts, steps budget) *Closur
 	return c
 }
 
-// Sizes describes the graph behind a closure.
-type Sizes struct{ Identities, Nodes, Edges int }
-
-// Sizes returns the sizes of the graph behind the closure.
-func (c *Closure) Sizes() Sizes {
-	return Sizes{len(c.g.ids), len(c.g.vertices), len(c.g.links)}
-}
-
 // candidate is an identity of the policy and its distance to the target.
 type candidate struct {
 	id   int32
@@ -294,12 +286,7 @@ func (g *graph) implied(by []int32, v int32, w who) bool {
 
 // subject collects what a user and groups hold.
 func (c *Closure) subject(user string, groups []string) (who, []holding) {
-	w := who{user: user}
-	if user != "" {
-		w.node = nodeOf(user, false)
-	} else {
-		w.node = nodeOf(strings.Join(groups, ", "), true)
-	}
+	w := who{user: user, node: nodeOf(cmp.Or(user, strings.Join(groups, ", ")), user == "")}
 	add := func(name string, group bool) {
 		for name := impliedGroup(name, group); name != ""; name = impliedGroup(name, true) {
 			w.groups = append(w.groups, name)

@@ -72,7 +72,7 @@ type who struct {
 	groups []string
 }
 
-// graph is edges between vertices. base is the shared part, which must not be modified.
+// graph is edges between vertices. base is the shared part, which must not be modified; it is empty while that is built.
 type graph struct {
 	*holdings
 	base     *graph
@@ -88,18 +88,13 @@ type graph struct {
 
 // vertexOf numbers a vertex.
 func (g *graph) vertexOf(v vertex) int32 {
-	if g.base != nil {
-		if i, ok := g.base.index[v]; ok {
-			return i
-		}
+	if i, ok := g.base.index[v]; ok {
+		return i
 	}
 	if i, ok := g.index[v]; ok {
 		return i
 	}
-	i := int32(len(g.vertices))
-	if g.base != nil {
-		i += int32(len(g.base.vertices))
-	}
+	i := int32(len(g.base.vertices) + len(g.vertices))
 	if g.index == nil {
 		g.index = map[vertex]int32{}
 	}
@@ -108,34 +103,22 @@ func (g *graph) vertexOf(v vertex) int32 {
 	return i
 }
 
-func (g *graph) vertex(i int32) vertex {
-	if g.base != nil {
-		if n := int32(len(g.base.vertices)); i >= n {
-			return g.vertices[i-n]
-		}
-		return g.base.vertices[i]
+// ofBoth returns an element of two lists, numbered one behind the other.
+func ofBoth[T any](base, own []T, i int32) *T {
+	if n := int32(len(base)); i >= n {
+		return &own[i-n]
 	}
-	return g.vertices[i]
+	return &base[i]
 }
+
+func (g *graph) vertex(i int32) vertex { return *ofBoth(g.base.vertices, g.vertices, i) }
+func (g *graph) stack(i int32) *stack  { return ofBoth(g.base.stacks, g.stacks, i) }
+func (g *graph) linkAt(i int32) *link  { return ofBoth(g.base.links, g.links, i) }
 
 // newStack numbers the roles bound from a vertex.
 func (g *graph) newStack(s stack) int32 {
-	n := int32(len(g.stacks))
-	if g.base != nil {
-		n += int32(len(g.base.stacks))
-	}
 	g.stacks = append(g.stacks, s)
-	return n
-}
-
-func (g *graph) stack(i int32) *stack {
-	if g.base != nil {
-		if n := int32(len(g.base.stacks)); i >= n {
-			return &g.stacks[i-n]
-		}
-		return &g.base.stacks[i]
-	}
-	return &g.stacks[i]
+	return int32(len(g.base.stacks) + len(g.stacks) - 1)
 }
 
 func (g *graph) link(l link) { g.links = append(g.links, l) }
@@ -175,7 +158,7 @@ func (g *graph) assumed(i int32) int32 {
 
 // newGraph builds the graph of a policy.
 func newGraph(h *holdings) *graph {
-	g := &graph{holdings: h}
+	g := &graph{holdings: h, base: &graph{}}
 	for goal := range []int32{goalAdmin, goalMasters, goalOpen} {
 		g.vertexOf(vertex{at: atGoal, a: int32(goal)})
 	}

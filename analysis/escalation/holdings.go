@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,10 +92,7 @@ func subjectName(s *rbacv1.Subject, namespace string) (name string, group, ok bo
 	case rbacv1.GroupKind:
 		return s.Name, true, true
 	case rbacv1.ServiceAccountKind:
-		if s.Namespace != "" {
-			namespace = s.Namespace
-		}
-		if namespace != "" {
+		if namespace = cmp.Or(s.Namespace, namespace); namespace != "" {
 			return kubenames.ServiceAccount(namespace, s.Name), false, true
 		}
 	}
@@ -167,14 +165,8 @@ func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts, steps budget) *hol
 			h.called[n.Name] = append(h.called[n.Name], int32(i))
 		}
 	}
-	for ns := range h.accounts {
-		h.spaces = append(h.spaces, ns)
-	}
-	for ns := range h.bound {
-		if ns != "" {
-			h.spaces = append(h.spaces, ns)
-		}
-	}
+	h.spaces = slices.AppendSeq(slices.Collect(maps.Keys(h.accounts)), maps.Keys(h.bound))
+	h.spaces = slices.DeleteFunc(h.spaces, func(ns string) bool { return ns == "" })
 	slices.Sort(h.spaces)
 	h.spaces, h.held = slices.Compact(h.spaces), nil
 	return h
@@ -207,10 +199,9 @@ func (h *holdings) roleOf(k rbacindex.Key) int32 {
 		h.in[k.Namespace] = append(h.in[k.Namespace], i)
 	}
 	if r.admin && k.Kind == rbacindex.KindClusterRole {
-		h.admins = append(h.admins, i)
-	}
-	if r.admin && k.Kind == rbacindex.KindClusterRole && (h.admin < 0 || k.Name == ClusterAdmin) {
-		h.admin = i
+		if h.admins = append(h.admins, i); h.admin < 0 || k.Name == ClusterAdmin {
+			h.admin = i
+		}
 	}
 	return i
 }

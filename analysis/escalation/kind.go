@@ -80,17 +80,6 @@ func (n *Node) compare(m *Node) int {
 		m.Name))
 }
 
-// UserName returns the name requests of a User or ServiceAccount carry, "" for other nodes.
-func (n Node) UserName() string {
-	switch n.Kind {
-	case User:
-		return n.Name
-	case ServiceAccount:
-		return kubenames.ServiceAccount(n.Namespace, n.Name)
-	}
-	return ""
-}
-
 // System reports whether the node belongs to Kubernetes itself: workload owners need not care about it.
 func (n Node) System() bool {
 	if n.Kind == ServiceAccount {

@@ -55,7 +55,9 @@ func adjacent(vertices int, links []link, end func(*link) int32) adjacency {
 func (a *adjacency) of(v int32) []int32 { return a.links[a.first[v]:a.first[v+1]] }
 
 // frontier is a heap of vertices by distance.
-type frontier []struct {
+type frontier []distant
+
+type distant struct {
 	far int64
 	v   int32
 }
@@ -65,30 +67,17 @@ func (f frontier) Less(i, j int) bool {
 	return f[i].far < f[j].far || f[i].far == f[j].far && f[i].v < f[j].v
 }
 func (f frontier) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
-func (f *frontier) Push(x any) {
-	*f = append(*f, x.(struct {
-		far int64
-		v   int32
-	}))
-}
+func (f *frontier) Push(x any)   { *f = append(*f, x.(distant)) }
 func (f *frontier) Pop() any {
 	last := (*f)[len(*f)-1]
 	*f = (*f)[:len(*f)-1]
 	return last
 }
 
-func (f *frontier) add(v int32, d int64) {
-	heap.Push(f, struct {
-		far int64
-		v   int32
-	}{d, v})
-}
+func (f *frontier) add(v int32, d int64) { heap.Push(f, distant{d, v}) }
 
 func (f *frontier) next() (int32, int64) {
-	x := heap.Pop(f).(struct {
-		far int64
-		v   int32
-	})
+	x := heap.Pop(f).(distant)
 	return x.v, x.far
 }
 
@@ -179,14 +168,4 @@ func (g *graph) from(start int32, out *adjacency) (dist []int64, by []int32) {
 		}
 	}
 	return dist, by
-}
-
-func (g *graph) linkAt(i int32) *link {
-	if g.base == nil {
-		return &g.links[i]
-	}
-	if n := int32(len(g.base.links)); i >= n {
-		return &g.links[i-n]
-	}
-	return &g.base.links[i]
 }
