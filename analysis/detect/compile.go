@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -189,11 +188,8 @@ func (p *program) variables() []string {
 			}
 		}
 	}
-	add(p.expr)
-	add(p.about)
-	add(p.says)
-	for _, g := range p.group {
-		add(g)
+	for _, e := range append([]*expr{p.expr, p.about, p.says}, p.group...) {
+		add(e)
 	}
 	for _, c := range p.counts {
 		add(c.where)
@@ -215,11 +211,9 @@ func (p *program) variables() []string {
 // index sorts the rules and files them under the resources they name.
 func index(byID map[string]*program) *Set {
 	s := &Set{byRes: map[resourceKey][]*program{}}
-	for _, p := range byID {
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		p := byID[id]
 		s.rules = append(s.rules, p)
-	}
-	sort.Slice(s.rules, func(i, j int) bool { return s.rules[i].rule.ID < s.rules[j].rule.ID })
-	for _, p := range s.rules {
 		if len(p.rule.Match.Resources) == 0 {
 			s.any = append(s.any, p)
 		}

@@ -172,15 +172,7 @@ type tally struct {
 }
 
 // see records that something happened at t.
-func (c *tally) see(t time.Time) {
-	if c.n == 0 || t.Before(c.first) {
-		c.first = t
-	}
-	if c.n == 0 || t.After(c.last) {
-		c.last = t
-	}
-	c.n++
-}
+func (c *tally) see(t time.Time) { c.add(&tally{n: 1, first: t, last: t}) }
 
 // add merges what two panes saw; distinct values are not merged.
 func (c *tally) add(o *tally) {

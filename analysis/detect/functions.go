@@ -53,15 +53,6 @@ func variables(names ...string) []Variable {
 	return out
 }
 
-// String returns the function with its parameters.
-func (f *Function) String() string {
-	names := make([]string, len(f.Params))
-	for i := range f.Params {
-		names[i] = f.Params[i].Name
-	}
-	return f.Name + "(" + strings.Join(names, ", ") + ")"
-}
-
 // option declares the function to CEL.
 func (f *Function) option() cel.EnvOption {
 	params := make([]*cel.Type, len(f.Params))

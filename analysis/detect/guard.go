@@ -51,7 +51,7 @@ func guardIn(e celast.Expr, bodies bool) guard {
 func plainGuard(e celast.Expr, bodies bool) guard {
 	switch e.Kind() {
 	case celast.IdentKind:
-		if flag := flagOf(e.AsIdent()); flag != nil {
+		if flag := flags[e.AsIdent()]; flag != nil {
 			return func(in *input) known { return knownOf(flag(in)) }
 		}
 	case celast.CallKind:
@@ -94,7 +94,7 @@ type textGuess func(*input) (string, bool)
 func guessOf(e celast.Expr) textGuess {
 	switch e.Kind() {
 	case celast.IdentKind:
-		if text := textOf(e.AsIdent()); text != nil {
+		if text := texts[e.AsIdent()]; text != nil {
 			return func(in *input) (string, bool) { return text(in), true }
 		}
 	case celast.CallKind:
@@ -210,7 +210,7 @@ func listGuard(variable, list celast.Expr) guard {
 	if variable.Kind() != celast.IdentKind || list.Kind() != celast.ListKind {
 		return nil
 	}
-	text := textOf(variable.AsIdent())
+	text := texts[variable.AsIdent()]
 	var values []string
 	for _, e := range list.AsList().Elements() {
 		if e.Kind() != celast.LiteralKind {

@@ -158,62 +158,56 @@ func (in *input) Parent() cel.Activation { return nil }
 
 // ResolveName implements interpreter.Activation.
 func (in *input) ResolveName(name string) (any, bool) {
-	if text := textOf(name); text != nil {
+	if text := texts[name]; text != nil {
 		return types.String(text(in)), true
 	}
-	if flag := flagOf(name); flag != nil {
+	if flag := flags[name]; flag != nil {
 		return types.Bool(flag(in)), true
 	}
-	e, v := in.event, in.verdict
-	switch name {
-	case "groups":
-		return list(e.User.Groups), true
-	case "impersonatedGroups":
-		if e.ImpersonatedUser == nil {
-			return list(nil), true
+	if value := values[name]; value != nil {
+		return value(in), true
+	}
+	return nil, false
+}
+
+// values are how all other variables are read.
+var values = map[string]func(*input) ref.Val{ //nolint:gochecknoglobals // constant table
+	"groups": func(in *input) ref.Val { return list(in.event.User.Groups) },
+	"impersonatedGroups": func(in *input) ref.Val {
+		if in.event.ImpersonatedUser == nil {
+			return list(nil)
 		}
-		return list(e.ImpersonatedUser.Groups), true
-	case "subjectGroups":
-		return list(e.EffectiveUser().Groups), true
-	case "code":
-		return types.Int(e.Code()), true
-	case "sourceIPs":
-		return list(e.SourceIPs), true
-	case "annotations":
-		m := make(map[string]string, len(e.Annotations))
-		for _, p := range e.Annotations {
+		return list(in.event.ImpersonatedUser.Groups)
+	},
+	"subjectGroups": func(in *input) ref.Val { return list(in.event.EffectiveUser().Groups) },
+	"code":          func(in *input) ref.Val { return types.Int(in.event.Code()) },
+	"sourceIPs":     func(in *input) ref.Val { return list(in.event.SourceIPs) },
+	"annotations": func(in *input) ref.Val {
+		m := make(map[string]string, len(in.event.Annotations))
+		for _, p := range in.event.Annotations {
 			m[p.Key] = p.Value
 		}
-		return native(m), true
-	case "time":
-		return types.Timestamp{Time: e.RequestReceivedTimestamp}, true
-	case "requestObject":
-		return native(in.request().object), true
-	case "written":
-		return native(in.request().whole()), true
-	case "requestPatch":
-		return native(in.request().list), true
-	case "responseObject":
-		return native(in.response().object), true
-	case "object":
-		return native(in.object()), true
-	case "verdict.grants":
-		grants := make([]map[string]string, len(v.Grants))
-		for i, g := range v.Grants {
+		return native(m)
+	},
+	"time":           func(in *input) ref.Val { return types.Timestamp{Time: in.event.RequestReceivedTimestamp} },
+	"requestObject":  func(in *input) ref.Val { return native(in.request().object) },
+	"written":        func(in *input) ref.Val { return native(in.request().whole()) },
+	"requestPatch":   func(in *input) ref.Val { return native(in.request().list) },
+	"responseObject": func(in *input) ref.Val { return native(in.response().object) },
+	"object":         func(in *input) ref.Val { return native(in.object()) },
+	"verdict.grants": func(in *input) ref.Val {
+		grants := make([]map[string]string, len(in.verdict.Grants))
+		for i, g := range in.verdict.Grants {
 			grants[i] = map[string]string{
 				"binding": g.Binding, "bindingKind": g.BindingKind, "bindingNamespace": g.BindingNamespace,
 				"role": g.Role, "roleKind": g.RoleKind, "subject": g.Subject, "subjectKind": g.SubjectKind,
 			}
 		}
-		return native(grants), true
-	case "verdict.identity":
-		return list(v.Identity), true
-	case "verdict.binds":
-		return list(v.Binds), true
-	case "verdict.missing":
-		return list(v.Missing), true
-	}
-	return nil, false
+		return native(grants)
+	},
+	"verdict.identity": func(in *input) ref.Val { return list(in.verdict.Identity) },
+	"verdict.binds":    func(in *input) ref.Val { return list(in.verdict.Binds) },
+	"verdict.missing":  func(in *input) ref.Val { return list(in.verdict.Missing) },
 }
 
 // object returns the object as it was written.
@@ -263,11 +257,7 @@ func (in *input) response() *body {
 // events has checked that it is JSON.
 func decode(raw []byte) *body {
 	b := &body{object: map[string]any{}, list: []any{}}
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
-		return b
-	}
-	if raw[0] != '{' && raw[0] != '[' {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
 		return b
 	}
 	v, ok := jsontext.Value(raw)
@@ -285,27 +275,17 @@ func decode(raw []byte) *body {
 
 func (in *input) annotated(prefixes []string) bool {
 	for _, a := range in.event.Annotations {
-		for _, p := range prefixes {
-			if strings.HasPrefix(a.Key, p) {
-				return true
-			}
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(a.Key, p) }) {
+			return true
 		}
 	}
 	return false
 }
 
 func (in *input) inGroup(any []string) bool {
-	for _, u := range []*event.User{&in.event.User, in.event.ImpersonatedUser} {
-		if u == nil {
-			continue
-		}
-		for _, g := range u.Groups {
-			if slices.Contains(any, g) {
-				return true
-			}
-		}
-	}
-	return false
+	is := func(g string) bool { return slices.Contains(any, g) }
+	return slices.ContainsFunc(in.event.User.Groups, is) ||
+		in.event.ImpersonatedUser != nil && slices.ContainsFunc(in.event.ImpersonatedUser.Groups, is)
 }
 
 // isComponent caches component, which rule after rule reads.
@@ -354,113 +334,66 @@ func (in *input) granted(role string) bool {
 	})
 }
 
-// textOf returns how a string variable is read, nil for variables of other types. Every rule reads
-// every request: what all of them read must not go through the interpreter.
-func textOf(name string) func(*input) string {
-	switch name {
-	case "cluster":
-		return func(in *input) string { return in.cluster }
-	case "verb":
-		return func(in *input) string { return in.event.Verb }
-	case "user":
-		return func(in *input) string { return in.event.User.Username }
-	case "uid":
-		return func(in *input) string { return in.event.User.UID }
-	case "boundPod":
-		return func(in *input) string {
-			if uid := in.event.User.Extra.Get(event.ExtraPodUID); len(uid) == 1 {
-				return uid[0]
-			}
+// texts are how string variables are read. Every rule reads every request: what all of them read must not go through the interpreter.
+var texts = map[string]func(*input) string{ //nolint:gochecknoglobals // constant table
+	"cluster": func(in *input) string { return in.cluster },
+	"verb":    func(in *input) string { return in.event.Verb },
+	"user":    func(in *input) string { return in.event.User.Username },
+	"uid":     func(in *input) string { return in.event.User.UID },
+	"boundPod": func(in *input) string {
+		if uid := in.event.User.Extra.Get(event.ExtraPodUID); len(uid) == 1 {
+			return uid[0]
+		}
+		return ""
+	},
+	"impersonatedUser": func(in *input) string {
+		if in.event.ImpersonatedUser == nil {
 			return ""
 		}
-	case "impersonatedUser":
-		return func(in *input) string {
-			if in.event.ImpersonatedUser == nil {
-				return ""
-			}
-			return in.event.ImpersonatedUser.Username
-		}
-	case "subject":
-		return func(in *input) string { return in.event.EffectiveUser().Username }
-	case "path":
-		return func(in *input) string { p, _, _ := strings.Cut(in.event.RequestURI, "?"); return p }
-	case "query":
-		return func(in *input) string { _, q, _ := strings.Cut(in.event.RequestURI, "?"); return q }
-	case "apiGroup":
-		return func(in *input) string { return in.attrs.APIGroup }
-	case "resource":
-		return func(in *input) string { return in.attrs.Resource }
-	case "subresource":
-		return func(in *input) string { return in.attrs.Subresource }
-	case "ns":
-		return func(in *input) string { return in.attrs.Namespace }
-	case "name":
-		return func(in *input) string { return in.attrs.Name }
-	case "message":
-		return func(in *input) string {
-			if in.event.ResponseStatus == nil {
-				return ""
-			}
-			return in.event.ResponseStatus.Message
-		}
-	case "stage":
-		return func(in *input) string { return string(in.event.Stage) }
-	case "level":
-		return func(in *input) string { return string(in.event.Level) }
-	case "auditID":
-		return func(in *input) string { return in.event.AuditID }
-	case "requestKey":
-		return (*input).requestKey
-	case "sourceIP":
-		return func(in *input) string {
-			if n := len(in.event.SourceIPs); n > 0 {
-				return in.event.SourceIPs[n-1]
-			}
+		return in.event.ImpersonatedUser.Username
+	},
+	"subject":     func(in *input) string { return in.event.EffectiveUser().Username },
+	"path":        func(in *input) string { p, _, _ := strings.Cut(in.event.RequestURI, "?"); return p },
+	"query":       func(in *input) string { _, q, _ := strings.Cut(in.event.RequestURI, "?"); return q },
+	"apiGroup":    func(in *input) string { return in.attrs.APIGroup },
+	"resource":    func(in *input) string { return in.attrs.Resource },
+	"subresource": func(in *input) string { return in.attrs.Subresource },
+	"ns":          func(in *input) string { return in.attrs.Namespace },
+	"name":        func(in *input) string { return in.attrs.Name },
+	"message": func(in *input) string {
+		if in.event.ResponseStatus == nil {
 			return ""
 		}
-	case "userAgent":
-		return func(in *input) string { return in.event.UserAgent }
-	}
-	return verdictTextOf(name)
+		return in.event.ResponseStatus.Message
+	},
+	"stage":      func(in *input) string { return string(in.event.Stage) },
+	"level":      func(in *input) string { return string(in.event.Level) },
+	"auditID":    func(in *input) string { return in.event.AuditID },
+	"requestKey": (*input).requestKey,
+	"sourceIP": func(in *input) string {
+		if n := len(in.event.SourceIPs); n > 0 {
+			return in.event.SourceIPs[n-1]
+		}
+		return ""
+	},
+	"userAgent":               func(in *input) string { return in.event.UserAgent },
+	"verdict.outcome":         func(in *input) string { return in.verdict.Outcome.String() },
+	"verdict.class":           func(in *input) string { return in.verdict.Class },
+	"verdict.recorded":        func(in *input) string { return in.verdict.Recorded.String() },
+	"verdict.replayed":        func(in *input) string { return in.verdict.Replayed.String() },
+	"verdict.reason":          func(in *input) string { return in.verdict.RecordedReason },
+	"verdict.authorizer":      func(in *input) string { return in.verdict.Authorizer },
+	"verdict.credential":      func(in *input) string { return in.verdict.Credential },
+	"verdict.admission":       func(in *input) string { return in.verdict.Admission.Recorded },
+	"verdict.admissionPlugin": func(in *input) string { return in.verdict.Admission.Plugin() },
 }
 
-func verdictTextOf(name string) func(*input) string {
-	switch name {
-	case "verdict.outcome":
-		return func(in *input) string { return in.verdict.Outcome.String() }
-	case "verdict.class":
-		return func(in *input) string { return in.verdict.Class }
-	case "verdict.recorded":
-		return func(in *input) string { return in.verdict.Recorded.String() }
-	case "verdict.replayed":
-		return func(in *input) string { return in.verdict.Replayed.String() }
-	case "verdict.reason":
-		return func(in *input) string { return in.verdict.RecordedReason }
-	case "verdict.authorizer":
-		return func(in *input) string { return in.verdict.Authorizer }
-	case "verdict.credential":
-		return func(in *input) string { return in.verdict.Credential }
-	case "verdict.admission":
-		return func(in *input) string { return in.verdict.Admission.Recorded }
-	case "verdict.admissionPlugin":
-		return func(in *input) string { return in.verdict.Admission.Plugin() }
-	}
-	return nil
-}
-
-// flagOf returns how a bool variable is read, nil for variables of other types.
-func flagOf(name string) func(*input) bool {
-	switch name {
-	case "component":
-		return (*input).isComponent
-	case "isResource":
-		return func(in *input) bool { return in.attrs.ResourceRequest }
-	case "dryRun":
-		return func(in *input) bool { return event.DryRunOf(in.event) == event.DryRun }
-	case "answerLost":
-		return (*input).answerLost
-	}
-	return nil
+// flags are how bool variables are read.
+var flags = map[string]func(*input) bool{ //nolint:gochecknoglobals // constant table
+	"component":  (*input).isComponent,
+	"isResource": func(in *input) bool { return in.attrs.ResourceRequest },
+	"dryRun":     func(in *input) bool { return event.DryRunOf(in.event) == event.DryRun },
+	"answerLost": (*input).answerLost,
 }
 
 // answerLost reports whether the request is a write that was allowed and whose outcome nobody was

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/retrial-io/retrial/verdict"
@@ -65,15 +66,12 @@ func (b batch) run(ctx context.Context) error {
 	l, cluster := b[0].Live, b[0].span.cluster
 	var rules []string
 	var spans []time.Time
-	seenRule, seenSpan := map[string]bool{}, map[int64]bool{}
 	for _, w := range b {
-		if !seenRule[w.span.rule] {
-			seenRule[w.span.rule] = true
+		if !slices.Contains(rules, w.span.rule) {
 			rules = append(rules, w.span.rule)
 		}
-		if !seenSpan[w.span.begin] {
-			seenSpan[w.span.begin] = true
-			spans = append(spans, time.Unix(w.span.begin, 0).UTC())
+		if at := time.Unix(w.span.begin, 0).UTC(); !slices.Contains(spans, at) {
+			spans = append(spans, at)
 		}
 	}
 	list, err := l.store.FindingsOf(ctx, cluster, rules, spans)

@@ -126,9 +126,6 @@ func (s *Set) Rules() []Rule {
 	return out
 }
 
-// Builtin returns the rules that are built in.
-func Builtin() (*Set, error) { return Load(BuiltinFiles()) }
-
 // Load reads every .yaml and .yml file at the top of each file system, one rule a file, and
 // compiles them. A rule replaces one of the same id of an earlier file system; within one, an id is
 // used once. The error names every broken file: syntax, unknown members, and expressions that do
@@ -212,48 +209,41 @@ func (r *Rule) check() error {
 	if len(r.GroupBy) == 0 {
 		r.GroupBy = []string{"subject"}
 	}
-	switch r.Kind {
-	case KindEvent:
-		if r.Window.Length != 0 || r.Window.Every != 0 || len(r.Counts) > 0 || r.Baseline != 0 {
-			return errors.New("an event rule takes no window except fold, no counts and no baseline")
-		}
-		r.Window.Fold = cmp.Or(r.Window.Fold, Duration(time.Hour))
-		r.Window.Length = r.Window.Fold
-	case KindWindow:
-		if r.Window.Length == 0 || len(r.Counts) == 0 {
-			return errors.New("a window rule needs window.length and counts")
-		}
-		if r.Baseline != 0 {
-			return errors.New("a window rule takes no baseline")
-		}
-	case KindFirstSeen:
-		if r.Baseline <= 0 {
-			return errors.New("a first-seen rule needs a baseline above 0")
-		}
-		if r.Window != (Window{}) || len(r.Counts) > 0 {
-			return errors.New("a first-seen rule takes no window and no counts")
-		}
-		r.Window.Length = Duration(time.Hour) // not used, but a valid pane
-	default:
+	switch w := &r.Window; {
+	case r.Kind == KindEvent && (w.Length != 0 || w.Every != 0 || len(r.Counts) > 0 || r.Baseline != 0):
+		return errors.New("an event rule takes no window except fold, no counts and no baseline")
+	case r.Kind == KindEvent:
+		w.Fold = cmp.Or(w.Fold, Duration(time.Hour))
+		w.Length = w.Fold
+	case r.Kind == KindWindow && (w.Length == 0 || len(r.Counts) == 0):
+		return errors.New("a window rule needs window.length and counts")
+	case r.Kind == KindWindow && r.Baseline != 0:
+		return errors.New("a window rule takes no baseline")
+	case r.Kind == KindWindow:
+	case r.Kind != KindFirstSeen:
 		return fmt.Errorf("unknown kind %q: want %s, %s or %s", r.Kind, KindEvent, KindWindow, KindFirstSeen)
+	case r.Baseline <= 0:
+		return errors.New("a first-seen rule needs a baseline above 0")
+	case *w != (Window{}) || len(r.Counts) > 0:
+		return errors.New("a first-seen rule takes no window and no counts")
+	default:
+		w.Length = Duration(time.Hour) // not used, but a valid pane
 	}
 	r.Window.Every = cmp.Or(r.Window.Every, r.Window.Length)
 	r.Window.Fold = cmp.Or(r.Window.Fold, max(Duration(time.Hour), r.Window.Length))
-	l, e := r.Window.Length, r.Window.Every
-	if l < Duration(time.Second) || e < Duration(time.Second) || l%e != 0 || l/e > 120 {
+	switch l, e := r.Window.Length, r.Window.Every; {
+	case l < Duration(time.Second) || e < Duration(time.Second) || l%e != 0 || l/e > 120:
 		return errors.New("window: every must be at least a second and divide length into at most 120 parts")
-	}
-	if r.Window.Fold < l {
+	case r.Window.Fold < l:
 		return errors.New("window: fold must be at least length")
-	}
-	if len(r.Counts) > maxCounts {
+	case len(r.Counts) > maxCounts:
 		return fmt.Errorf("counts: at most %d", maxCounts)
 	}
 	for i, c := range r.Counts {
-		if i == 0 && c.After {
+		switch {
+		case i == 0 && c.After:
 			return errors.New("counts[0].after: there is no threshold before it")
-		}
-		if c.AtLeast < 1 || c.AtLeast > maxDistinct {
+		case c.AtLeast < 1 || c.AtLeast > maxDistinct:
 			return fmt.Errorf("invalid counts[%d].atLeast: want 1 to %d", i, maxDistinct)
 		}
 	}

@@ -64,7 +64,7 @@ func readCases(t testing.TB, file string) []testCase {
 
 func builtinSet(t testing.TB) *Set {
 	t.Helper()
-	set, err := Builtin()
+	set, err := Load(BuiltinFiles())
 	if err != nil {
 		t.Fatal(err)
 	}

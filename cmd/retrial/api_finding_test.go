@@ -62,7 +62,7 @@ func TestAPIFindings(t *testing.T) {
 }
 
 func TestAPIRules(t *testing.T) {
-	set, err := detect.Builtin()
+	set, err := detect.Load(detect.BuiltinFiles())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 				t.Fatalf("%d and %d records", len(policy), len(events))
 			}
 
-			set, err := detect.Builtin()
+			set, err := detect.Load(detect.BuiltinFiles())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,7 +54,7 @@ func TestFindingsOfTheSample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := detect.Builtin()
+	set, err := detect.Load(detect.BuiltinFiles())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,11 @@ func TestRuleLanguageIsDocumented(t *testing.T) {
 		}
 	}
 	for _, f := range detect.Functions() {
-		if !strings.Contains(string(doc), "\n| `"+f.String()+"` | "+f.Doc+" |\n") {
+		var params []string
+		for _, p := range f.Params {
+			params = append(params, p.Name)
+		}
+		if !strings.Contains(string(doc), "\n| `"+f.Name+"("+strings.Join(params, ", ")+")` | "+f.Doc+" |\n") {
 			t.Errorf("docs/detections.md does not say of %s: %s", f.Name, f.Doc)
 		}
 	}
