@@ -88,22 +88,11 @@ func (s *Snapshot) scopes(user string, groups []string, namespace string) []*sco
 // false. subject is the first of the binding's subjects that matches. role.Kind is 0 if the
 // roleRef names an unsupported kind.
 func (s *Snapshot) BindingsOf(user string, groups []string, namespace string, fn func(binding, role Key, subject rbacv1.Subject) bool) {
-	sub := s.subject(user, groups)
-	for _, r := range sub.own.refs {
-		if !fn(r.b.key(), r.b.roleKey(), *r.of()) {
-			return
-		}
-	}
-	if namespace == "" {
-		return
-	}
-	in := s.namespaced(nil, sub, namespace)
-	if in == nil {
-		return
-	}
-	for _, r := range in.refs {
-		if !fn(r.b.key(), r.b.roleKey(), *r.of()) {
-			return
+	for _, sc := range s.scopes(user, groups, namespace) {
+		for _, r := range sc.refs {
+			if !fn(r.b.key(), r.b.roleKey(), *r.of()) {
+				return
+			}
 		}
 	}
 }

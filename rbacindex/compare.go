@@ -124,20 +124,15 @@ func (c *comparison) concerned(changed []Key) []holder {
 			}
 		}
 	}
-	out := make([]holder, 0, len(seen))
-	for w := range seen {
-		out = append(out, w)
-	}
-	slices.SortFunc(out, func(a, b holder) int {
-		if a.group != b.group {
-			if a.group {
-				return -1
-			}
-			return 1
+	return slices.SortedFunc(maps.Keys(seen), func(a, b holder) int {
+		switch {
+		case a.group == b.group:
+			return cmp.Compare(a.name, b.name)
+		case a.group:
+			return -1
 		}
-		return cmp.Compare(a.name, b.name)
+		return 1
 	})
-	return out
 }
 
 // side is what a subject holds in one version: bindings by namespace, "" for the cluster's.
@@ -178,22 +173,29 @@ func (d *side) in(ns string) holding {
 		}
 		begin := len(out.refs)
 		out.refs = append(out.refs, list...)
-		refs := out.refs[begin:]
-		slices.SortFunc(refs, compareRefs)
-		refs = slices.CompactFunc(refs, func(a, b *ref) bool { return a.b == b.b })
+		refs := byRole(out.refs[begin:], func(b *binding, from, to int) {
+			if r := d.s.role(b.roleKey()); r != nil {
+				out.units = append(out.units, unit{role: r, from: int32(begin + from), to: int32(begin + to)})
+			}
+		})
 		out.refs = out.refs[:begin+len(refs)]
-		for i := 0; i < len(refs); {
-			to := i + 1
-			for to < len(refs) && sameRole(refs[i].b, refs[to].b) {
-				to++
-			}
-			if r := d.s.role(refs[i].b.roleKey()); r != nil {
-				out.units = append(out.units, unit{role: r, from: int32(begin + i), to: int32(begin + to)})
-			}
-			i = to
-		}
 	}
 	return out
+}
+
+// byRole sorts references, each binding once, and visits the bindings to one role together: one of them, and where they are.
+func byRole(refs []*ref, visit func(b *binding, from, to int)) []*ref {
+	slices.SortFunc(refs, compareRefs)
+	refs = slices.CompactFunc(refs, func(a, b *ref) bool { return a.b == b.b })
+	for i := 0; i < len(refs); {
+		to := i + 1
+		for to < len(refs) && sameRole(refs[i].b, refs[to].b) {
+			to++
+		}
+		visit(refs[i].b, i, to)
+		i = to
+	}
+	return refs
 }
 
 // beyond returns what one holding allows beyond another.
@@ -253,11 +255,17 @@ func (h *holding) changed(list []exceeding) []ChangedRule {
 	out := make([]ChangedRule, len(list))
 	for i, e := range list {
 		out[i].PolicyRule, out[i].Except = e.rule, e.except
-		for _, sh := range e.by {
-			u := h.units[sh.unit]
-			for _, r := range h.refs[u.from:u.to] {
-				out[i].By = append(out[i].By, Source{Grant: Grant{ref: r, rule: sh.rule}, Verbs: sh.verbs})
-			}
+		out[i].By = h.sources(e.by)
+	}
+	return out
+}
+
+// sources returns the bindings that give shares.
+func (h *holding) sources(by []share) (out []Source) {
+	for _, sh := range by {
+		u := h.units[sh.unit]
+		for _, r := range h.refs[u.from:u.to] {
+			out = append(out, Source{Grant: Grant{ref: r, rule: sh.rule}, Verbs: sh.verbs})
 		}
 	}
 	return out

@@ -37,11 +37,15 @@ func (c *Coverage) Covered() bool { return len(c.Uncovered) == 0 && !c.TooCostly
 // lists, and never the product that they stand for. What takes more than the steps given is
 // too costly.
 func Covers(owner, wanted []rbacv1.PolicyRule, most int, steps *Steps) Coverage {
-	own := make([]*rbacv1.PolicyRule, len(owner))
-	for i := range owner {
-		own[i] = &owner[i]
+	return covers(pointers(nil, owner), wanted, most, steps)
+}
+
+// pointers appends pointers to rules.
+func pointers(to []*rbacv1.PolicyRule, rules []rbacv1.PolicyRule) []*rbacv1.PolicyRule {
+	for i := range rules {
+		to = append(to, &rules[i])
 	}
-	return covers(own, wanted, most, steps)
+	return to
 }
 
 // Covers reports whether what the subject holds, by ClusterRoleBindings and by RoleBindings of
@@ -52,13 +56,8 @@ func (s *Snapshot) Covers(user string, groups []string, namespace string, wanted
 	for _, sc := range s.scopes(user, groups, namespace) {
 		for _, u := range sc.units {
 			r := u.role()
-			if seen[r] {
-				continue
-			}
-			seen[r] = true
-			rules := r.rules()
-			for i := range rules {
-				owner = append(owner, &rules[i])
+			if !seen[r] {
+				seen[r], owner = true, pointers(owner, r.rules())
 			}
 		}
 	}

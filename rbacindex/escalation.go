@@ -36,8 +36,8 @@ type Escalation struct {
 	Reason string
 }
 
-// fullAuthority returns what setting an aggregationRule takes.
-func fullAuthority() []rbacv1.PolicyRule {
+// FullAuthority returns what setting an aggregationRule takes.
+func FullAuthority() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 		{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
@@ -76,7 +76,7 @@ func (s *Snapshot) MayWriteRole(user string, groups []string, object any, name s
 	if s.cover(&e, &a, rules); !e.Allowed || !aggregated {
 		return e, nil
 	}
-	if s.cover(&e, &a, fullAuthority()); !e.Allowed && !e.TooCostly {
+	if s.cover(&e, &a, FullAuthority()); !e.Allowed && !e.TooCostly {
 		e.Aggregation, e.Reason = true, "must have cluster-admin privileges to use the aggregationRule"
 	}
 	return e, nil

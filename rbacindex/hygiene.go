@@ -94,7 +94,7 @@ func (c *cleaner) all() {
 	s.clusterRoleBindings.all(add)
 	s.roleBindings.all(add)
 	// RoleBindings first: of a pair it is the narrower that goes.
-	slices.SortFunc(bindings, func(a, b *binding) int { return compareKeys(a.key(), b.key()) })
+	slices.SortFunc(bindings, func(a, b *binding) int { return a.key().Compare(b.key()) })
 	for _, b := range bindings {
 		c.binding(b)
 	}
@@ -113,13 +113,13 @@ func (c *cleaner) all() {
 	roles(s.roles, s.roleUses)
 	// Those of few rules first: one that is large leaves them what they need.
 	slices.SortStableFunc(all, func(a, b *role) int {
-		return cmp.Or(cmp.Compare(len(a.rules()), len(b.rules())), compareKeys(a.key(), b.key()))
+		return cmp.Or(cmp.Compare(len(a.rules()), len(b.rules())), a.key().Compare(b.key()))
 	})
 	for _, r := range all {
 		c.rules(r)
 	}
 	slices.SortStableFunc(c.flaws, func(a, b Flaw) int {
-		return cmp.Or(compareKeys(a.Key, b.Key), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Rule, b.Rule))
 	})
 }
 
@@ -218,7 +218,7 @@ func (c *cleaner) shadowed(b *binding, r *role, steps *Steps) (FlawKind, []Key) 
 	for o := range by {
 		keys = append(keys, o.key())
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, Key.Compare)
 	return kind, keys
 }
 
@@ -245,7 +245,7 @@ func (c *cleaner) others(b *binding, name string, group bool, steps *Steps) ([]*
 			return nil, false
 		}
 	}
-	slices.SortFunc(out, func(x, y *binding) int { return compareKeys(x.key(), y.key()) })
+	slices.SortFunc(out, func(x, y *binding) int { return x.key().Compare(y.key()) })
 	return out, true
 }
 
@@ -257,13 +257,8 @@ func (c *cleaner) covered(wanted []rbacv1.PolicyRule, others []*binding, by map[
 		seen := map[*role]bool{}
 		for _, o := range some {
 			r := c.s.role(o.roleKey())
-			if seen[r] {
-				continue
-			}
-			seen[r] = true
-			rules := r.rules()
-			for i := range rules {
-				owner = append(owner, &rules[i])
+			if !seen[r] {
+				seen[r], owner = true, pointers(owner, r.rules())
 			}
 		}
 		return allCovered(owner, wanted, steps)
@@ -326,10 +321,7 @@ func coversResource(have []string, resource string) bool {
 // one is named.
 func (c *cleaner) rules(r *role) {
 	rules := r.rules()
-	others := make([]*rbacv1.PolicyRule, len(rules))
-	for i := range rules {
-		others[i] = &rules[i]
-	}
+	others := pointers(nil, rules)
 	if !c.within(func(steps *Steps) {
 		for i := len(rules) - 1; i >= 0 && steps.take(1); i-- {
 			without := slices.Concat(others[:i], others[i+1:])

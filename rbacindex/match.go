@@ -1,6 +1,7 @@
 package rbacindex
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -60,15 +61,7 @@ func isResource(r, resource, sub string) bool {
 // nameMatches: no list means every name. A request without a name is matched by a list only
 // if that holds the empty string.
 func nameMatches(names []string, name string) bool {
-	if len(names) == 0 {
-		return true
-	}
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return len(names) == 0 || slices.Contains(names, name)
 }
 
 func pathMatches(urls []string, path string) bool {

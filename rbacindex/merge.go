@@ -39,32 +39,19 @@ type share struct {
 // held merges what the bindings of one scope give.
 func (m *merger) held(ns string, refs []*ref) Held {
 	out := Held{Namespace: ns}
-	slices.SortFunc(refs, compareRefs)
-	refs = slices.CompactFunc(refs, func(a, b *ref) bool { return a.b == b.b })
-	var units []unit
-	for i := 0; i < len(refs); {
-		to := i + 1
-		for to < len(refs) && sameRole(refs[i].b, refs[to].b) {
-			to++
-		}
-		k := refs[i].b.roleKey()
+	var h holding
+	h.refs = byRole(refs, func(b *binding, from, to int) {
+		k := b.roleKey()
 		if r := m.s.role(k); r != nil {
-			units = append(units, unit{role: r, from: int32(i), to: int32(to)})
+			h.units = append(h.units, unit{role: r, from: int32(from), to: int32(to)})
 		} else if k.Kind != 0 {
 			out.Missing = append(out.Missing, k)
 		}
-		i = to
-	}
-	merged := m.merged(units, ns == "")
+	})
+	merged := m.merged(h.units, ns == "")
 	out.Rules = make([]HeldRule, len(merged))
 	for i, r := range merged {
-		out.Rules[i].PolicyRule = r.rule
-		for _, sh := range r.by {
-			u := units[sh.unit]
-			for _, ref := range refs[u.from:u.to] {
-				out.Rules[i].By = append(out.Rules[i].By, Source{Grant: Grant{ref: ref, rule: sh.rule}, Verbs: sh.verbs})
-			}
-		}
+		out.Rules[i].PolicyRule, out.Rules[i].By = r.rule, h.sources(r.by)
 	}
 	return out
 }

@@ -126,13 +126,9 @@ func width(rules []rbacv1.PolicyRule) int {
 
 func narrowest(list []Offer, limit int) []Offer {
 	slices.SortFunc(list, func(a, b Offer) int {
-		return cmp.Or(cmp.Compare(a.Width, b.Width), compareKeys(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.Width, b.Width), a.Key.Compare(b.Key))
 	})
 	return slices.Clip(list[:min(limit, len(list))])
-}
-
-func compareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // almost finds the subject's rules that lack one thing.

@@ -1,9 +1,11 @@
 package rbacindex
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -106,6 +108,11 @@ func RoleKey(role *rbacv1.RoleRef, namespace string) Key {
 		return Key{Kind: KindRole, Namespace: namespace, Name: role.Name}
 	}
 	return Key{Name: role.Name}
+}
+
+// Compare orders keys by kind, namespace and name.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Kind, o.Kind), strings.Compare(k.Namespace, o.Namespace), strings.Compare(k.Name, o.Name))
 }
 
 // String returns "ClusterRole/name" or "Role/namespace/name".

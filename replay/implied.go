@@ -187,13 +187,13 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 		}
 	}
 	if c.Full {
-		least = append(slices.Clone(least), fullAuthority()...)
+		least = append(slices.Clone(least), rbacindex.FullAuthority()...)
 	}
 	if c.PerhapsFull && !c.Full {
 		doubted = append(doubted, "whether the role had an aggregationRule")
 	}
 	if c.Full || c.PerhapsFull {
-		most = append(slices.Clone(most), fullAuthority()...)
+		most = append(slices.Clone(most), rbacindex.FullAuthority()...)
 	}
 	holding := authz.Holds(m.View, u.Username, u.Groups, c.Attributes.Namespace, least, most, mostLacking+1, steps)
 	if len(holding.Lacks) > 0 {
@@ -207,14 +207,6 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 
 // mostLacking is how many pieces of what is not held are named.
 const mostLacking = 4
-
-// fullAuthority returns what a role with an aggregationRule takes.
-func fullAuthority() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
-		{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
-	}
-}
 
 // rulesText writes the first pieces of what is not held as "verb resource.group".
 func rulesText(rules []rbacv1.PolicyRule) string {

@@ -264,7 +264,7 @@ func (a *ask) taken(ns string, change names) []boundRole {
 		for i := range g.bound[ns] {
 			out = append(out, boundRole{holding{ns, i}, byChange, ""})
 		}
-		slices.SortFunc(out, func(x, y boundRole) int { return compareKeys(g.roles[x.role].key, g.roles[y.role].key) })
+		slices.SortFunc(out, func(x, y boundRole) int { return g.roles[x.role].key.Compare(g.roles[y.role].key) })
 		return out
 	}
 	for _, name := range change.some {

@@ -144,8 +144,8 @@ func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts, steps budget) *hol
 		return true
 	})
 	// The index visits in no order; numbers, and with them ties between paths, must be stable.
-	slices.SortFunc(roles, compareKeys)
-	slices.SortFunc(bindings, compareKeys)
+	slices.SortFunc(roles, rbacindex.Key.Compare)
+	slices.SortFunc(bindings, rbacindex.Key.Compare)
 	for _, k := range roles {
 		h.roleOf(k)
 	}
@@ -170,10 +170,6 @@ func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts, steps budget) *hol
 	slices.Sort(h.spaces)
 	h.spaces, h.held = slices.Compact(h.spaces), nil
 	return h
-}
-
-func compareKeys(a, b rbacindex.Key) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // roleOf numbers a role, existing or not.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -80,7 +79,7 @@ func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	})
 	for _, by := range []map[string][]rbacindex.Key{a.own, a.group} {
 		for _, keys := range by {
-			slices.SortFunc(keys, compareObjects)
+			slices.SortFunc(keys, rbacindex.Key.Compare)
 		}
 	}
 	return a
@@ -93,18 +92,11 @@ func userOf(s *rbacv1.Subject, namespace string) string {
 	case rbacv1.UserKind:
 		return s.Name
 	case rbacv1.ServiceAccountKind:
-		if s.Namespace != "" {
-			namespace = s.Namespace
-		}
-		if namespace != "" {
+		if namespace = cmp.Or(s.Namespace, namespace); namespace != "" {
 			return kubenames.ServiceAccount(namespace, s.Name)
 		}
 	}
 	return ""
-}
-
-func compareObjects(a, b rbacindex.Key) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // Recording returns what suggestions say of the whole recording.

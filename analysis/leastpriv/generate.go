@@ -148,7 +148,7 @@ func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
 	for k, n := range grants {
 		on := onKey{group: k.group, resource: k.resource, url: k.url}
 		if !n.all && g.keepNames(&k, n.set) {
-			list := sortedSet(n.set)
+			list := slices.Sorted(maps.Keys(n.set))
 			on.names = strings.Join(list, "\x00")
 			named[on.names] = list
 		}
@@ -199,15 +199,6 @@ func wildcard(group, resource string) bool {
 func compareRules(a, b rbacv1.PolicyRule) int {
 	return cmp.Or(slices.Compare(a.NonResourceURLs, b.NonResourceURLs), slices.Compare(a.APIGroups, b.APIGroups),
 		slices.Compare(a.Resources, b.Resources), slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
-}
-
-func sortedSet(set map[string]bool) []string {
-	out := make([]string, 0, len(set))
-	for s := range set {
-		out = append(out, s)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // objects creates the role of a scope and its binding.

@@ -40,7 +40,7 @@ func HeldBy(policy *rbacindex.Snapshot, user string, groups []string) []Held {
 		}
 		return true
 	})
-	slices.SortStableFunc(out, func(a, b Held) int { return compareObjects(a.Binding, b.Binding) })
+	slices.SortStableFunc(out, func(a, b Held) int { return a.Binding.Compare(b.Binding) })
 	return out
 }
 

@@ -80,11 +80,8 @@ func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdi
 
 // needsContent reports whether a check cannot be derived without the content of the request.
 func needsContent(check string) bool {
-	switch check {
-	case verdict.CheckRoleEscalate, verdict.CheckRoleBind, verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
-		return true
-	}
-	return false
+	return slices.Contains([]string{verdict.CheckRoleEscalate, verdict.CheckRoleBind, verdict.CheckSignerApprove, verdict.CheckSignerSign,
+		verdict.CheckSignerAttest}, check)
 }
 
 // reasonOf describes why a check was made.

@@ -36,12 +36,10 @@ func (n *need) allowed(s *rbacindex.Snapshot) bool {
 
 // String returns the need in one line, for people.
 func (n *need) String() string {
-	var b strings.Builder
-	b.WriteString(describe(&n.attrs))
-	if len(n.why) > 0 {
-		b.WriteString(" (" + n.why + ")")
+	if n.why == "" {
+		return describe(&n.attrs)
 	}
-	return b.String()
+	return describe(&n.attrs) + " (" + n.why + ")"
 }
 
 func describe(a *rbacindex.Attributes) string {
@@ -88,11 +86,11 @@ type history struct {
 // answered, and the alternatives to each by the policy at that time.
 func historyOf(u *usage, st *state.State) *history {
 	h := &history{before: map[accessKey]bool{}}
-	for _, k := range sortedKeys(u.allowed) {
+	for _, k := range slices.SortedFunc(maps.Keys(u.allowed), compareKeys) {
 		a := u.allowed[k]
 		h.need(need{key: k, attrs: k.attributes(u), count: a.count, why: a.why})
 	}
-	for _, k := range sortedKeys(u.refused) {
+	for _, k := range slices.SortedFunc(maps.Keys(u.refused), compareKeys) {
 		h.refusals = append(h.refusals, need{key: k, attrs: k.attributes(u), count: u.refused[k].count})
 	}
 	for _, id := range slices.Sorted(maps.Keys(u.hidden)) {

@@ -2,6 +2,7 @@ package leastpriv
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/retrial-io/retrial/rbacindex"
@@ -48,17 +49,13 @@ func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
 			}
 		}
 	}
-	slices.SortFunc(order, compareObjects)
+	slices.SortFunc(order, rbacindex.Key.Compare)
 	base := make([]rbacindex.Change, 0, len(order))
 	for _, k := range order {
 		o, _ := a.view.RBAC.Get(k)
 		r := a.removal(k, o, leaving[k])
 		p.Remove = append(p.Remove, r)
-		c := rbacindex.Change{Key: k}
-		if r.Object != nil {
-			c.Object = r.Object
-		}
-		base = append(base, c)
+		base = append(base, rbacindex.Change{Key: k, Object: r.Object})
 	}
 	kept, err := a.view.RBAC.Apply(base...)
 	if err != nil {
@@ -113,13 +110,8 @@ func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggesti
 		}
 		return true
 	})
-	order := make([]rbacindex.Key, 0, len(keys))
-	for k := range keys {
-		order = append(order, k)
-	}
-	slices.SortFunc(order, compareObjects)
-	out := make(Objects, 0, len(order))
-	for _, k := range order {
+	out := make(Objects, 0, len(keys))
+	for _, k := range slices.SortedFunc(maps.Keys(keys), rbacindex.Key.Compare) {
 		o := keys[k]
 		if have, ok := a.view.RBAC.Get(k); ok && sameObject(have, o) {
 			out = append(out, a.restored(k, o))

@@ -54,7 +54,7 @@ func recorded(t testing.TB) *Advisor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snap.Since, _ = c.Window()
+	snap.Since = c.Recording().From
 	if _, err := st.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}

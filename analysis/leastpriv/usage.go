@@ -1,6 +1,7 @@
 package leastpriv
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -116,12 +117,11 @@ func (c *Collector) ObserveMany(e *event.Event, v *verdict.Verdict, n Count) {
 	if judged {
 		u.judged += n.Requests
 	}
-	certain := v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeAmbiguous
 	if v.Outcome != verdict.OutcomeMatch {
 		u.unjudged[class] += n.Requests
-	}
-	if !certain {
-		return
+		if v.Outcome != verdict.OutcomeAmbiguous {
+			return
+		}
 	}
 	switch {
 	case v.Recorded == verdict.DecisionAllow && v.Replayed == verdict.DecisionAllow && v.Authorizer == verdict.AuthorizerRBAC,
@@ -208,9 +208,6 @@ func (c *Collector) str(s string) string {
 	return s
 }
 
-// Window returns the times of the first and the last request seen; zero if there is none.
-func (c *Collector) Window() (from, to time.Time) { return c.from, c.to }
-
 // Subjects returns the names of all subjects about which RBAC decided anything, sorted.
 func (c *Collector) Subjects() []string {
 	var out []string
@@ -237,24 +234,8 @@ func (c *Collector) System(subject string) bool {
 	return kubenames.Own(subject) || ok && u.masters
 }
 
-func sortedKeys(m map[accessKey]*access) []accessKey {
-	keys := make([]accessKey, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, compareKeys)
-	return keys
-}
-
 func compareKeys(a, b accessKey) int {
-	for _, c := range [...]int{
-		strings.Compare(a.path, b.path), strings.Compare(a.namespace, b.namespace), strings.Compare(a.group, b.group),
+	return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.namespace, b.namespace), strings.Compare(a.group, b.group),
 		strings.Compare(a.res, b.res), strings.Compare(a.subresource, b.subresource), strings.Compare(a.verb, b.verb),
-		strings.Compare(a.name, b.name), a.groups - b.groups,
-	} {
-		if c != 0 {
-			return c
-		}
-	}
-	return 0
+		strings.Compare(a.name, b.name), a.groups-b.groups)
 }
