@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -188,7 +189,6 @@ type Problem struct {
 const (
 	KindMissing     = "missing"
 	KindUnexplained = "unexplained"
-	KindUnencodable = "unencodable"
 	KindRejected    = "rejected"
 	KindSilent      = "silent"
 	KindUnread      = "not-measured"
@@ -268,26 +268,15 @@ func serversOf(senders []queries.Sender, recent map[string]queries.Sender, serie
 		known.Name, known.LastPost = name, s.Last
 		by[name] = known
 	}
-	for name := range series {
-		if _, ok := by[name]; !ok {
-			by[name] = Server{Name: name}
-		}
-	}
-	for _, name := range scraped {
+	for _, name := range slices.AppendSeq(slices.Clone(scraped), maps.Keys(series)) {
 		if _, ok := by[name]; !ok {
 			by[name] = Server{Name: name}
 		}
 	}
 	out := make([]Server, 0, len(by))
-	for _, s := range by {
-		out = append(out, s)
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, by[name])
 	}
-	slices.SortFunc(out, func(a, b Server) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
 	return out
 }
 

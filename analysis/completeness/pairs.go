@@ -50,7 +50,8 @@ func (r *Report) pairs(ctx context.Context, store Store, cfg Config, q Question,
 		return err
 	}
 	p := &r.Pairs
-	begins := begun(list)
+	// An audit policy may omit beginnings.
+	begins := slices.ContainsFunc(list, func(u queries.Unpaired) bool { return u.Missing == "ResponseComplete" })
 	for _, u := range list {
 		lost := true
 		switch {
@@ -89,11 +90,6 @@ func (r *Report) pairs(ctx context.Context, store Store, cfg Config, q Question,
 	return nil
 }
 
-// begun reports whether any beginning is recorded among the halves: an audit policy may omit it.
-func begun(list []queries.Unpaired) bool {
-	return slices.ContainsFunc(list, func(u queries.Unpaired) bool { return u.Missing == "ResponseComplete" })
-}
-
 // ended reports whether an apiserver was started again between a request and the end of the range.
 func ended(runs []run, received, to time.Time) bool {
 	return slices.ContainsFunc(runs, func(r run) bool { return r.started.After(received) && r.started.Before(to) })
@@ -115,12 +111,8 @@ func limit(uri string) time.Duration {
 // streams tells requests without a limit: they last until somebody hangs up.
 func streams(uri string) bool {
 	path, query, _ := strings.Cut(uri, "?")
-	for _, s := range []string{"/exec", "/attach", "/portforward", "/proxy/"} {
-		if strings.Contains(path+"/", s+"/") || strings.Contains(path, s) {
-			return true
-		}
-	}
-	return strings.HasSuffix(path, "/log") && strings.Contains(query, "follow=")
+	return strings.HasSuffix(path, "/log") && strings.Contains(query, "follow=") ||
+		slices.ContainsFunc([]string{"/exec", "/attach", "/portforward", "/proxy/"}, func(s string) bool { return strings.Contains(path, s) })
 }
 
 const (
@@ -193,10 +185,9 @@ func (l *Loss) made(cfg Config) time.Time {
 func (l *Loss) describe(cfg Config) string {
 	g := Gap{From: l.From, To: l.To, Cause: l.Cause}
 	text := "Of " + l.From.UTC().Format(time.DateOnly) + ", " + g.describe([]jump{{events: l.Events}}, cfg)
-	switch {
-	case l.Arrived > 0:
+	if l.Arrived > 0 {
 		text += fmt.Sprintf(" %d of the %d came from a log, the last at %s.", l.Arrived, l.Events, l.ArrivedBy.UTC().Format(time.RFC3339))
-	default:
+	} else {
 		text += fmt.Sprintf(" None of the %d came from a log.", l.Events)
 	}
 	if l.Unwritten > 0 {

@@ -64,21 +64,19 @@ const (
 
 // causes returns what probably lies behind a verdict that is not a match, most likely first.
 func causes(s *Sample) []Cause {
-	if c, ok := contradiction(s); ok {
-		return []Cause{c}
-	}
-	switch s.Outcome {
-	case verdict.OutcomeAmbiguous:
-		switch s.Class {
-		case verdict.ClassVersion:
-			return []Cause{{KindVersion, "the configured version is not the apiserver's: " + s.Cause, giveVersion}}
-		case verdict.ClassSeveral:
-			return []Cause{{KindConfiguration, "it is not recorded which apiserver answered, and they decide differently: " + s.Cause,
-				giveServers}}
-		}
+	switch {
+	case s.Recorded == verdict.DecisionForbid && s.Code != 0 && s.Code != 403: // executed: no apiserver writes that
+		return []Cause{{KindContradiction, "a refusal is recorded, but the response is not a 403: the decision in the record was changed",
+			giveLog}}
+	case s.Outcome == verdict.OutcomeAmbiguous && s.Class == verdict.ClassVersion:
+		return []Cause{{KindVersion, "the configured version is not the apiserver's: " + s.Cause, giveVersion}}
+	case s.Outcome == verdict.OutcomeAmbiguous && s.Class == verdict.ClassSeveral:
+		return []Cause{{KindConfiguration, "it is not recorded which apiserver answered, and they decide differently: " + s.Cause,
+			giveServers}}
+	case s.Outcome == verdict.OutcomeAmbiguous:
 		return []Cause{{KindRace, "the policy, or the configuration, changed while the request was on its way; the record agrees with " +
 			"the state before or after", "nothing: the record is explained"}}
-	case verdict.OutcomeIndeterminate:
+	case s.Outcome == verdict.OutcomeIndeterminate:
 		return unknown(s)
 	}
 	return doubted(s, drifted(s))
@@ -144,46 +142,34 @@ func drifted(s *Sample) []Cause {
 	return []Cause{{KindForged, "policy and configuration do not lead to this record", giveLog}}
 }
 
-// contradiction finds what an apiserver never writes: a refusal that was executed.
-func contradiction(s *Sample) (Cause, bool) {
-	if s.Recorded == verdict.DecisionForbid && s.Code != 0 && s.Code != 403 {
-		return Cause{KindContradiction, "a refusal is recorded, but the response is not a 403: the decision in the record was changed",
-			giveLog}, true
-	}
-	return Cause{}, false
-}
-
 // unknown returns what an indeterminate verdict would need.
 func unknown(s *Sample) []Cause {
-	switch s.Class {
-	case verdict.ClassNoState:
+	lacks := func(text string) bool {
+		return slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, text) })
+	}
+	switch {
+	case s.Class == verdict.ClassNoState:
 		return []Cause{{KindGap, "the cluster's policy at that time is not known", giveState}}
-	case verdict.ClassNodeGraph:
+	case s.Class == verdict.ClassNodeGraph:
 		return []Cause{{KindPods, "the node authorizer decides by the pods that run on a node", givePods}}
-	case verdict.ClassUnknown:
-		if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, state.LostAnswer) }) {
-			return []Cause{{KindLost, "a write timed out, or the apiserver failed on it: it may have been done", giveState}}
-		}
-		if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, state.PartRecorded) }) {
-			return []Cause{{KindLevel, "an object was written, but not all of its content was recorded: its event was too large, or it " +
-				"has no body", giveState}}
-		}
+	case s.Class == verdict.ClassUnknown && lacks(state.LostAnswer):
+		return []Cause{{KindLost, "a write timed out, or the apiserver failed on it: it may have been done", giveState}}
+	case s.Class == verdict.ClassUnknown && lacks(state.PartRecorded):
+		return []Cause{{KindLevel, "an object was written, but not all of its content was recorded: its event was too large, or it " +
+			"has no body", giveState}}
+	case s.Class == verdict.ClassUnknown:
 		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", giveState + "; from then on " +
 			givePolicy}}
-	}
-	if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, verdict.DoubtVersion) }) {
+	case slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, verdict.DoubtVersion) }):
 		return []Cause{{KindVersion, "the log does not show the apiserver's version, and a version other than the newest explains the " +
 			"record", giveVersion}}
-	}
-	if s.Class == verdict.ClassAuthorizer {
+	case s.Class == verdict.ClassAuthorizer:
 		return []Cause{{KindAuthorizer, "an authorizer decided that is not built into Kubernetes, such as a cloud's access entries or " +
 			"the scopes of a token", giveConfig}}
-	}
-	if strings.Contains(s.Class, "webhook") {
+	case strings.Contains(s.Class, "webhook"):
 		return []Cause{{KindAuthorizer, "a webhook decided, and its answers are in no audit event",
 			"nothing can be given yet: its answers are not recorded"}}
-	}
-	if strings.Contains(s.Class, "configuration") {
+	case strings.Contains(s.Class, "configuration"):
 		return []Cause{{KindConfiguration, "a part of the apiserver's configuration is not known",
 			"the missing part: retrial config check DIR names it"}}
 	}

@@ -91,12 +91,7 @@ func joined(groups []string) string {
 }
 
 func widen(first, last *time.Time, at time.Time) {
-	if at.Before(*first) {
-		*first = at
-	}
-	if at.After(*last) {
-		*last = at
-	}
+	*first, *last = earlier(*first, at), later(*last, at)
 }
 
 func earlier(a, b time.Time) time.Time {
