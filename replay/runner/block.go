@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -309,17 +308,7 @@ func (r *Runner) deadLetter(rec *stream.Record, epoch uint32, err error) verdict
 	if rec.Topic == stream.TopicPolicy {
 		partition--
 	}
-	l := verdict.StoredDeadLetter{
-		DeadLetter: event.DeadLetter{
-			Cluster: rec.Cluster, Source: "replay", Reason: reasonOf(err), Detail: err.Error(),
-			Digest: digest(rec.Value), Size: int64(len(rec.Value)),
-		},
-		Position: event.Position{Epoch: epoch, Partition: partition, Offset: rec.Position.Offset},
-		Received: rec.Received,
-	}
-	if l.Received.IsZero() {
-		l.Received = rec.Appended
-	}
+	l := storedLetter(rec, unread(rec, err), event.Position{Epoch: epoch, Partition: partition, Offset: rec.Position.Offset})
 	if r.cfg.Redact != nil {
 		l.Prefix = r.cfg.Redact(rec.Value)
 		l.Prefix = l.Prefix[:min(len(l.Prefix), maxPrefix)]
@@ -327,18 +316,23 @@ func (r *Runner) deadLetter(rec *stream.Record, epoch uint32, err error) verdict
 	return l
 }
 
-// reasonOf puts an error into the closed set of reasons.
-func reasonOf(err error) string {
+// unread says of a record that it could not be processed, and why: in one of the closed set of reasons.
+func unread(rec *stream.Record, err error) event.DeadLetter {
+	reason := reasonPoison
 	if errors.Is(err, stream.ErrCodecVersion) {
-		return reasonCodec
+		reason = reasonCodec
 	}
-	return reasonPoison
+	return event.DeadLetter{Cluster: rec.Cluster, Source: "replay", Reason: reason, Detail: err.Error(),
+		Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(rec.Value)), Size: int64(len(rec.Value))}
 }
 
-// digest names bytes that are not kept.
-func digest(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return "sha256:" + hex.EncodeToString(sum[:])
+// storedLetter gives a dead letter its place, and the time its record came.
+func storedLetter(rec *stream.Record, letter event.DeadLetter, at event.Position) verdict.StoredDeadLetter {
+	l := verdict.StoredDeadLetter{DeadLetter: letter, Position: at, Received: rec.Received}
+	if l.Received.IsZero() {
+		l.Received = rec.Appended
+	}
+	return l
 }
 
 // saveLetters stores the dead letters of a block.

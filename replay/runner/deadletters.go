@@ -6,7 +6,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -57,20 +56,14 @@ func storedLetters(records []stream.Record, epoch uint32) []verdict.StoredDeadLe
 		rec := &records[i]
 		position := rec.Position
 		position.Epoch = epoch
-		l := verdict.StoredDeadLetter{Position: position, Received: rec.Received}
-		if l.Received.IsZero() {
-			l.Received = rec.Appended
-		}
 		letter, err := stream.DecodeDeadLetter(rec)
 		if err == nil {
 			err = rec.Err
 		}
 		if err != nil {
-			letter = event.DeadLetter{Cluster: rec.Cluster, Source: "replay", Reason: reasonOf(err), Detail: err.Error(),
-				Digest: digest(rec.Value), Size: int64(len(rec.Value))}
+			letter = unread(rec, err)
 		}
-		l.DeadLetter = letter
-		out = append(out, l)
+		out = append(out, storedLetter(rec, letter, position))
 	}
 	return out
 }

@@ -63,14 +63,7 @@ func plan(found []change) []verdict.AffectedFilter {
 // at what others did.
 func mergeFilters(filters []verdict.AffectedFilter) []verdict.AffectedFilter {
 	byCredential := func(f verdict.AffectedFilter) bool { return len(f.Credentials) > 0 }
-	credentials := slices.Collect(func(yield func(verdict.AffectedFilter) bool) {
-		for _, f := range filters {
-			if byCredential(f) && !yield(f) {
-				return
-			}
-		}
-	})
-	merged := mergeCredentials(credentials)
+	merged := mergeCredentials(slices.DeleteFunc(slices.Clone(filters), func(f verdict.AffectedFilter) bool { return !byCredential(f) }))
 	return append(mergeSubjects(slices.DeleteFunc(slices.Clone(filters), byCredential)), merged...)
 }
 
