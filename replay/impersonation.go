@@ -61,13 +61,9 @@ func planImpersonation(e *event.Event, request *verdict.Attributes) impersonatio
 
 	on := *request
 	on.Verb = "impersonate-on:" + mode + ":" + request.Verb
-	p.steps = append(p.steps, impersonationStep{name: on.Verb, all: []verdict.Attributes{on}})
-	piece := func(resource, sub, namespace, name string) verdict.Attributes {
-		return verdict.Attributes{Verb: constraint, ResourceRequest: true, APIGroup: groupAuthentication, APIVersion: "v1",
-			Resource: resource, Subresource: sub, Namespace: namespace, Name: name}
-	}
-	add := func(name string, a verdict.Attributes) {
-		p.steps = append(p.steps, impersonationStep{name: constraint + " " + name, all: []verdict.Attributes{a}})
+	p.step(on.Verb, on)
+	add := func(name, resource, namespace, what string) {
+		p.step(constraint+" "+name, piece(constraint, groupAuthentication, resource, "", namespace, what))
 	}
 
 	node, isNode := authn.NodeUsername(u.Username)
@@ -81,17 +77,17 @@ func planImpersonation(e *event.Event, request *verdict.Attributes) impersonatio
 		own := e.User.Extra.Get(event.ExtraNodeName)
 		_, _, fromSA := authn.ServiceAccountUsername(e.User.Username)
 		p.shape = !isNode || !fromSA || len(own) != 1 || own[0] != node || !bare || !nodeGroups(u.Groups)
-		add("nodes *", piece("nodes", "", "", "*"))
+		add("nodes *", "nodes", "", "*")
 	case "arbitrary-node":
 		p.shape = !isNode || !bare || !nodeGroups(u.Groups)
-		add("nodes "+node, piece("nodes", "", "", node))
+		add("nodes "+node, "nodes", "", node)
 	case "serviceaccount":
 		p.shape = !isSA || !bare || !filledGroups(u.Groups, saNamespace)
-		add("serviceaccounts "+saNamespace+"/"+saName, piece("serviceaccounts", "", saNamespace, saName))
+		add("serviceaccounts "+saNamespace+"/"+saName, "serviceaccounts", saNamespace, saName)
 	case "user-info":
 		p.shape = isNode || isSA
-		add("users "+u.Username, piece("users", "", "", u.Username))
-		p.userInfo(u, piece)
+		add("users "+u.Username, "users", "", u.Username)
+		p.userInfo(u)
 	default:
 		p.refuse = "unknown impersonation mode " + verdict.Clip(mode)
 	}
@@ -104,11 +100,24 @@ func planImpersonation(e *event.Event, request *verdict.Attributes) impersonatio
 	return p
 }
 
+// step adds a step of one check.
+func (p *impersonationPlan) step(name string, a verdict.Attributes) {
+	p.steps = append(p.steps, impersonationStep{name: name, all: []verdict.Attributes{a}})
+}
+
+// piece returns the check on a piece of the wanted identity.
+func piece(verb, group, resource, sub, namespace, name string) verdict.Attributes {
+	return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: sub,
+		Namespace: namespace, Name: name}
+}
+
 // userInfo adds the checks for uid, groups and extra of the mode user-info.
-func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, namespace, name string) verdict.Attributes) {
+func (p *impersonationPlan) userInfo(u *event.User) {
+	of := func(resource, sub, name string) verdict.Attributes {
+		return piece(p.mode, groupAuthentication, resource, sub, "", name)
+	}
 	if u.UID != "" {
-		p.steps = append(p.steps, impersonationStep{name: p.mode + " uids " + u.UID, all: []verdict.Attributes{piece("uids", "", "",
-			u.UID)}})
+		p.step(p.mode+" uids "+u.UID, of("uids", "", u.UID))
 	}
 	groups := requestedGroups(u)
 	switch {
@@ -120,11 +129,11 @@ func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, na
 	if len(groups) > 0 {
 		step := impersonationStep{name: p.mode + " groups " + strings.Join(groups, ", ")}
 		for _, g := range groups {
-			step.all = append(step.all, piece("groups", "", "", g))
+			step.all = append(step.all, of("groups", "", g))
 		}
 		// The group the apiserver adds may have been asked for, and count.
 		if len(u.Groups) >= manyChecks {
-			every := piece("groups", "", "", "*")
+			every := of("groups", "", "*")
 			step.any = &every
 		}
 		p.steps = append(p.steps, step)
@@ -135,14 +144,14 @@ func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, na
 			p.refuse = why
 		}
 		for _, v := range entry.Values {
-			step.all = append(step.all, piece("userextras", entry.Key, "", v))
+			step.all = append(step.all, of("userextras", entry.Key, v))
 		}
 	}
 	if len(step.all) == 0 {
 		return
 	}
 	if len(step.all) >= manyChecks || len(u.Extra) >= manyChecks {
-		every := piece("userextras", "*", "", "*")
+		every := of("userextras", "*", "*")
 		step.any = &every
 	}
 	p.steps = append(p.steps, step)
@@ -168,15 +177,11 @@ func legacyPlan(u *event.User) impersonationPlan {
 		if sub != "" {
 			where += "/" + sub
 		}
+		where += " "
 		if namespace != "" {
-			where += " " + namespace + "/" + name
-		} else {
-			where += " " + name
+			where += namespace + "/"
 		}
-		p.steps = append(p.steps, impersonationStep{name: verbImpersonate + " " + where, all: []verdict.Attributes{{
-			Verb: verbImpersonate, ResourceRequest: true, APIGroup: group, APIVersion: "v1",
-			Resource: resource, Subresource: sub, Namespace: namespace, Name: name,
-		}}})
+		p.step(verbImpersonate+" "+where+name, piece(verbImpersonate, group, resource, sub, namespace, name))
 	}
 	if namespace, name, ok := authn.ServiceAccountUsername(u.Username); ok {
 		add("", "serviceaccounts", "", namespace, name)

@@ -103,21 +103,12 @@ const (
 // OperationOf says which admission operation a request is. Reads are not admitted, and
 // connections are whatever the verb.
 func OperationOf(a *verdict.Attributes) Operation {
-	if !a.ResourceRequest {
+	switch sub := a.Subresource; {
+	case !a.ResourceRequest:
 		return None
-	}
-	if a.APIGroup == "" {
-		switch a.Subresource {
-		case "exec", "attach", "portforward":
-			if a.Resource == "pods" {
-				return Connect
-			}
-		case "proxy":
-			switch a.Resource {
-			case "pods", "services", "nodes":
-				return Connect
-			}
-		}
+	case a.APIGroup == "" && a.Resource == "pods" && (sub == "exec" || sub == "attach" || sub == "portforward"),
+		a.APIGroup == "" && (a.Resource == "pods" || a.Resource == "services" || a.Resource == "nodes") && sub == "proxy":
+		return Connect
 	}
 	switch a.Verb {
 	case request.VerbCreate:

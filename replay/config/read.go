@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -48,31 +47,8 @@ type serverSettings struct {
 	Complete bool `json:"complete"`
 }
 
-// Read reads the configuration of one apiserver from a folder that holds a static-pod
-// manifest or a file with its flags, and the files these name, as a flat or a mirrored copy.
-//
-// It returns an error for what no apiserver could run with, or is ambiguous: no or two
-// configurations, flags that exclude each other, a policy file with a bad line. The error names
-// file and line and never quotes a credential. A missing file is not an error: what depends on
-// it is Unknown in the result, and the report says so. With an error, the report is returned as
-// far as it came.
-func Read(fsys fs.FS, o Options) (*APIServer, *Report, error) {
-	b, err := read(fsys, ".", o, nil)
-	if b == nil {
-		return nil, &Report{}, err
-	}
-	if err == nil {
-		err = errors.Join(b.authnErr, b.authzErr)
-	}
-	report := &Report{Versions: []*Reading{b.r}}
-	if err != nil {
-		return nil, report, err
-	}
-	b.finish()
-	return b.a, report, nil
-}
-
-// read reads the folder of one configuration. Errors in the two files that a running apiserver
+// read reads the folder of one configuration: it holds a static-pod manifest or a file with the flags, and the files these name,
+// as a flat or a mirrored copy. Errors in the two files that a running apiserver
 // rereads are left in authnErr and authzErr: a running one would go on without them. override
 // names files, by flag, that replace those the flags name.
 func read(fsys fs.FS, folder string, o Options, override map[string]string) (*builder, error) {

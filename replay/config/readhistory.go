@@ -62,6 +62,12 @@ type loaded struct {
 // had if a file is invalid, if a type of authorizer it started with is gone or a new one would
 // have to be started, and if the file changes who is anonymous. The report warns of each. After
 // any other change it was restarted, and the configuration must be valid.
+//
+// It returns an error for what no apiserver could run with, or is ambiguous: no or two
+// configurations, flags that exclude each other, a policy file with a bad line. The error names
+// file and line and never quotes a credential. A missing file is not an error: what depends on
+// it is Unknown in the result, and the report says so. With an error, the report is returned as
+// far as it came.
 func ReadHistory(fsys fs.FS) (*History, *Report, error) {
 	h, report := &History{}, &Report{}
 	own, err := folders(fsys, serversFolder)

@@ -67,15 +67,13 @@ func steps(t *testing.T, raw []byte) map[string]*step {
 // configured returns an engine that knows the recording's apiserver configuration.
 func configured(t testing.TB) *replay.Engine {
 	t.Helper()
-	cfg, _, err := config.Read(os.DirFS("testdata/apiserver"), config.Options{})
+	h, _, err := config.ReadHistory(os.DirFS("testdata/apiserver"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cfg.Unknown) > 0 {
+	if cfg := h.At(time.Time{}); len(cfg.Unknown) > 0 {
 		t.Fatalf("not known: %v", cfg.Unknown)
 	}
-	h := &config.History{}
-	h.Add(time.Time{}, cfg)
 	return replay.New(replay.Config{Version: "test", Apiserver: func(string, string) *config.History { return h }})
 }
 

@@ -76,26 +76,23 @@ var tables embed.FS
 // all are the releases in order, without gaps.
 var all = sync.OnceValue(func() []*Release {
 	var list []*Release
-	entries, err := tables.ReadDir("tables")
-	for _, e := range entries {
-		var data []byte
-		if data, err = tables.ReadFile("tables/" + e.Name()); err != nil {
-			break
-		}
-		var r *Release
-		if r, err = parse(e.Name(), string(data)); err != nil {
-			break
-		}
+	for _, e := range must(tables.ReadDir("tables")) {
+		r := must(parse(e.Name(), string(must(tables.ReadFile("tables/"+e.Name())))))
 		if n := len(list); n > 0 {
 			r.inherit(list[n-1])
 		}
 		list = append(list, r)
 	}
-	if err != nil {
-		panic(err) // the tables are part of the program, and a test reads them all
-	}
 	return list
 })
+
+// must returns what was read: the tables are part of the program, and a test reads them all.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
 // All returns the releases there are tables of, oldest first.
 func All() []*Release { return all() }

@@ -188,15 +188,11 @@ func LongRunning(a *verdict.Attributes) bool {
 	if !a.ResourceRequest {
 		return strings.HasPrefix(a.Path, "/debug/pprof/")
 	}
-	switch a.Verb {
-	case VerbWatch, VerbProxy:
-		return true
-	}
 	switch a.Subresource {
 	case "attach", "exec", "proxy", "log", "portforward":
 		return true
 	}
-	return false
+	return a.Verb == VerbWatch || a.Verb == VerbProxy
 }
 
 // listAttributes decides what a GET without a name is: the verb (list or watch), and the
@@ -206,9 +202,6 @@ func LongRunning(a *verdict.Attributes) bool {
 // the watch parameter, the selector, and whether anything fails to decode, in which case
 // the name stays empty and the verb does not change.
 func listAttributes(query string) (verb, name string) {
-	if query == "" {
-		return VerbList, ""
-	}
 	verb = VerbList
 	if v, ok := queryValue(query, "watch"); ok && v != "0" && !strings.EqualFold(v, "false") {
 		verb = VerbWatch
@@ -244,13 +237,8 @@ func plainNameSelector(query, sel string) (string, bool) {
 		if !ok {
 			continue
 		}
-		if v == "" || len(v) > 18 {
+		if v == "" || len(v) > 18 || strings.Trim(v, "0123456789") != "" {
 			return "", false
-		}
-		for i := 0; i < len(v); i++ {
-			if v[i] < '0' || v[i] > '9' {
-				return "", false
-			}
 		}
 	}
 	return name, true

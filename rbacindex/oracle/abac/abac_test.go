@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -148,13 +149,14 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 		if err != nil {
 			return c, fmt.Errorf("lot %d: %w in\n%s", lot, err, text)
 		}
-		cfg, _, err := config.Read(fstest.MapFS{
+		history, _, err := config.ReadHistory(fstest.MapFS{
 			"kube-apiserver.flags": {Data: []byte("--authorization-mode=ABAC\n--authorization-policy-file=/etc/policy.jsonl\n")},
 			"policy.jsonl":         {Data: []byte(text)},
-		}, config.Options{})
+		})
 		if err != nil {
 			return c, fmt.Errorf("lot %d: %w in\n%s", lot, err, text)
 		}
+		cfg := history.At(time.Time{})
 		if wrong != nil {
 			wrong(cfg)
 		}

@@ -62,15 +62,17 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 		g := generator{rand.New(rand.NewPCG(seed, lot))}
 		chain, lines, policy := g.chain(), g.abac(), g.policy()
 		real := build(t, chain, lines, policy, compiler)
-		cfg, _, err := config.Read(fstest.MapFS{
+		history, _, err := config.ReadHistory(fstest.MapFS{
 			"kube-apiserver.flags": {
 				Data: []byte("--authorization-config=/etc/authz.yaml\n--authorization-policy-file=/etc/policy.jsonl\n")},
 			"authz.yaml":   {Data: []byte(text(chain))},
 			"policy.jsonl": {Data: []byte(lines)},
-		}, config.Options{Minor: 36})
+			"server.yaml":  {Data: []byte("kubernetesVersion: \"1.36\"\n")},
+		})
 		if err != nil {
 			return c, fmt.Errorf("lot %d: %w in\n%s\n%s", lot, err, text(chain), lines)
 		}
+		cfg := history.At(time.Time{})
 		if wrong != nil {
 			wrong(cfg)
 		}
