@@ -34,7 +34,7 @@ func Aggregators() []string {
 //
 // Pass every event to Observe, in any order; then call Settle once; About and Found are safe for
 // concurrent use after that. Its memory is bounded: a request whose front was forgotten gives no
-// contradiction.
+// contradiction. Nil Twins observe nothing and find nothing.
 type Twins struct {
 	aggregated func(server string) bool
 	fronts     remembered[*front]
@@ -68,7 +68,7 @@ type back struct {
 }
 
 // NewTwins returns empty twins. aggregated reports whether an event's Server is an aggregated API
-// server, nil if none is: then nothing is observed; limit bounds the requests that are remembered, 0 means a million.
+// server; limit bounds the requests that are remembered, 0 means a million.
 func NewTwins(aggregated func(server string) bool, limit int) *Twins {
 	limit = cmp.Or(limit, defaultRequests)
 	return &Twins{aggregated: aggregated, limit: limit, fronts: remember[*front](limit), backs: map[backKey]*back{},
@@ -77,7 +77,7 @@ func NewTwins(aggregated func(server string) bool, limit int) *Twins {
 
 // Observe takes in one event. It keeps only copies.
 func (t *Twins) Observe(e *event.Event) {
-	if t.aggregated == nil || e.Stage == event.StageRequestReceived || e.AuditID == "" || e.User.Username == "" {
+	if t == nil || e.Stage == event.StageRequestReceived || e.AuditID == "" || e.User.Username == "" {
 		return
 	}
 	u, target := e.EffectiveUser(), digestTarget(e.RequestURI)
@@ -125,6 +125,9 @@ func ownRequest(e *event.Event) bool {
 
 // Settle joins what was observed.
 func (t *Twins) Settle() {
+	if t == nil {
+		return
+	}
 	for key, b := range t.backs {
 		f, ok := t.fronts.peek(key.id)
 		name, evidence := "", ""
@@ -159,17 +162,32 @@ func (t *Twins) Settle() {
 }
 
 // Joined returns how many requests of aggregated servers have their twin.
-func (t *Twins) Joined() int64 { return t.joined }
+func (t *Twins) Joined() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.joined
+}
 
 // Forgotten returns how many requests were forgotten.
-func (t *Twins) Forgotten() int64 { return t.forgotten + t.fronts.forgotten }
+func (t *Twins) Forgotten() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.forgotten + t.fronts.forgotten
+}
 
 // Found returns everything found, by time. It must not be modified.
-func (t *Twins) Found() []Found { return t.found }
+func (t *Twins) Found() []Found {
+	if t == nil {
+		return nil
+	}
+	return t.found
+}
 
 // About returns the contradictions that concern an event of an aggregated server, nil for none.
 func (t *Twins) About(e *event.Event) []authn.Contradiction {
-	if len(t.byID) == 0 || !t.aggregated(e.Server) {
+	if t == nil || len(t.byID) == 0 || !t.aggregated(e.Server) {
 		return nil
 	}
 	return t.byID[e.AuditID]

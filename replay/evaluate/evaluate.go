@@ -94,7 +94,7 @@ type Options struct {
 	// half of it is judged again.
 	Remember int
 
-	twins *lineage.Twins // made by Run
+	twins *lineage.Twins // made by Run when a log is an aggregated server's, else nil
 }
 
 // Run evaluates the inputs. Malformed lines are counted and listed, not errors; an input
@@ -120,14 +120,14 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 		o.Trail = lineage.NewTrail(lineage.TrailConfig{})
 	}
 	aggregated := map[string]bool{}
-	var is func(server string) bool
 	for _, in := range o.Events {
 		if o.Engine.Aggregated(o.Cluster, in.Server) {
 			aggregated[in.Server] = true
-			is = func(server string) bool { return aggregated[server] }
 		}
 	}
-	o.twins = lineage.NewTwins(is, 0)
+	if len(aggregated) > 0 {
+		o.twins = lineage.NewTwins(func(server string) bool { return aggregated[server] }, 0)
+	}
 	sum := newSummary(o.Engine)
 	st, err := o.load(ctx, sum)
 	if err != nil {
