@@ -61,9 +61,13 @@ func planImpersonation(e *event.Event, request *verdict.Attributes) impersonatio
 
 	on := *request
 	on.Verb = "impersonate-on:" + mode + ":" + request.Verb
-	p.step(on.Verb, on)
-	add := func(name, resource, namespace, what string) {
-		p.step(constraint+" "+name, piece(constraint, groupAuthentication, resource, "", namespace, what))
+	p.steps = append(p.steps, impersonationStep{name: on.Verb, all: []verdict.Attributes{on}})
+	piece := func(resource, sub, namespace, name string) verdict.Attributes {
+		return verdict.Attributes{Verb: constraint, ResourceRequest: true, APIGroup: groupAuthentication, APIVersion: "v1",
+			Resource: resource, Subresource: sub, Namespace: namespace, Name: name}
+	}
+	add := func(name string, a verdict.Attributes) {
+		p.steps = append(p.steps, impersonationStep{name: constraint + " " + name, all: []verdict.Attributes{a}})
 	}
 
 	node, isNode := authn.NodeUsername(u.Username)
@@ -77,17 +81,17 @@ func planImpersonation(e *event.Event, request *verdict.Attributes) impersonatio
 		own := e.User.Extra.Get(event.ExtraNodeName)
 		_, _, fromSA := authn.ServiceAccountUsername(e.User.Username)
 		p.shape = !isNode || !fromSA || len(own) != 1 || own[0] != node || !bare || !nodeGroups(u.Groups)
-		add("nodes *", "nodes", "", "*")
+		add("nodes *", piece("nodes", "", "", "*"))
 	case "arbitrary-node":
 		p.shape = !isNode || !bare || !nodeGroups(u.Groups)
-		add("nodes "+node, "nodes", "", node)
+		add("nodes "+node, piece("nodes", "", "", node))
 	case "serviceaccount":
 		p.shape = !isSA || !bare || !filledGroups(u.Groups, saNamespace)
-		add("serviceaccounts "+saNamespace+"/"+saName, "serviceaccounts", saNamespace, saName)
+		add("serviceaccounts "+saNamespace+"/"+saName, piece("serviceaccounts", "", saNamespace, saName))
 	case "user-info":
 		p.shape = isNode || isSA
-		add("users "+u.Username, "users", "", u.Username)
-		p.userInfo(u)
+		add("users "+u.Username, piece("users", "", "", u.Username))
+		p.userInfo(u, piece)
 	default:
 		p.refuse = "unknown impersonation mode " + verdict.Clip(mode)
 	}
@@ -100,24 +104,11 @@ func planImpersonation(e *event.Event, request *verdict.Attributes) impersonatio
 	return p
 }
 
-// step adds a step of one check.
-func (p *impersonationPlan) step(name string, a verdict.Attributes) {
-	p.steps = append(p.steps, impersonationStep{name: name, all: []verdict.Attributes{a}})
-}
-
-// piece returns the check on a piece of the wanted identity.
-func piece(verb, group, resource, sub, namespace, name string) verdict.Attributes {
-	return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: sub,
-		Namespace: namespace, Name: name}
-}
-
 // userInfo adds the checks for uid, groups and extra of the mode user-info.
-func (p *impersonationPlan) userInfo(u *event.User) {
-	of := func(resource, sub, name string) verdict.Attributes {
-		return piece(p.mode, groupAuthentication, resource, sub, "", name)
-	}
+func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, namespace, name string) verdict.Attributes) {
 	if u.UID != "" {
-		p.step(p.mode+" uids "+u.UID, of("uids", "", u.UID))
+		p.steps = append(p.steps, impersonationStep{name: p.mode + " uids " + u.UID, all: []verdict.Attributes{piece("uids", "", "",
+			u.UID)}})
 	}
 	groups := requestedGroups(u)
 	switch {
@@ -129,11 +120,11 @@ func (p *impersonationPlan) userInfo(u *event.User) {
 	if len(groups) > 0 {
 		step := impersonationStep{name: p.mode + " groups " + strings.Join(groups, ", ")}
 		for _, g := range groups {
-			step.all = append(step.all, of("groups", "", g))
+			step.all = append(step.all, piece("groups", "", "", g))
 		}
 		// The group the apiserver adds may have been asked for, and count.
 		if len(u.Groups) >= manyChecks {
-			every := of("groups", "", "*")
+			every := piece("groups", "", "", "*")
 			step.any = &every
 		}
 		p.steps = append(p.steps, step)
@@ -144,14 +135,14 @@ func (p *impersonationPlan) userInfo(u *event.User) {
 			p.refuse = why
 		}
 		for _, v := range entry.Values {
-			step.all = append(step.all, of("userextras", entry.Key, v))
+			step.all = append(step.all, piece("userextras", entry.Key, "", v))
 		}
 	}
 	if len(step.all) == 0 {
 		return
 	}
 	if len(step.all) >= manyChecks || len(u.Extra) >= manyChecks {
-		every := of("userextras", "*", "*")
+		every := piece("userextras", "*", "", "*")
 		step.any = &every
 	}
 	p.steps = append(p.steps, step)
@@ -177,11 +168,15 @@ func legacyPlan(u *event.User) impersonationPlan {
 		if sub != "" {
 			where += "/" + sub
 		}
-		where += " "
 		if namespace != "" {
-			where += namespace + "/"
+			where += " " + namespace + "/" + name
+		} else {
+			where += " " + name
 		}
-		p.step(verbImpersonate+" "+where+name, piece(verbImpersonate, group, resource, sub, namespace, name))
+		p.steps = append(p.steps, impersonationStep{name: verbImpersonate + " " + where, all: []verdict.Attributes{{
+			Verb: verbImpersonate, ResourceRequest: true, APIGroup: group, APIVersion: "v1",
+			Resource: resource, Subresource: sub, Namespace: namespace, Name: name,
+		}}})
 	}
 	if namespace, name, ok := authn.ServiceAccountUsername(u.Username); ok {
 		add("", "serviceaccounts", "", namespace, name)
