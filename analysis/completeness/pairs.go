@@ -112,7 +112,9 @@ func limit(uri string) time.Duration {
 func streams(uri string) bool {
 	path, query, _ := strings.Cut(uri, "?")
 	return strings.HasSuffix(path, "/log") && strings.Contains(query, "follow=") ||
-		slices.ContainsFunc([]string{"/exec", "/attach", "/portforward", "/proxy/"}, func(s string) bool { return strings.Contains(path, s) })
+		slices.ContainsFunc([]string{"/exec", "/attach", "/portforward", "/proxy/"}, func(s string) bool {
+			return strings.Contains(path, s)
+		})
 }
 
 const (

@@ -277,5 +277,6 @@ func (q *asked) selectsOwnNode() bool {
 		return true
 	}
 	sel, err := fields.ParseSelector(s)
-	return err == nil && slices.Contains(sel.Requirements(), fields.Requirement{Operator: selection.Equals, Field: nodeNameField, Value: q.node})
+	own := fields.Requirement{Operator: selection.Equals, Field: nodeNameField, Value: q.node}
+	return err == nil && slices.Contains(sel.Requirements(), own)
 }
