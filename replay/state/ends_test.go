@@ -247,3 +247,33 @@ func TestHowNamespacesEnd(t *testing.T) {
 		})
 	}
 }
+
+// In which of two seconds a collection was deleted is not known. A later deletion that is seen with the value that was
+// calculated for one of them does not tell; the same deletion, which has the same grace, does.
+//
+//	collection deleted   |-| over the turn of a second, grace 1: deletion 12 or 11
+//	listed                   |-| grace 1: deletion 12
+//	deleted again               |-| grace 0: deletion 12
+func TestDeletionSeenAsItWasEstimated(t *testing.T) {
+	deleted := func(grace int) string {
+		return podJSON("p", "u1", fmt.Sprintf(`,"deletionTimestamp":"2026-01-02T12:00:12Z","deletionGracePeriodSeconds":%d,`+
+			`"finalizers":["foregroundDeletion"]`, grace), `,"nodeName":"n1"`)
+	}
+	for _, listed := range []bool{false, true} {
+		s := tell(t, true)
+		s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", `,"nodeName":"n1"`))
+		s.during("12:00:10.9", "12:00:11.1", "deletecollection", podsURI, 200, `{"gracePeriodSeconds":1,"propagationPolicy":"Foreground"}`,
+			`{"kind":"PodList","items":[`+podJSON("p", "u1", "", `,"nodeName":"n1"`)+`]}`)
+		if listed {
+			s.listed("12:00:11.5", "12:00:11.6", deleted(1))
+		}
+		s.event("12:00:12.3", "delete", podsURI+"/p", 200, `{"gracePeriodSeconds":0}`, deleted(0))
+		for at, open := range map[string]bool{"12:00:11.2": !listed, "12:00:12.2": !listed, "12:00:13": false} {
+			p, known := s.Pod("a", "p", clock(t, at))
+			if p.DeletionOpen != open || p.DeletionAt != clock(t, "12:00:12") {
+				t.Errorf("listed: %v: at %s %v, deletion %v, open: %v, want it to be open: %v", listed, at, known, p.DeletionAt,
+					p.DeletionOpen, open)
+			}
+		}
+	}
+}

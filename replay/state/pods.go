@@ -46,7 +46,7 @@ type pod struct {
 // podMore is what few pods have.
 type podMore struct {
 	specs     []podSeen     // further specs: ephemeral containers, claims
-	deletions []podDeletion // by at
+	deletions []podDeletion // by at and grace
 	// away is when it went, unless it was bound to a node after it was read; nil for never.
 	away *span
 	// given is by when the answer to a write first showed what a pod gets after it is made: ephemeral containers, claims. Zero if none did.
@@ -76,6 +76,8 @@ type podSeen struct {
 // podDeletion is one value deletionTimestamp has had, and when it was first seen.
 type podDeletion struct {
 	at int64
+	// grace is its deletionGracePeriodSeconds, by which deletions of one value are told apart: each has a shorter one than that before it.
+	grace int64
 	span
 	// asked is the second in which it was first requested, noTime if unknown: a grace counts from there, however it was shortened, except
 	// one of a second at most.
@@ -260,7 +262,9 @@ func (p *pod) addSpec(n podSeen) {
 // addDeletion notes a value of deletionTimestamp.
 func (p *pod) addDeletion(d podDeletion) {
 	m := p.extra()
-	i, known := slices.BinarySearchFunc(m.deletions, d.at, func(d podDeletion, at int64) int { return cmp.Compare(d.at, at) })
+	i, known := slices.BinarySearchFunc(m.deletions, d, func(a, b podDeletion) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.grace, b.grace))
+	})
 	if !known {
 		m.deletions = slices.Insert(m.deletions, i, d)
 		return

@@ -142,11 +142,13 @@ func deletionOf(deletion int64, o *observe.Observation, r *kept.Object, at span)
 	if r.Reduced.Sudden {
 		d.sudden = at
 	}
-	grace := r.Metadata.GracePeriod
-	if grace != nil && *grace > 1 && *grace < int64(maxGrace/time.Second) {
-		d.asked = deletion - *grace*int64(time.Second)
+	if grace := r.Metadata.GracePeriod; grace != nil {
+		d.grace = *grace
 	}
-	if len(r.Metadata.Finalizers) > 0 && (grace == nil || *grace == 0) {
+	if d.grace > 1 && d.grace < int64(maxGrace/time.Second) {
+		d.asked = deletion - d.grace*int64(time.Second)
+	}
+	if len(r.Metadata.Finalizers) > 0 && d.grace == 0 {
 		d.held, d.read, d.over = at, r.Reduced.Read, r.Reduced.Over
 		if o.Source == observe.SourceSnapshot {
 			d.held.na = at.nb // when it was seen
