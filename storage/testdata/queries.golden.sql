@@ -1,46 +1,4 @@
 -- Clusters
-INSERT INTO `retrial`.meta (key, value, updated) SELECT 'rollups counting', '1', fromUnixTimestamp64Micro(toInt64(1));
-INSERT INTO `retrial`.accesses (access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, seen) SELECT access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set,
-    if(access_path = '(other)', access_path, attr_verb) AS verb, if(access_path = '(other)', '', attr_api_group) AS api_group, if(access_path = '(other)', '', attr_resource) AS resource,
-    if(access_path = '(other)', '', attr_subresource) AS subresource, if(access_path = '(other)', '', attr_namespace) AS namespace, access_name AS name, access_path AS path, max(ingest_day) AS seen
-FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events WHERE outcome != ''
-GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path;
-INSERT INTO `retrial`.accesses (access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, seen) SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, max(ingest_day) AS seen
-FROM (SELECT item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
-    if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group, if(path = '(other)', '', JSONExtractString(item, 9)) AS resource,
-    if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource, if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, kpart, day, ingest_day
-FROM (SELECT subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
-GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path;
-INSERT INTO `retrial`.group_sets (group_set, groups, seen) SELECT group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups))))) AS groups, max(ingest_day) AS seen
-FROM (SELECT toUInt64OrZero(requestor) AS group_set, user_groups, kpart, day, ingest_day
-FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0) WHERE requestor != '') WHERE 1
-GROUP BY group_set;
-INSERT INTO `retrial`.group_sets (group_set, groups, seen) SELECT group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)))))) AS groups, max(ingest_day) AS seen
-FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events WHERE outcome != ''
-GROUP BY group_set;
-INSERT INTO `retrial`.access_usage (cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
-FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events WHERE outcome != ''
-GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day;
-INSERT INTO `retrial`.access_usage (cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered, count, first_seen, last_seen) SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
-FROM (SELECT cluster, day, item_access AS access, JSONExtractString(item, 3) AS recorded, JSONExtractString(item, 2) AS replayed, outcome, class, kpart, ingest_day,
-    JSONExtractString(item, 1) AS implied, toUInt8(JSONExtractInt(item, 4)) AS covered, sign, request_received
-FROM (SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_received, item, item_access FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
-GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered;
-INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, granted, access, kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
-FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events ARRAY JOIN grants AS granted WHERE 1
-GROUP BY cluster, day, granted, access, kpart, ingest_day;
-INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, implied, count, first_seen, last_seen) SELECT cluster, day, granted, access, kpart, ingest_day, implied, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
-FROM (SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied, sign, request_received
-FROM (SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
-    FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
-GROUP BY cluster, day, granted, access, kpart, ingest_day, implied;
-INSERT INTO `retrial`.volume (cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, count) SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(toInt64(sign)) AS count
-FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events WHERE 1
-GROUP BY cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day;
-INSERT INTO `retrial`.activity (cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, count) SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(toInt64(sign)) AS count
-FROM (SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND toUInt16(ingest_day) >= 0) AS events WHERE outcome != '') WHERE 1
-GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day;
-INSERT INTO `retrial`.meta (key, value, updated) SELECT 'rollups counted', '1', fromUnixTimestamp64Micro(toInt64(1));
 SELECT cluster, sum(count) AS events, toInt64(toUnixTimestamp(minIf(minute, count > 0))), toInt64(toUnixTimestamp(maxIf(minute, count > 0)))
 FROM `retrial`.volume
 GROUP BY cluster
@@ -105,6 +63,45 @@ FROM (
     WHERE cluster = {cluster:String}
     GROUP BY minute
 );
+INSERT INTO `retrial`.access_usage (cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != ''
+GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day;
+INSERT INTO `retrial`.access_usage (cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered, count, first_seen, last_seen) SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM (SELECT cluster, day, item_access AS access, JSONExtractString(item, 3) AS recorded, JSONExtractString(item, 2) AS replayed, outcome, class, kpart, ingest_day,
+    JSONExtractString(item, 1) AS implied, toUInt8(JSONExtractInt(item, 4)) AS covered, sign, request_received
+FROM (SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_received, item, item_access FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
+GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered;
+INSERT INTO `retrial`.accesses (access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, seen) SELECT access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set,
+    if(access_path = '(other)', access_path, attr_verb) AS verb, if(access_path = '(other)', '', attr_api_group) AS api_group, if(access_path = '(other)', '', attr_resource) AS resource,
+    if(access_path = '(other)', '', attr_subresource) AS subresource, if(access_path = '(other)', '', attr_namespace) AS namespace, access_name AS name, access_path AS path, max(ingest_day) AS seen
+FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != ''
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path;
+INSERT INTO `retrial`.accesses (access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, seen) SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, max(ingest_day) AS seen
+FROM (SELECT item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group, if(path = '(other)', '', JSONExtractString(item, 9)) AS resource,
+    if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource, if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, kpart, day, ingest_day
+FROM (SELECT subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path;
+INSERT INTO `retrial`.activity (cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, count) SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(toInt64(sign)) AS count
+FROM (SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != '') WHERE 1
+GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day;
+INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, granted, access, kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN grants AS granted WHERE 1
+GROUP BY cluster, day, granted, access, kpart, ingest_day;
+INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, implied, count, first_seen, last_seen) SELECT cluster, day, granted, access, kpart, ingest_day, implied, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM (SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied, sign, request_received
+FROM (SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
+    FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
+GROUP BY cluster, day, granted, access, kpart, ingest_day, implied;
+INSERT INTO `retrial`.group_sets (group_set, groups, seen) SELECT group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)))))) AS groups, max(ingest_day) AS seen
+FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != ''
+GROUP BY group_set;
+INSERT INTO `retrial`.group_sets (group_set, groups, seen) SELECT group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups))))) AS groups, max(ingest_day) AS seen
+FROM (SELECT toUInt64OrZero(requestor) AS group_set, user_groups, kpart, day, ingest_day
+FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0) WHERE requestor != '') WHERE 1
+GROUP BY group_set;
+INSERT INTO `retrial`.meta (key, value, updated) SELECT 'rollups counted', '1', fromUnixTimestamp64Micro(toInt64(1));
+INSERT INTO `retrial`.meta (key, value, updated) SELECT 'rollups counting', '1', fromUnixTimestamp64Micro(toInt64(1));
 SELECT intDiv(toInt64(toUnixTimestamp(minute)) * 1000000, {step:Int64}) * {step:Int64} AS start, recorded, replayed, outcome, class, sum(count) AS events
 FROM `retrial`.volume
 WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
