@@ -91,7 +91,7 @@ func (q *asked) path() Answer {
 func quote(s string) string { return "'" + s + "'" }
 
 // does reports whether the verb is one of a set.
-func (q *asked) does(v verbs) bool { return verbOf[q.a.Verb]&v != 0 }
+func (q *asked) does(v verbs) bool { return verbOf(q.a.Verb)&v != 0 }
 
 // upkeep are the verbs that a node needs for an object of its own.
 const upkeep = get | create | write | remove

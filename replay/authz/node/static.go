@@ -21,9 +21,24 @@ const (
 	write = update | patch
 )
 
-var verbOf = map[string]verbs{ //nolint:gochecknoglobals // constant table
-	request.VerbGet: get, request.VerbList: list, request.VerbWatch: watch, request.VerbCreate: create,
-	request.VerbUpdate: update, request.VerbPatch: patch, request.VerbDelete: remove,
+func verbOf(verb string) verbs {
+	switch verb {
+	case request.VerbGet:
+		return get
+	case request.VerbList:
+		return list
+	case request.VerbWatch:
+		return watch
+	case request.VerbCreate:
+		return create
+	case request.VerbUpdate:
+		return update
+	case request.VerbPatch:
+		return patch
+	case request.VerbDelete:
+		return remove
+	}
+	return 0
 }
 
 // static evaluates the rules that are the same for every node: those of the bootstrap role
@@ -42,7 +57,7 @@ func (r Rules) static(a *verdict.Attributes) bool {
 	case !r.selectors:
 		allowed |= undivided[of]
 	}
-	return verbOf[a.Verb]&allowed != 0
+	return verbOf(a.Verb)&allowed != 0
 }
 
 type groupResource struct{ group, resource string }
