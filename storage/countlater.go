@@ -208,7 +208,7 @@ func (s *Store) note(ctx context.Context, key string, number uint64) error {
 
 // RollUpEvery counts from time to time until ctx ends, so that little is left to do when somebody asks.
 func (s *Store) RollUpEvery(ctx context.Context) {
-	for s.later != nil && sleep.For(ctx, countEvery) == nil {
+	for sleep.For(ctx, countEvery) == nil {
 		if err := s.RollUp(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn("rollups not made; it is tried again before the next question about them", zap.Error(err))
 		}

@@ -78,7 +78,7 @@ func inspectDirectory(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := insertOthers(ctx, store, in.Inserts); err != nil {
+	if err := errors.Join(insertOthers(ctx, store, in.Inserts), store.RollUp(ctx)); err != nil {
 		return err
 	}
 	for file, sql := range in.Queries {
@@ -275,7 +275,7 @@ UNION ALL SELECT 'activity', toString(tuple(slot, subject, user_agent, recorded,
 // placeColumns say where a row came from and when it was judged, not what happened on the
 // cluster. request_key, and some hit_keys, hold the cluster's name.
 const placeColumns = "hit_keys, cluster, source, apiserver, ingested, ingest_day, epoch, kpart, koffset, request_key, sign, version, " +
-	"row_revision, policy_revision"
+	"row_revision, policy_revision, batch"
 
 // eventColumns are the event's. All others are what the replay adds: they stand in the row of the
 // stage of a request that was stored first, so with deliveries in another order in another stage's row.

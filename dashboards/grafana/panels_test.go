@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -111,7 +112,7 @@ func fill(t *testing.T, store *storage.Store, cluster string, partition int32, r
 		}
 		rows = append(rows, r)
 	}
-	if err := store.Insert(t.Context(), fmt.Sprintf("fill-%d", partition), rows); err != nil {
+	if err := errors.Join(store.Insert(t.Context(), fmt.Sprintf("fill-%d", partition), rows), store.RollUp(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.SaveAsked(t.Context(), []queries.Asked{{Time: rows[0].Event.RequestReceivedTimestamp, Door: "page", Caller: "c",
