@@ -97,9 +97,9 @@ func (k Kind) named(item []byte) ([]byte, error) {
 	switch own.Kind {
 	case kindPartial:
 		return k.whole(item)
+	case "":
 	default:
 		return item, nil
-	case "":
 	}
 	out := make([]byte, 0, len(item)+len(k.Kind)+len(k.APIVersion)+32)
 	out = fmt.Appendf(out, `{"kind":"%s","apiVersion":"%s"`, k.Kind, k.APIVersion)
