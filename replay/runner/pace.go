@@ -66,7 +66,7 @@ func (p *pace) end(inserting time.Duration) {
 	defer p.mu.Unlock()
 	p.took = max(p.took, inserting)
 	if p.working--; p.working == 0 {
-		p.next = time.Now().Add(min(rest*p.took, p.longest))
+		p.next = time.Now().Add(min(rest*p.took, p.longest*3/4)) // whoever has just missed a turn waits for the next one too
 		close(p.turned)
 		p.turned = make(chan struct{})
 	}

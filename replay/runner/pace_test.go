@@ -18,7 +18,7 @@ func TestPace(t *testing.T) {
 		turns, beforeLimit int // in a minute
 	}{
 		{"cheap inserts", 1, 5 * time.Millisecond, 2 * time.Second, 110, 125},
-		{"dear inserts", 1, 300 * time.Millisecond, 2 * time.Second, 25, 28},
+		{"dear inserts", 1, 300 * time.Millisecond, 2 * time.Second, 31, 35},
 		{"many partitions", 12, 5 * time.Millisecond, 2 * time.Second, 110, 125},
 		{"no lingering", 1, 20 * time.Millisecond, 0, 2000, 3001},
 	} {
