@@ -70,7 +70,8 @@ func (q *Question) Parameters() []params.Field { return params.Fields(q.Request)
 func NewQuestion[R Request[A], A any](cost Cost, summary string, answer func(context.Context, R) (A, error)) Question {
 	var r R
 	return Question{
-		Name: NameOf(r), Summary: summary, Cost: cost, Action: IsAction(r), Request: reflect.TypeFor[R](), Answer: reflect.TypeOf(r.answer()),
+		Name: NameOf(r), Summary: summary, Cost: cost, Action: IsAction(r), Request: reflect.TypeFor[R](),
+		Answer: reflect.TypeOf(r.answer()),
 		Ask: func(ctx context.Context, request any) (any, error) {
 			r := request.(*R)
 			if err := params.Complete(r); err != nil {
