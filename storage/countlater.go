@@ -3,8 +3,6 @@ package storage
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -197,13 +195,17 @@ func (s *Store) rolledUpTo(ctx context.Context, to uint64) error {
 
 // remember keeps an entry of meta.
 func (s *Store) remember(ctx context.Context, key, value string) error {
-	return s.conn.Exec(ctx, fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s', '%s', now64(6)", s.table("meta"), key, value))
+	return s.setMeta(ctx, key, value, "now64(6)")
 }
 
 // note keeps a number that only grows. Its time is made of it: of two, the greater one stands whatever the clock does.
 func (s *Store) note(ctx context.Context, key string, number uint64) error {
-	return s.conn.Exec(ctx, fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s', '%d', fromUnixTimestamp64Micro(toInt64(%[3]d))",
-		s.table("meta"), key, number))
+	return s.setMeta(ctx, key, fmt.Sprint(number), fmt.Sprintf("fromUnixTimestamp64Micro(toInt64(%d))", number))
+}
+
+// setMeta writes an entry of meta; of entries with one key the one with the latest time, an expression, stands.
+func (s *Store) setMeta(ctx context.Context, key, value, updated string) error {
+	return s.conn.Exec(ctx, fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s', '%s', %s", s.table("meta"), key, value, updated))
 }
 
 // RollUpEvery counts from time to time until ctx ends, so that little is left to do when somebody asks.
@@ -238,17 +240,19 @@ SELECT ifNull(counted, 0), ifNull((SELECT max(toUInt64OrZero(value)) FROM %%[1]s
 	return s.RollUp(ctx)
 }
 
-// correctionsKey is the entry of meta that tells by which statements the table of corrections and its views were made.
+// correctionsKey is the entry of meta that tells from which statements and columns the table of corrections and its views were made.
 const correctionsKey = "corrections"
 
 // correctionViews makes the table of corrections and its views, and removes those of events, unless that has been done.
 func (s *Store) correctionViews(ctx context.Context) error {
-	statements, err := s.correctionStatements(ctx)
+	columns, err := statement.Collect(ctx, s.at(), "SELECT concat(name, ' ', type) FROM system.columns WHERE database = {db:String} "+
+		"AND table = 'events' AND '%s' != '' ORDER BY position", clickhouse.Parameters{"db": statement.Text(s.cfg.Database)},
+		func(v *string) ([]any, func()) { return []any{v}, nil })
 	if err != nil {
 		return err
 	}
-	digest := sha256.Sum256([]byte(strings.Join(statements, ";")))
-	text := hex.EncodeToString(digest[:])
+	statements := s.correctionStatements()
+	text := fmt.Sprintf("%016x", xxhash.Sum64String(strings.Join(slices.Concat(statements, columns), ";")))
 	made, err := statement.Collect(ctx, s.at(), "SELECT value FROM %s.meta FINAL WHERE key = '"+correctionsKey+"'", nil,
 		func(v *string) ([]any, func()) { return []any{v}, nil })
 	if err != nil || slices.Equal(made, []string{text}) {
@@ -262,14 +266,8 @@ func (s *Store) correctionViews(ctx context.Context) error {
 	return s.remember(ctx, correctionsKey, text)
 }
 
-// correctionStatements returns the statements of correctionViews. They may be repeated. A change of the columns of events changes them.
-func (s *Store) correctionStatements(ctx context.Context) ([]string, error) {
-	columns, err := statement.Collect(ctx, s.at(), "SELECT concat(name, ' ', type) FROM system.columns WHERE database = {db:String} "+
-		"AND table = 'events' AND '%s' != '' ORDER BY position", clickhouse.Parameters{"db": statement.Text(s.cfg.Database)},
-		func(v *string) ([]any, func()) { return []any{v}, nil })
-	if err != nil {
-		return nil, err
-	}
+// correctionStatements returns the statements of correctionViews, which may be repeated.
+func (s *Store) correctionStatements() []string {
 	corrections := s.table("corrections")
 	var drop, create []string
 	view := func(name, table, query string) {
@@ -297,8 +295,8 @@ func (s *Store) correctionStatements(ctx context.Context) ([]string, error) {
 		}
 	}
 	return slices.Concat(drop, []string{"DROP TABLE IF EXISTS " + corrections,
-		fmt.Sprintf("CREATE TABLE %s AS %s ENGINE = Null COMMENT 'passes rows on that take others back: %d columns, %016x'", corrections,
-			s.table("events"), len(columns), xxhash.Sum64String(strings.Join(columns, "\n")))}, create), nil
+		fmt.Sprintf("CREATE TABLE %s AS %s ENGINE = Null COMMENT 'passes rows on that take others back'", corrections, s.table("events"))},
+		create)
 }
 
 // takesBack reports whether rows take others back.
