@@ -183,15 +183,24 @@ func bootstrapTokens(x *subject, _ *compiled, f *facts) (says, string) {
 	return yes, ""
 }
 
-// jwtIssuers are those of the OIDC flags and of AuthenticationConfiguration.
-func jwtIssuers(x *subject, c *compiled, _ *facts) (says, string) {
+// noForeignToken says why no token of somebody else than the cluster can have led to the user, "" if one can.
+func (x *subject) noForeignToken() string {
 	switch {
 	case x.legacy:
-		return no, whyLegacy
+		return whyLegacy
 	case x.fingerprint:
-		return no, "the credential id is that of a certificate"
+		return "the credential id is that of a certificate"
 	case !x.adderPassed():
-		return no, whyGroups
+		return whyGroups
+	}
+	return ""
+}
+
+// jwtIssuers are those of the OIDC flags and of AuthenticationConfiguration.
+func jwtIssuers(x *subject, c *compiled, _ *facts) (says, string) {
+	switch why := x.noForeignToken(); {
+	case why != "":
+		return no, why
 	case c.cfg != nil && c.cfg.Authentication.JWTUnknown != "" && len(c.issuers) == 0:
 		return open, whyMaybe
 	case c.cfg == nil || c.cfg.Authentication.JWTUnknown != "" || len(c.issuers) == 0:
@@ -210,13 +219,8 @@ func jwtIssuers(x *subject, c *compiled, _ *facts) (says, string) {
 
 // tokenWebhook asks a server about a token.
 func tokenWebhook(x *subject, _ *compiled, _ *facts) (says, string) {
-	switch {
-	case x.legacy:
-		return no, whyLegacy
-	case x.fingerprint:
-		return no, "the credential id is that of a certificate"
-	case !x.adderPassed():
-		return no, whyGroups
+	if why := x.noForeignToken(); why != "" {
+		return no, why
 	}
 	return open, "not-evaluable: what the webhook answered is not recorded"
 }
@@ -249,8 +253,8 @@ func anonymousRequests(x *subject, c *compiled, _ *facts) (says, string) {
 	return yes, ""
 }
 
-// Versions 1.10 to 1.19 give everybody one name on that port; earlier ones record nobody.
-// insecurePort is not an authenticator: the port without authentication of versions up to 1.19.
+// insecurePort is not an authenticator: the port without authentication of versions up to 1.19. Versions 1.10 to 1.19 give everybody one
+// name on it; earlier ones record nobody.
 func insecurePort(x *subject, _ *compiled, _ *facts) (says, string) {
 	switch {
 	case x.since(20):
