@@ -57,7 +57,7 @@ func inSQL[R, A any](a *Service, answer func(context.Context, Tables, R) (A, err
 				return out, err
 			}
 		} else if !ok {
-			return out, errors.New("there is no store to ask in SQL")
+			return out, errors.New("no store is open for questions in SQL")
 		}
 		return answer(ctx, tables, q)
 	}

@@ -132,7 +132,7 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 		if other, _, err := c.Root().Find([]string{name}); err == nil && other != c.Root() && other != c {
 			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s is a command: retrial %[1]s", phrase.Shorten(name)))
 		}
-		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; known: %s", phrase.Shorten(name),
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("unknown question %s: want %s", phrase.Shorten(name),
 			strings.Join(query.QuestionNames(), ", ")))
 	}
 	if _, _, err := named[i].Bind("", "", a.Values); err != nil {

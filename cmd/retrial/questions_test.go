@@ -96,11 +96,11 @@ func TestAskMistakes(t *testing.T) {
 		args string
 		says string
 	}{
-		"unknown question":  {"nonsense", "there is no question nonsense; known: denials"},
+		"unknown question":  {"nonsense", "unknown question nonsense: want denials"},
 		"missing parameter": {"object --param resource=secrets", "wants name"},
 		"no value":          {"denials --param from", "NAME=VALUE"},
 		"twice":             {"denials --param limit=1 --param limit=2", "given twice"},
-		"a command":         {"why", "there is no question why"},
+		"a command":         {"why", "unknown question why"},
 		"a wrong parameter": {"events --param colour=red", `there is no parameter "colour"`},
 		"events as csv":     {"events -o csv", "answered in YAML or JSON"},
 		"drift as csv":      {"drift -o csv", "retrial drift answers this"},
