@@ -6,6 +6,7 @@ import "github.com/retrial-io/retrial/verdict"
 var registry = []registered{ //nolint:gochecknoglobals // constant table
 	{evaluated: namespaceLifecycle{}},
 	{evaluated: serviceAccount{}, behind: []string{verdict.PluginNamespaceLifecycle, "NamespaceAutoProvision", "LimitRanger"}},
+	{evaluated: antiAffinity{}, validates: true},
 	{evaluated: certificateSubject{}, validates: true},
 	{evaluated: externalIPs{}, validates: true},
 }
@@ -49,8 +50,6 @@ func wordedPlugins() []plugin {
 			{code: 403, inner: "insufficient quota to consume: "},
 			{code: 403, inner: "quota usage is negative for resource(s): "},
 		}},
-		worded{"LimitPodHardAntiAffinityTopology",
-			[]text{{code: 403, inner: "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey "}}},
 		worded{"ImagePolicyWebhook", []text{
 			{inner: "image policy webhook backend denied one or more images"},
 			{inner: "one or more images rejected by webhook backend"},

@@ -23,6 +23,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/certificates/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	"k8s.io/kubernetes/plugin/pkg/admission/antiaffinity"
 	"k8s.io/kubernetes/plugin/pkg/admission/certificates/subjectrestriction"
 	"k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
@@ -103,12 +104,12 @@ func create(t *testing.T, o runtime.Object, gvk schema.GroupVersionKind, resourc
 	return m
 }
 
-// update turns a create into a change of a service that was there, by a whole object or by a patch.
-func update(t *testing.T, r *rand.Rand, from, to *corev1.Service) made {
+// update turns a create into a change of an object that was there, by a whole object or by a patch.
+func update(t *testing.T, r *rand.Rand, from, to runtime.Object, kind, resource string) made {
 	t.Helper()
-	gvk := corev1.SchemeGroupVersion.WithKind("Service")
-	before, m := create(t, from, gvk, "services"), create(t, to, gvk, "services")
-	m.attrs = admission.NewAttributesRecord(m.obj, before.obj, gvk, m.of.Namespace, "x", gvk.GroupVersion().WithResource("services"), "",
+	gvk := corev1.SchemeGroupVersion.WithKind(kind)
+	before, m := create(t, from, gvk, resource), create(t, to, gvk, resource)
+	m.attrs = admission.NewAttributesRecord(m.obj, before.obj, gvk, m.of.Namespace, "x", gvk.GroupVersion().WithResource(resource), "",
 		admission.Update, &metav1.UpdateOptions{}, false, &user.DefaultInfo{Name: "u"})
 	m.of.Verb, m.of.Name, m.code = "update", "x", 200
 	if r.IntN(2) == 0 {
@@ -116,11 +117,8 @@ func update(t *testing.T, r *rand.Rand, from, to *corev1.Service) made {
 	}
 	m.of.Verb = "patch"
 	var err error
-	if m.body, err = strategicpatch.CreateTwoWayMergePatch(before.body, m.body, corev1.Service{}); err != nil {
+	if m.body, err = strategicpatch.CreateTwoWayMergePatch(before.body, m.body, to); err != nil {
 		t.Fatal(err)
-	}
-	if r.IntN(2) == 0 {
-		m.body = jsonPatch(t, from.Spec.ExternalIPs, to.Spec.ExternalIPs)
 	}
 	return m
 }
@@ -308,10 +306,62 @@ func TestDenyServiceExternalIPs(t *testing.T) {
 		if r.IntN(2) == 0 {
 			m = create(t, to, corev1.SchemeGroupVersion.WithKind("Service"), "services")
 		} else {
-			m = update(t, r, from, to)
+			m = update(t, r, from, to, "Service", "services")
+			if m.of.Verb == "patch" && r.IntN(2) == 0 {
+				m.body = jsonPatch(t, from.Spec.ExternalIPs, to.Spec.ExternalIPs)
+			}
 		}
 		opposite := forbidden("services", "Use of external IPs is denied by admission control")
 		compare(t, x.(plugin), &m, name, nil, opposite, m.code == 200 && len(to.Spec.ExternalIPs) > 0, count)
+	}
+	t.Log(count)
+	for _, outcome := range []string{verdict.PluginPass, verdict.PluginMatch} {
+		if count[outcome]*10 < runs(t) {
+			t.Errorf("%s: %d of %d; the generator has lost its aim", outcome, count[outcome], runs(t))
+		}
+	}
+}
+
+// TestLimitPodHardAntiAffinityTopology compares with the plugin LimitPodHardAntiAffinityTopology, which looks at changes
+// too: of a patch that is refused the replica does not know the rest of the pod.
+func TestLimitPodHardAntiAffinityTopology(t *testing.T) {
+	const name = "LimitPodHardAntiAffinityTopology"
+	real := antiaffinity.NewInterPodAntiAffinity()
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	term := func() corev1.PodAffinityTerm {
+		key := pick(r, corev1.LabelHostname, corev1.LabelHostname, corev1.LabelHostname, "zone", "", "Kubernetes.io/hostname")
+		return corev1.PodAffinityTerm{TopologyKey: key}
+	}
+	apart := func() *corev1.Pod {
+		p := pod(r)
+		p.Labels = map[string]string{"l": pick(r, "a", "b")}
+		if r.IntN(8) == 0 {
+			return p
+		}
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term()}}}
+		if r.IntN(8) == 0 {
+			return p
+		}
+		anti := &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+			{Weight: 1, PodAffinityTerm: term()}}}
+		for range r.IntN(3) {
+			anti.RequiredDuringSchedulingIgnoredDuringExecution = append(anti.RequiredDuringSchedulingIgnoredDuringExecution, term())
+		}
+		p.Spec.Affinity.PodAntiAffinity = anti
+		return p
+	}
+	count := map[string]int{}
+	for range runs(t) {
+		m := create(t, apart(), corev1.SchemeGroupVersion.WithKind("Pod"), "pods")
+		if r.IntN(2) == 0 {
+			m = update(t, r, apart(), apart(), "Pod", "pods")
+		}
+		opposite := forbidden("pods", "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey zone "+
+			"but only key kubernetes.io/hostname is allowed")
+		compare(t, real, &m, name, nil, opposite, m.of.Verb == "patch" && ask(real, &m) != nil, count)
 	}
 	t.Log(count)
 	for _, outcome := range []string{verdict.PluginPass, verdict.PluginMatch} {
