@@ -14,7 +14,6 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/release"
 )
 
 // configured is an apiserver's configuration with what the engine made of it.
@@ -142,9 +141,6 @@ func (t *trial) configure(at time.Time) *configured {
 	}
 	t.in = t.compiled(t.history.At(at), at)
 	t.cfg, t.v.Config = t.in.given(), t.in.text
-	if t.in.rules != nil {
-		t.v.Release = release.Of(t.in.rules.Minor).String()
-	}
 	return t.in
 }
 

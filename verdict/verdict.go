@@ -116,8 +116,6 @@ type Verdict struct {
 	// Revision is the state's policy revision the verdict was reached at; a later revision
 	// that changes the answer replaces the verdict by a correction.
 	Revision uint64
-	// Release is the release of Kubernetes by whose rules the request was judged; "" where nobody knows it.
-	Release string
 	// Engine and Config are the versions of the replica's code and configuration.
 	Engine, Config string
 }

@@ -228,7 +228,6 @@ func moreColumns(b *Block, r *stored) []column {
 		reviewColumn(b, r),
 		words(b, "binds", &b.binds, &v.Binds, "Binds", 25, func(v *verdict.Verdict) []string { return v.Binds }).
 			noted('b', func() []string { return x.v.Binds }),
-		later(b, "release", &v.Release, "Release", 27, 'v', func(v *verdict.Verdict) string { return v.Release }),
 	}
 }
 

@@ -753,15 +753,3 @@ ARRAY JOIN hits AS hit, hit_keys AS hit_key
 GROUP BY cluster, rule, slot, key, kpart, ingest_day
 ;
 
--- Rollups may be made later than events are stored: which rows they lack is told by the number of the
--- insert. 0 stands for rows that were counted as they came.
-ALTER TABLE `retrial_local`.events ON CLUSTER `main`
-    ADD COLUMN IF NOT EXISTS batch UInt64 COMMENT 'number of the insert, where rollups are made later; else 0' CODEC(Delta(8), ZSTD(1)),
-    ADD INDEX IF NOT EXISTS by_batch batch TYPE minmax GRANULARITY 1
-;
-
--- Which release of Kubernetes a request was judged by. Rows from before it do not say.
-ALTER TABLE `retrial_local`.events ON CLUSTER `main`
-    ADD COLUMN IF NOT EXISTS release LowCardinality(String) COMMENT 'the release of Kubernetes by whose rules the request was judged, such as 1.36; empty where nobody knows it'
-;
-
