@@ -17,7 +17,6 @@ func (s *Service) Questions() []Question {
 		NewQuestion(CostQuery, "why requests were refused", s.ExplainDeny),
 		NewQuestion(CostNothing, "what outcomes and classes mean", s.Classes),
 		NewQuestion(CostQuery, "what does not match, by likely cause", s.Drift),
-		NewQuestion(CostQuery, "how much of what was judged agrees with the record", s.Agreement),
 		NewQuestion(CostQuery, "the life of credentials", s.Lineage),
 		NewQuestion(CostQuery, "what a subject did, could do and never did", inSQL(s, s.Subject)),
 		NewQuestion(CostHistory, "the least roles that subjects need", s.Suggest),

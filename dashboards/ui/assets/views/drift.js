@@ -22,18 +22,13 @@ export function driftCard() {
     return [list(groups.slice(0, FEW)), rest.length > 0 && h('details', {'data-k': 'more-drift'}, h('summary', {}, `${plural(rest.length, 'more group')}`), list(rest)),
       answer.truncated && h('p', {class: 'muted'}, 'There are more than fit into one answer: choose a shorter range.')];
   }, {follow: () => true});
-  const line = h('div', {class: 'muted'});
-  body.before(line);
-  const share = part(line, 'agreement', a => a.judged ? `${(100 * a.agreement).toFixed(2)} % of ${plural(a.judged, 'judged request')} agree with the record.` : null, {follow: () => true});
   return {
     el,
     update(params, cluster, background) {
       const range = rangeOf(cluster, params);
-      const where = {cluster: cluster.name, from: range.from.toISOString(), to: range.to.toISOString()};
-      of.update(where, background);
-      share.update(where, background);
+      of.update({cluster: cluster.name, from: range.from.toISOString(), to: range.to.toISOString()}, background);
     },
-    stop() { of.stop(); share.stop(); },
+    stop: of.stop,
   };
 }
 
