@@ -293,7 +293,6 @@ func withFiles(files map[string]string, more ...string) map[string]string {
 func TestConformanceAuthorizers(t *testing.T) {
 	const ns = "/api/v1/namespaces/default/"
 	denied := flags("--authorization-mode=AlwaysDeny,RBAC")
-	viewed := flags("--authorization-mode=Viewers,RBAC")
 	abac := withFiles(flags("--authorization-mode=ABAC", "--authorization-policy-file=/etc/kubernetes/abac.jsonl"), "abac.jsonl",
 		strings.Join([]string{
 			`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"rita","readonly":true,` +
@@ -316,13 +315,6 @@ func TestConformanceAuthorizers(t *testing.T) {
 	}
 	const inDefault = `request.resourceAttributes.namespace == "default"` // fails on a path
 	for _, c := range []conformance{
-		{name: "viewers read", config: viewed, user: "vera viewers", verb: "list", uri: ns + "pods", record: "allow", by: "viewers"},
-		{name: "viewers read no secrets", config: viewed, user: "vera viewers", verb: "list", uri: ns + "secrets",
-			record: "forbid Viewers only read."},
-		{name: "viewers, and behind them RBAC", config: viewed, user: "alice", verb: "list", uri: ns + "pods",
-			record: "allow " + alicePods, by: "rbac"},
-		{name: "viewers are not silent", config: viewed, user: "bob", verb: "list", uri: ns + "pods", record: "forbid",
-			class: verdict.ClassReason},
 		{name: "31 masters with RBAC alone", config: flags("--authorization-mode=RBAC"), user: "root system:masters", verb: "list",
 			uri: "/api/v1/secrets", record: "allow", by: "masters"},
 		{name: "31 masters with AlwaysDeny", config: denied, user: "root system:masters", verb: "list", uri: "/api/v1/secrets",

@@ -17,7 +17,6 @@ var registry = map[config.AuthorizerType]func(z *config.Authorizer, cfg *config.
 	config.Node:        newNodes,
 	config.RBAC:        newRBAC,
 	config.Webhook:     newWebhookAuthorizer,
-	config.Viewers:     newViewers,
 }
 
 // newLink makes a link of an authorizer that is configured.

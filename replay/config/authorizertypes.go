@@ -14,11 +14,10 @@ const (
 	Node        AuthorizerType = "Node"
 	RBAC        AuthorizerType = "RBAC"
 	Webhook     AuthorizerType = "Webhook"
-	Viewers     AuthorizerType = "Viewers"
 )
 
 // types are the authorizer types of a kube-apiserver. What is read of its flags for one is in modeFlags.
-var types = []AuthorizerType{AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node, Viewers} //nolint:gochecknoglobals // constant table
+var types = []AuthorizerType{AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node} //nolint:gochecknoglobals // constant table
 
 func typeList() string {
 	var names []string

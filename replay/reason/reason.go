@@ -113,7 +113,6 @@ func (w *Words) Quoted(unquote func(string) (string, error)) string {
 const (
 	ABAC       = "No policy matched."
 	AlwaysDeny = "Everything is forbidden."
-	Viewers    = "Viewers only read."
 )
 
 // BuiltIn reports whether every line of a recorded reason is in the words of an authorizer that is
@@ -134,7 +133,7 @@ func BuiltIn(reason string) bool {
 }
 
 func builtIn(line string) bool {
-	return strings.HasPrefix(line, "RBAC: ") || line == ABAC || line == AlwaysDeny || line == Viewers || node(line)
+	return strings.HasPrefix(line, "RBAC: ") || line == ABAC || line == AlwaysDeny || node(line)
 }
 
 // nodeTexts is how the texts begin in which the node authorizer leaves a request to the next one.
