@@ -106,6 +106,7 @@ func TestAPIEscalations(t *testing.T) {
 // TestEscalationsTooLarge: of whom it takes too much work to tell, the answer does not say that
 // nothing is reached.
 func TestEscalationsTooLarge(t *testing.T) {
+	needWhole(t)
 	objects := []string{adminRole, mastersAll, readerRole, botReads}
 	for i := range 4000 { // each lets the next be bound
 		objects = append(objects,

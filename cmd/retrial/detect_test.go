@@ -34,6 +34,7 @@ func writeFile(t *testing.T, name string, text []byte) string {
 // TestFindingsOfTheSample holds the whole recording against what docs/detections.md says of
 // it: a rule that grows loud or falls silent shows here.
 func TestFindingsOfTheSample(t *testing.T) {
+	needWhole(t)
 	state, log := writeFile(t, sample.StateName, sample.StateZstd()), writeFile(t, sample.AuditLogName, sample.AuditLogZstd())
 	code, out, errs := runFindings(t, "--state", state, "--events", log, "-o", "json")
 	if code != cli.ExitOK || errs != "" {

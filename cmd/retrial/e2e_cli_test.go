@@ -109,6 +109,7 @@ func TestScripts(t *testing.T) {
 
 // TestVerdictLines holds -o jsonl and -o json to their documented members.
 func TestVerdictLines(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	in := install{t.TempDir()}
 	state, file := writeState(t, in.dir), writeLog(t, filepath.Join(in.dir, "audit.jsonl"), portion(t))
@@ -179,6 +180,7 @@ func TestVerdictLines(t *testing.T) {
 // TestBlind evaluates the log once as recorded and once without the apiserver's answers: the
 // replica decides the same, by the same grants.
 func TestBlind(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	in := install{t.TempDir()}
 	at := func(name string) string { return filepath.Join(in.dir, name) }

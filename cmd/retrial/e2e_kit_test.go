@@ -39,6 +39,15 @@ const patience = 5 * time.Minute
 // long says whether the longer set was asked for.
 func long() bool { return os.Getenv("RETRIAL_LONG") != "" }
 
+// needWhole leaves a test out of short runs, which the race detector runs: it asks one process after
+// another, each of which does one thing after another; servers do the same beside more in other tests.
+func needWhole(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("asks one thing after another; runs without -short")
+	}
+}
+
 // needStore ends a test that cannot run without the embedded store.
 func needStore(t *testing.T) {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 // TestLogAnswersAsServer asks questions about a policy of a server that took a log in, and of
 // the log itself: the answers are the same.
 func TestLogAnswersAsServer(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	in := newInstall(t)
 	s := in.serve(t, "--replay-hold", "0s")

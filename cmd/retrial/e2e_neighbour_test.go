@@ -100,7 +100,7 @@ func TestNeighbour(t *testing.T) {
 		t.Skip("its bound of memory is that of a build without the race detector, tested without -short")
 	}
 	t.Parallel()
-	rounds := 8
+	rounds := 4
 	if text := os.Getenv("RETRIAL_NEIGHBOUR_ROUNDS"); text != "" {
 		var err error
 		if rounds, err = strconv.Atoi(text); err != nil {

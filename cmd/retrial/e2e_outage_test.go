@@ -36,7 +36,7 @@ func TestOutage(t *testing.T) {
 		t.Skip("its bound of memory is that of a build without the race detector, tested without -short")
 	}
 	t.Parallel()
-	events, rate := outageSetting(t, "RETRIAL_OUTAGE_EVENTS", 40_000), outageSetting(t, "RETRIAL_OUTAGE_RATE", 0)
+	events, rate := outageSetting(t, "RETRIAL_OUTAGE_EVENTS", 12_000), outageSetting(t, "RETRIAL_OUTAGE_RATE", 0)
 	kafka := kafkatest.Run(t, kafkatest.Config{})
 	node := kafka.Nodes[0]
 	in := install{t.TempDir()}

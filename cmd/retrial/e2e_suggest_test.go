@@ -14,6 +14,7 @@ import (
 // the store and from a running server: they are the same to the byte, all proofs hold, and
 // they hold together.
 func TestSuggestFromTheStore(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	in := newInstall(t)
 	state, log := writeState(t, in.dir), writeLog(t, filepath.Join(in.dir, "audit.jsonl"), recorded(t))

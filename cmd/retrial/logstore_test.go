@@ -48,6 +48,7 @@ func youngCluster(t *testing.T) string {
 // TestFromEmptyEverywhere: every command that asks about a policy takes the log of a new
 // cluster instead of a store.
 func TestFromEmptyEverywhere(t *testing.T) {
+	needWhole(t)
 	storagetest.Need(t)
 	log := youngCluster(t)
 	for name, tc := range map[string]struct {

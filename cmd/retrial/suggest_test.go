@@ -40,6 +40,7 @@ func suggestOn(t *testing.T, want int, args ...string) (stdout []byte, stderr st
 }
 
 func TestSuggestSystemSubjects(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	const scheduler = "system:kube-scheduler"
 	if _, errs := suggestOn(t, cli.ExitUsage, "--subject", scheduler); !strings.Contains(errs, "add --include-system") {
@@ -92,6 +93,7 @@ func strictObjects(t *testing.T, text []byte) map[string]any {
 
 // TestSuggestForms holds what the forms say against each other, on the whole recording.
 func TestSuggestForms(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	var all []struct {
 		Subject string
@@ -172,6 +174,7 @@ func TestSuggestHostileNames(t *testing.T) {
 
 // TestDocsSuggest keeps the table of the bundled recording in docs/suggest.md.
 func TestDocsSuggest(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	var all []leastpriv.Suggestion
 	text, _ := suggestOn(t, cli.ExitOK, "--include-system", "-o", "json")
