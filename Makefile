@@ -98,9 +98,9 @@ bench-idle: build ## Measure what an idle server takes of a core: at most 1 % (4
 	@scripts/fetch-libchdb.sh
 	@scripts/bench-idle.sh $(BIN)
 
-.PHONY: bench-otel
-bench-otel: ## Measure an OpenTelemetry Collector beside the pipeline: same events, Kafka and engine; see docs/peer.md (minutes; EVENTS, STATE, ARGS)
-	@test/otel/run.sh $(ARGS)
+.PHONY: bench-peers
+bench-peers: ## Measure VictoriaLogs and an OpenTelemetry Collector, built from their modules, beside the pipeline; see docs/peer.md (an hour; N rounds, EVENTS, STATE, ARGS)
+	@scripts/bench-peers.sh $(ARGS)
 
 .PHONY: bench-rbac
 bench-rbac: ## Measure rbacindex beside Kubernetes' own RBAC authorizer; see docs/bench.md

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -44,7 +45,8 @@ type benchPost struct {
 	url    string
 	body   []byte
 	events int
-	turn   int // index among its cluster's posts
+	turn   int    // index among its cluster's posts
+	kind   string // of the body; empty: JSON
 }
 
 func (l *benchLoad) count() (n int64) {
@@ -167,7 +169,7 @@ func (p benchPost) send(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", cmp.Or(p.kind, "application/json"))
 		res, err := p.client.Do(req)
 		if err != nil {
 			return err
@@ -202,8 +204,9 @@ func clusterClient(a *identity.Authority, cluster string) (*http.Client, error) 
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(cred.CA)
 	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}},
-		ForceAttemptHTTP2: true,
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}},
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 64, // of a peer that speaks HTTP/1.1
 	}}, nil
 }
 

@@ -1,5 +1,5 @@
-// Command retrial-bench measures the product on this machine: the whole pipeline, the store, and
-// the linear scan of Kubernetes' RBAC authorizer next to the index. `retrial bench` runs it.
+// Command retrial-bench measures the product on this machine: the whole pipeline, also beside others, the store, and the linear scan
+// of Kubernetes' RBAC authorizer next to the index. `retrial bench` runs it.
 package main
 
 import (
@@ -29,6 +29,6 @@ func newRoot(s cli.Streams) *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 		Version: version.Version,
 	}
-	root.AddCommand(newBenchPipeline(s), newBenchRBAC(s), newBenchStorage(s))
+	root.AddCommand(newBenchPipeline(s), newBenchPeers(s), newBenchRBAC(s), newBenchStorage(s))
 	return root
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().BoolVar(&b.interleave, "interleave", false, "alternate the clusters' batches instead of posting one cluster after the other")
 	c.Flags().IntVar(&b.partitions, "kafka-partitions", 0, "partitions of the events; 0: the server's default")
 	c.Flags().StringVar(&b.keep, "keep", "", "keep the folders of all runs in this new folder")
-	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "another process whose CPU time is counted, besides the child")
+	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "another process whose CPU time and memory are counted, besides the child's")
 	c.Flags().StringVar(&b.overview, "overview", "", "start with the store that bench storage kept in this folder, and query its "+
 		"first page throughout")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
@@ -103,6 +104,7 @@ type pipelineBench struct {
 	profile       string
 	overview      string
 	beside        []int // process IDs
+	rest          int   // half seconds without work after which the child is idle; 0: four
 	serveFlags    []string
 	log           io.Writer
 }
@@ -164,7 +166,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	if err != nil {
 		return nil, err
 	}
-	peak, err := process.PeakMemory(child.cmd.Process.Pid)
+	peak, err := child.peakMemory()
 	inserts, asked := readInserts(ctx, cfg.UI.Listen)
 	if err := errors.Join(err, asked, child.stop()); err != nil {
 		return nil, err
@@ -248,6 +250,32 @@ type child struct {
 	// profiled holds what became of the profile, once it is whole.
 	profiled chan error
 	beside   []int // further processes that are measured
+	rest     int   // half seconds without work after which it is idle; 0: four
+}
+
+// startChild starts a program. What it writes goes to log.
+func startChild(cmd *exec.Cmd, log io.Writer) (*child, error) {
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &child{cmd: cmd, ended: make(chan error, 1)}
+	go func() { c.ended <- cmd.Wait() }()
+	return c, nil
+}
+
+// answers waits until ready returns no error, and fails when the program ends before.
+func (c *child) answers(ctx context.Context, ready func() error) error {
+	for ready() != nil {
+		select {
+		case err := <-c.ended:
+			return fmt.Errorf("%s did not start: %w", filepath.Base(c.cmd.Path), err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 // findProduct returns the path of the product's program: next to this one, else in PATH.
@@ -274,25 +302,15 @@ func (b *pipelineBench) start(ctx context.Context, cfg config.Config) (*child, e
 		"serve", "--data-dir", cfg.DataDir, "--key-file", cfg.KeyFile, "--webhook-listen", cfg.Webhook.Listen,
 		"--ui-listen", cfg.UI.Listen, "--log-level", "warn", "--debug-listen", cfg.Debug.Listen,
 	}, b.serveFlags...)
-	cmd := exec.CommandContext(ctx, product, args...)
-	cmd.Stderr = b.log
-	if err := cmd.Start(); err != nil {
+	c, err := startChild(exec.CommandContext(ctx, product, args...), b.log)
+	if err != nil {
 		return nil, err
 	}
-	c := &child{cmd: cmd, ended: make(chan error, 1), beside: b.beside}
-	go func() { c.ended <- cmd.Wait() }()
-	for {
-		if c.client, err = apiclient.Dial(ctx, "", cfg.DataDir); err == nil {
-			return c, nil
-		}
-		select {
-		case err := <-c.ended:
-			return nil, fmt.Errorf("the server did not start: %w", err)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	c.beside, c.rest = b.beside, b.rest
+	return c, c.answers(ctx, func() error {
+		c.client, err = apiclient.Dial(ctx, "", cfg.DataDir)
+		return err
+	})
 }
 
 func (c *child) kill() {
@@ -348,6 +366,16 @@ func (c *child) cpu() (time.Duration, error) {
 	return total, err
 }
 
+// peakMemory returns the most memory the child, and what is measured with it, has had, in bytes.
+func (c *child) peakMemory() (int64, error) {
+	total, err := process.PeakMemory(c.cmd.Process.Pid)
+	for _, pid := range c.beside {
+		had, e := process.PeakMemory(pid)
+		total, err = total+had, errors.Join(err, e)
+	}
+	return total, err
+}
+
 // valueOf returns what a command line gives a flag, empty if it does not.
 func valueOf(args []string, flag string) string {
 	for i, arg := range args {
@@ -365,7 +393,7 @@ func valueOf(args []string, flag string) string {
 // merged what it wanted to merge, and returns what it has used until then.
 func (c *child) idle(ctx context.Context) (time.Duration, error) {
 	last, err := c.cpu()
-	for quiet := 0; err == nil && quiet < 4; {
+	for quiet := 0; err == nil && quiet < cmp.Or(c.rest, 4); {
 		select {
 		case <-ctx.Done():
 			return last, ctx.Err()
@@ -382,12 +410,16 @@ func (c *child) idle(ctx context.Context) (time.Duration, error) {
 	return last, err
 }
 
+// stop ends the child and waits for it.
 func (c *child) stop() error {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	if err := <-c.ended; err != nil {
-		return fmt.Errorf("the server failed: %w", err)
+		return fmt.Errorf("%s failed: %w", filepath.Base(c.cmd.Path), err)
+	}
+	if c.profiled == nil {
+		return nil
 	}
 	if err := <-c.profiled; err != nil {
 		return fmt.Errorf("profile of the server: %w", err)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"text/tabwriter"
 
@@ -114,14 +113,7 @@ func (b *pipelineBench) evaluate(ctx context.Context) (map[string]int64, error) 
 
 // medians joins the results of several runs.
 func medians(results []*pipelineResult) *pipelineResult {
-	median := func(of func(*pipelineResult) float64) float64 {
-		list := make([]float64, len(results))
-		for i, r := range results {
-			list[i] = of(r)
-		}
-		slices.Sort(list)
-		return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
-	}
+	median := func(of func(*pipelineResult) float64) float64 { return medianOf(results, of) }
 	out := &pipelineResult{
 		Runs: len(results), Events: results[0].Events, BytesPerEvent: results[0].BytesPerEvent,
 		Seconds:         median(func(r *pipelineResult) float64 { return r.Seconds }),

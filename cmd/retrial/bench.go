@@ -27,6 +27,7 @@ func newBench(s cli.Streams) *cobra.Command {
   retrial bench pipeline   post a log to a server of its own, and measure until everything is stored
   retrial bench storage    fill a store of its own, and measure what events take on disk
   retrial bench rbac       measure what the linear scan of Kubernetes' RBAC authorizer costs you
+  retrial bench peers      measure the pipeline beside VictoriaLogs and an OpenTelemetry Collector
 
 retrial bench pipeline --help, for instance, prints the flags.`,
 		DisableFlagParsing: true,
