@@ -19,6 +19,9 @@ import (
 // TestScripts runs both programs, built beside each other as make build does: the product finds
 // the benchmarks, and they find the product.
 func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs that no race detector watches; runs without -short")
+	}
 	t.Parallel()
 	bin := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", bin+"/", ".", "../retrial")

@@ -48,7 +48,7 @@ func TestPolicyShapes(t *testing.T) {
 	shapes, most := number(t, "SHAPES", 25), number(t, "SHAPES_BYTES", 1<<20)
 	first := number(t, "SHAPES_SEED", 1)
 	if testing.Short() {
-		shapes = min(shapes, 6)
+		shapes = min(shapes, 2)
 	}
 	var slowest, allocated, ratio, loaded, written shaped
 	var share float64
@@ -97,8 +97,17 @@ func (c *shaped) bounded(t *testing.T) {
 	}
 }
 
+// needWhole leaves a test out of short runs, which the race detector runs: one goroutine judges.
+func needWhole(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("one goroutine judges; runs without -short")
+	}
+}
+
 // TestPolicyOfProducts judges under a policy whose rules stand for six million pieces each.
 func TestPolicyOfProducts(t *testing.T) {
+	needWhole(t)
 	c := judgePolicy(t, policyshape.Products)
 	c.bounded(t)
 	t.Logf("%d bytes; slowest event %s, %d bytes allocated by one at the most, %d held", c.Bytes, c.slowest, c.most, c.held)
@@ -107,6 +116,7 @@ func TestPolicyOfProducts(t *testing.T) {
 // TestPolicyOfManyRoles judges under policies in which one user holds some two thousand roles, whose tables are made for one
 // event: among ten thousand that were generated these took most.
 func TestPolicyOfManyRoles(t *testing.T) {
+	needWhole(t)
 	for _, seed := range []uint64{1009510, 1005357} {
 		judgeShape(t, seed, 8<<20).bounded(t)
 	}
