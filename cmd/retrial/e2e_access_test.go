@@ -17,6 +17,7 @@ import (
 // TestAccessAgreesWithVerdicts asks a running server, for requests it has judged, who could
 // make them at their time, and what their users could do: exactly the grants of the verdicts.
 func TestAccessAgreesWithVerdicts(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	in := newInstall(t)
 	s := in.serve(t, "--replay-hold", "0s")

@@ -219,6 +219,7 @@ func selfSigned(t *testing.T) tls.Certificate {
 // TestBadFiles imports what should not be imported, with a server and its data directory in
 // several bad states.
 func TestBadFiles(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	in := newInstall(t)
 	at := func(name string) string { return filepath.Join(in.dir, name) }

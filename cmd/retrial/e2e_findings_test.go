@@ -139,6 +139,7 @@ func (in install) runAlone(t *testing.T, args ...string) result {
 
 // TestFindingsQuestions asks the store with every filter there is.
 func TestFindingsQuestions(t *testing.T) {
+	needWhole(t)
 	t.Parallel()
 	in := newInstall(t)
 	file, state := writeLog(t, filepath.Join(in.dir, "audit.jsonl"), recorded(t)), writeState(t, in.dir)
