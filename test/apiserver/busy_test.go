@@ -19,6 +19,7 @@ const busyRequests = 4000
 // events are stored as the apiserver counted, each request is found again, and every
 // decision is the one the apiserver took.
 func TestBusy(t *testing.T) {
+	t.Parallel()
 	kafka := kafkatest.Run(t, kafkatest.Config{})
 	flags := append(kafka.SASL("SCRAM-SHA-256").Flags(), "--kafka-replication", "1", "--kafka-partitions", "4")
 	l := connect(t, flags...)

@@ -113,6 +113,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
 // may do no more than its manifest says; people make all kinds of requests; every event
 // arrives, and the product comes to the decision the apiserver came to.
 func TestConnected(t *testing.T) {
+	t.Parallel()
 	l := connect(t)
 	t.Run("nothing but what was printed", l.nothingElse)
 	l.follow(t)

@@ -282,6 +282,7 @@ var clusterAdmin = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole
 // real apiserver, by somebody who holds the grants of that way and nothing else; and for each
 // of the grants somebody who lacks it is refused.
 func TestEscalations(t *testing.T) {
+	t.Parallel()
 	s := &scene{Cluster: controlplane.Start(t, controlplane.Tunnel(t))}
 	s.admin = clientOf(t, s.Admin(t))
 	s.node = s.Node(t, s.admin, "node-1")

@@ -26,6 +26,7 @@ type finding struct {
 // TestFindings: what attackers do to a real cluster is found by the running server, and each
 // finding names the requests that were it and no others.
 func TestFindings(t *testing.T) {
+	t.Parallel()
 	l := connect(t)
 	l.tell(t)
 	l.objects.mustPut(t, decode(t, []byte(policy)))

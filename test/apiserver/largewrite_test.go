@@ -21,6 +21,7 @@ import (
 // than a record may be. What they give is known all the same, found, and concerns nothing but what
 // their roles could decide.
 func TestLargeBindings(t *testing.T) {
+	t.Parallel()
 	l := connect(t)
 	l.tell(t)
 	l.objects.mustPut(t, decode(t, []byte(policy)))
@@ -96,6 +97,7 @@ func TestLargeBindings(t *testing.T) {
 // still gives its role alone; a new one leaves every refusal open, which doctor says, and the command that
 // it prints ends it.
 func TestTruncatedBindings(t *testing.T) {
+	t.Parallel()
 	in := product.New(t)
 	l := &live{Install: in, folder: filepath.Join(in.Dir, "apiserver"), ledger: newLedger("testtruncatedbindings")}
 	l.server = in.Serve(t, "127.0.0.1:0")

@@ -101,6 +101,7 @@ func TestLostBatch(t *testing.T) {
 // TestPatchMetadata: under the audit policy without bodies of PATCH a body that cannot be encoded
 // costs nothing, and what a patched role became is known from the watch.
 func TestPatchMetadata(t *testing.T) {
+	t.Parallel()
 	l := &live{Install: product.New(t), ledger: newLedger("patchmetadata")}
 	l.folder = filepath.Join(l.Dir, "apiserver")
 	l.server = l.Serve(t, "127.0.0.1:0")

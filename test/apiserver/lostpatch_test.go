@@ -58,6 +58,7 @@ const lostURI = "/apis/rbac.authorization.k8s.io/v1/"
 // within what the replica says is certain and what it says may be. ORACLE_LOST is how many writes,
 // ORACLE_SEED the seed.
 func TestLostPatches(t *testing.T) {
+	t.Parallel()
 	n, seed := 500, 1
 	for name, of := range map[string]*int{"ORACLE_LOST": &n, "ORACLE_SEED": &seed} {
 		if text := os.Getenv(name); text != "" {

@@ -133,6 +133,7 @@ func (r *refuser) seen() []pushed {
 // come back does so within its attempt, up to ten times and for 30 seconds, and only then
 // counts the attempt as failed.
 func TestPushBack(t *testing.T) {
+	t.Parallel()
 	ways := []refusal{{429, "1"}, {503, "1"}, {429, ""}, {503, ""}}
 	r, l := pushBack(t, ways, "--audit-webhook-initial-backoff=60s") // one attempt, and then a long pause
 	controlplane.Poll(t, "the posts of one attempt", func(context.Context) (bool, string) {

@@ -121,6 +121,7 @@ type suggestion struct {
 // All the subject did still works, what it never did is refused, and the way back leads back.
 // The state comes from a listing here, and every change after it from the audit log alone.
 func TestSuggestion(t *testing.T) {
+	t.Parallel()
 	l := connect(t)
 	l.objects.mustPut(t, decode(t, []byte(generous)))
 	l.tell(t)
