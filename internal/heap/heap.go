@@ -1,50 +1,119 @@
-// Package heap paces the garbage collector of a server by the size of its live heap.
+// Package heap paces the garbage collector of a server by the size of its live heap and by how fast it allocates.
 //
 // Go collects when the heap has doubled. While a server's live heap is small and events
 // stream through it, that is several times a second and costs a tenth of all processor time;
-// once the heap is large, doubling it is all one wants to spend. [Pace] lets the heap grow by a
-// fixed amount of memory however small it is, and by no more than Go's own rule beyond that.
+// once the heap is large, doubling it is all one wants to spend. [Pace] lets the heap grow by what
+// is allocated in some seconds, within bounds, however small it is, and by no more than Go's own
+// rule beyond that: a server with little to do takes little memory.
 package heap
 
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
-
-	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // goPercent is Go's own setting: collect when the heap has doubled.
 const goPercent = 100
 
-// interval is how often the pace is adjusted to the heap.
-const interval = time.Second
+// interval is how often the pace is adjusted to the heap, and at every collection: a block of
+// events falls into each where these come steadily.
+const interval = 2 * time.Second
 
-// Pace lets the heap, until ctx ends, grow by headroom bytes before it is collected, or double if
-// that is more. It does nothing if GOGC or GOMEMLIMIT is set in the environment: these take
+// spacing is how far apart collections are, as far as the headroom allows: a multiple of the interval.
+const spacing = 3 * interval
+
+// least is the smallest headroom: below it, collections of a small heap would be frequent and save nothing.
+const least = 48 << 20
+
+// Pace lets the heap, until ctx ends, grow before it is collected by what is allocated in some
+// seconds, headroom bytes at most, or double if that is more. It does nothing if GOGC or GOMEMLIMIT is set in the environment: these take
 // precedence. A process has one heap, so it makes at most one call.
 func Pace(ctx context.Context, headroom uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	collected := afterCollections(ctx)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	set := goPercent
 	defer debug.SetGCPercent(debug.SetGCPercent(set))
-	for ended := false; !ended; ended = sleep.For(ctx, interval) != nil {
-		metrics.Read(live)
+	p := pace{most: headroom}
+	for turns, ended := false, false; !ended; {
+		metrics.Read(sample)
+		if turns {
+			p.turn(sample[1].Value.Uint64())
+		}
+		room := p.headroom(sample[1].Value.Uint64())
 		// Setting it stops the world for a moment, which small changes are not worth.
-		if want := percent(live[0].Value.Uint64(), headroom); want > set+set/8 || want < set-set/8 {
+		if want := percent(sample[0].Value.Uint64(), room); want > set+set/8 || want < set-set/8 {
 			debug.SetGCPercent(want)
 			set = want
 		}
+		turns = false
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-collected:
+		case <-tick.C:
+			turns = true
+		}
 	}
+}
+
+// pace is how fast the process allocates.
+type pace struct {
+	most  uint64 // bytes of headroom
+	begun bool
+	began uint64 // bytes allocated when this interval began
+	room  uint64 // bytes of headroom now
+}
+
+// headroom returns by how much the heap may grow, now that so many bytes have been allocated. What
+// was allocated in an interval that has not ended counts already: a burst pays for three
+// collections, and not for as many as fit into the interval.
+func (p *pace) headroom(allocated uint64) uint64 {
+	if !p.begun {
+		p.begun, p.began = true, allocated
+	}
+	p.room = min(max(p.room, (allocated-p.began)*uint64(spacing/interval), least), p.most)
+	return p.room
+}
+
+// turn begins another interval. The headroom shrinks slowly: the next interval may have two blocks of events.
+func (p *pace) turn(allocated uint64) {
+	p.headroom(allocated)
+	p.room, p.began = p.room-p.room/8, allocated
+}
+
+// afterCollections returns a channel that has an element after a collection, until ctx ends.
+func afterCollections(ctx context.Context) <-chan struct{} {
+	collected := make(chan struct{}, 1)
+	var arm func()
+	arm = func() {
+		sentinel := new([16]byte) // not of the allocator for tiny objects, which live as long as their neighbours
+		runtime.AddCleanup(sentinel, func(struct{}) {
+			if ctx.Err() != nil {
+				return
+			}
+			select {
+			case collected <- struct{}{}:
+			default:
+			}
+			arm()
+		}, struct{}{})
+	}
+	arm()
+	return collected
 }
 
 // percent returns the GOGC with which a heap of live bytes grows by the headroom.
 func percent(live, headroom uint64) int {
 	// A heap that was never collected, or holds next to nothing, does not predict the next.
-	const least = 16 << 20
-	return int(max(goPercent, min(headroom*100/max(live, least), 100*100)))
+	const small = 16 << 20
+	return int(max(goPercent, min(headroom*100/max(live, small), 100*100)))
 }

@@ -2,6 +2,7 @@ package heap
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"testing"
 )
@@ -25,6 +26,48 @@ func TestPercent(t *testing.T) {
 				t.Errorf("percent(%d, %d) = %d, want %d", c.live, c.headroom, got, c.want)
 			}
 		})
+	}
+}
+
+// TestHeadroom plays what a server allocates in each interval: steadily, in a burst, and hardly anything.
+func TestHeadroom(t *testing.T) {
+	const mib = 1 << 20
+	p := pace{most: 512 * mib}
+	var allocated uint64
+	play := func(name string, bytes, want uint64) {
+		t.Helper()
+		allocated += bytes
+		if got := p.headroom(allocated); got != want {
+			t.Errorf("%s: headroom %d MiB, want %d", name, got/mib, want/mib)
+		}
+	}
+	end := func() { p.turn(allocated) }
+	play("start", 3*mib, least)
+	end()
+	play("little", mib, least)
+	end()
+	for range 3 {
+		play("steady: three intervals' worth", 40*mib, 120*mib)
+		end()
+	}
+	play("a burst, at once", 100*mib, 300*mib)
+	play("a burst that goes on", 900*mib, 512*mib)
+	end()
+	play("an interval later", 0, 448*mib)
+	for range 30 {
+		end()
+	}
+	play("a minute later", 0, least)
+	p.most = mib
+	play("where little is the most", 40*mib, mib)
+}
+
+// TestAfterCollections holds the signal to coming again after every collection.
+func TestAfterCollections(t *testing.T) {
+	collected := afterCollections(t.Context())
+	for range 3 {
+		runtime.GC()
+		<-collected
 	}
 }
 
