@@ -38,6 +38,8 @@ type benchLoad struct {
 	bytes int64
 	// keys of the posted events by cluster; set when found in the store.
 	keys map[string]map[event.Hash128]bool
+	// alerts posts events as a cluster that is not counted; nil unless freshness is measured.
+	alerts func(ctx context.Context, body string) error
 }
 
 type benchPost struct {
@@ -89,6 +91,19 @@ func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 		if err := load.add(client, server.ReceiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, workload.Renumber(lines,
 			cluster), b.batch); err != nil {
 			return nil, err
+		}
+	}
+	if b.freshness {
+		client, err := clusterClient(authority, freshCluster)
+		if err != nil {
+			return nil, err
+		}
+		if err := postState(socket, freshCluster, workload.Renumber(state, freshCluster)); err != nil {
+			return nil, err
+		}
+		url := server.ReceiverURL(cfg) + "/v1/clusters/" + freshCluster + "/audit"
+		load.alerts = func(ctx context.Context, body string) error {
+			return benchPost{client: client, url: url, body: []byte(body), events: 1}.send(ctx)
 		}
 	}
 	if b.interleave {

@@ -85,6 +85,8 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "another process whose CPU time and memory are counted, besides the child's")
 	c.Flags().StringVar(&b.overview, "overview", "", "start with the store that bench storage kept in this folder, and query its "+
 		"first page throughout")
+	c.Flags().BoolVar(&b.freshness, "freshness", false, "post a request that alerts every other second, as a cluster of its own, and "+
+		"measure how long after its acknowledgement it is answered, and its finding; asking for them costs CPU, too")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
 	cli.AddOutput(c, &output, "table", "json")
 	return c
@@ -103,6 +105,7 @@ type pipelineBench struct {
 	keep          string
 	profile       string
 	overview      string
+	freshness     bool
 	beside        []int // process IDs
 	rest          int   // half seconds without work after which the child is idle; 0: four
 	serveFlags    []string
@@ -149,6 +152,10 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	}
 	ownBefore := procstat.Own()
 	probe := probeOverview(ctx, b.overview, child.client)
+	var fresh *freshnessProbe
+	if b.freshness {
+		fresh = probeFreshness(ctx, load.alerts, child.client)
+	}
 	began := time.Now()
 	if err := load.post(ctx, b.connections, b.rate); err != nil {
 		return nil, err
@@ -159,6 +166,10 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	}
 	took := time.Since(began)
 	overview, err := probe.stop()
+	if err != nil {
+		return nil, err
+	}
+	freshness, err := fresh.stop()
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +186,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	r := &pipelineResult{
 		Events: load.count(), Seconds: took.Seconds(), EventsPerSecond: n / took.Seconds(), BytesPerEvent: float64(load.bytes) / n,
 		CPUPerEvent: float64((after - before).Microseconds()) / n, LoadCPU: float64(own.Microseconds()) / n,
-		PeakRSSMB: float64(peak) / (1 << 20), Overview: overview,
+		PeakRSSMB: float64(peak) / (1 << 20), Overview: overview, Freshness: freshness,
 	}
 	if r.Rooms, err = rooms(profile, r.CPUPerEvent, n); err != nil {
 		return nil, err

@@ -36,8 +36,9 @@ type pipelineResult struct {
 	Evaluated       map[string]int64   `json:"evaluated"` // verdicts of retrial evaluate on the same input, as often
 	Lost            int64              `json:"lost"`
 	Duplicates      int64              `json:"duplicates"`
-	Overview        *overviewTimes     `json:"overview,omitempty"` // the slowest run's
-	Store           *storeShape        `json:"store,omitempty"`    // the last run's; of an embedded store
+	Overview        *overviewTimes     `json:"overview,omitempty"`  // the slowest run's
+	Freshness       *freshnessTimes    `json:"freshness,omitempty"` // the slowest run's
+	Store           *storeShape        `json:"store,omitempty"`     // the last run's; of an embedded store
 	// Each has, with several runs, the events/s and the CPU per event of each.
 	Each []pipelineRun `json:"each,omitempty"`
 }
@@ -129,6 +130,9 @@ func medians(results []*pipelineResult) *pipelineResult {
 		if r.Overview != nil && (out.Overview == nil || r.Overview.P95 > out.Overview.P95) {
 			out.Overview = r.Overview
 		}
+		if r.Freshness != nil && (out.Freshness == nil || r.Freshness.Finding.P95 > out.Freshness.Finding.P95) {
+			out.Freshness = r.Freshness
+		}
 		for room := range r.Rooms {
 			out.Rooms[room] = 0
 		}
@@ -184,6 +188,9 @@ func (r *pipelineResult) print(out io.Writer) error {
 	if o := r.Overview; o != nil {
 		fmt.Fprintf(w, "first page\tof %d events: p50 %.0f ms, p95 %.0f ms, worst %.0f ms of %d\n", o.Events, o.P50, o.P95, o.Worst,
 			o.Asked)
+	}
+	if r.Freshness != nil {
+		r.Freshness.print(w)
 	}
 	for _, o := range query.Outcomes {
 		fmt.Fprintf(w, "%s\t%d, offline %d\n", o, r.Verdicts[o], r.Evaluated[o])
