@@ -45,7 +45,7 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 	}
 	gate, err := sqlgate.New(ctx, sqlgate.Config{
 		Open: sessionsOf(sys.engine, sys.store), Hello: sys.engine.Hello, Database: c.Database, User: c.ListenUser, Password: password,
-		Memory: max(int64(c.EmbeddedMaxMemory)/8, 64<<20), Record: sys.noteSQL, Log: sys.log, Registerer: sys.reg,
+		Memory: max(sys.engine.MaxMemory()/8, 64<<20), Record: sys.noteSQL, Log: sys.log, Registerer: sys.reg,
 	})
 	if err != nil {
 		return "", err

@@ -26,7 +26,7 @@ func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 	cfg := storage.Config{Database: c.Database, ClusterName: c.Cluster, Log: s.log, Registerer: s.reg}
 	if c.DSN == "" {
 		engine, err := chdb.Open(chdb.Config{
-			Path: storeDir(s.cfg), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory), Log: s.log,
+			Path: storeDir(s.cfg), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory), MaxThreads: int(c.EmbeddedThreads), Log: s.log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("embedded clickhouse: %w", err)
@@ -50,6 +50,11 @@ func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, store.Close)
+	if s.engine != nil {
+		if err := s.engine.Slim(); err != nil {
+			s.log.Warn("the embedded engine takes more memory than it needs", zap.Error(err))
+		}
+	}
 	return store, nil
 }
 

@@ -126,7 +126,8 @@ type ClickHouse struct {
 	Database          string `json:"database" doc:"Database that holds Retrial's tables."`
 	Cluster           string `json:"cluster" doc:"Cluster of the DSN's server, as named in its remote_servers: tables are replicated, and spread over its shards by Kafka partition. Empty: one server. See docs/storage.md."`
 	Library           string `json:"library" doc:"Path of libchdb.so for the embedded engine. Empty: RETRIAL_LIBCHDB, then the user's cache folder."`
-	EmbeddedMaxMemory Bytes  `json:"embeddedMaxMemory" doc:"Memory the embedded engine may use."`
+	EmbeddedMaxMemory Bytes  `json:"embeddedMaxMemory" doc:"Memory the embedded engine may use. 0: a quarter of what the process may use by its control group, or of the machine's, between 512 MiB and 1.5 GiB."`
+	EmbeddedThreads   int64  `json:"embeddedThreads" doc:"Processors that one statement of the embedded engine may use; merges use half as many, two at least. 0: as many as the process may use, eight at most."`
 
 	Listen             string `json:"listen" doc:"Address on which the embedded store answers SQL queries, read-only, over ClickHouse's HTTP interface; for Grafana. Empty: none. Must be loopback unless a certificate is set. See docs/grafana.md."`
 	ListenUser         string `json:"listenUser" doc:"User that SQL clients must present."`
@@ -207,7 +208,7 @@ func Default() Config {
 		UI:         UI{Listen: "127.0.0.1:8080"},
 		Kafka:      Kafka{Replication: 3, EmbeddedMaxBytes: 2 << 30},
 		Spool:      Spool{On: true, MaxBytes: 5 << 30, MinFreeBytes: 1 << 30},
-		ClickHouse: ClickHouse{Database: "retrial", EmbeddedMaxMemory: 3 << 29, ListenUser: "grafana"},
+		ClickHouse: ClickHouse{Database: "retrial", ListenUser: "grafana"},
 		Replay: Replay{
 			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 50000,
 			Linger: Duration(2 * time.Second),

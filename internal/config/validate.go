@@ -92,6 +92,7 @@ func (c *ClickHouse) validate(f *faults) {
 	f.when(c.DSN != "" && !overTLS && !strings.HasPrefix(c.DSN, "http://"),
 		"clickhouse-dsn: want a URL that begins with http:// or https://: ClickHouse's HTTP interface is used")
 	f.when(c.Cluster != "" && c.DSN == "", "clickhouse-cluster: name one of the cluster's servers with clickhouse-dsn")
+	f.when(c.EmbeddedThreads < 0, "clickhouse-embedded-threads: %d: want at least 0", c.EmbeddedThreads)
 	f.when(c.CAFile != "" && !overTLS, "clickhouse-ca-file: it applies to TLS only: begin clickhouse-dsn with https://")
 	if c.Listen == "" || !f.address("clickhouse-listen", c.Listen) {
 		return

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func lacking(t *testing.T, err error) {
 func open(t *testing.T, dir string) *embedded.Engine {
 	t.Helper()
 	need(t)
-	e, err := embedded.Open(embedded.Config{Path: dir})
+	e, err := embedded.Open(embedded.Config{Path: dir, MaxThreads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,4 +298,36 @@ func wantError(t *testing.T, err, kind error, part string) {
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), part) {
 		t.Fatalf("got %v; want %v mentioning %q", err, kind, part)
 	}
+}
+
+// TestSlim takes the program's unused pages out of the process, and expects the engine to go on.
+func TestSlim(t *testing.T) {
+	e := open(t, t.TempDir())
+	c := connect(t, e)
+	before := mapped(t)
+	if err := e.Slim(); err != nil {
+		t.Fatal(err)
+	}
+	if after := mapped(t); after > before-(16<<20) {
+		t.Errorf("%d MB of files are mapped, before %d", after>>20, before>>20)
+	}
+	var sum uint64
+	if err := c.QueryRow(context.Background(), "SELECT sum(number) FROM numbers(1000)").Scan(&sum); err != nil || sum != 499500 {
+		t.Errorf("got %d, %v", sum, err)
+	}
+}
+
+// mapped returns how many bytes of files are mapped into this process.
+func mapped(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("NOT RUN: the system does not tell what is mapped")
+	}
+	_, rest, _ := strings.Cut(string(text), "RssFile:")
+	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
 }

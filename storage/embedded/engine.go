@@ -16,12 +16,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"unsafe"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/retrial-io/retrial/internal/procstat"
 )
 
 // Config holds where the engine's files are and what it may use.
@@ -30,13 +33,14 @@ type Config struct {
 	Path string
 	// Library is the path of libchdb.so; empty: see [Locate].
 	Library string
-	// MaxMemory bounds what the engine allocates, in bytes, beside the Go heap. Default 1.5 GiB.
+	// MaxMemory bounds what the engine allocates, in bytes, beside the Go heap. Default a quarter of what the process may use, half a GiB
+	// at least and 1.5 GiB at most.
 	MaxMemory int64
 	// MaxQueryMemory bounds a single statement, in bytes. Default half of MaxMemory.
 	MaxQueryMemory int64
-	// MaxThreads a single statement may use. Default 2.
+	// MaxThreads a single statement may use. Default as many as Go uses, which follows the process's share of the processors; 8 at most.
 	MaxThreads int
-	// BackgroundThreads for merges. Default 2.
+	// BackgroundThreads for merges. Default half of MaxThreads, and 2 at least.
 	BackgroundThreads int
 	// IdleConnections kept for reuse. Default 8.
 	IdleConnections int
@@ -45,10 +49,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.MaxMemory = cmp.Or(c.MaxMemory, 3<<29)
+	c.MaxMemory = cmp.Or(c.MaxMemory, usualMemory(procstat.Memory()))
 	c.MaxQueryMemory = cmp.Or(c.MaxQueryMemory, c.MaxMemory/2)
-	c.MaxThreads = cmp.Or(c.MaxThreads, 2)
-	c.BackgroundThreads = cmp.Or(c.BackgroundThreads, 2)
+	c.MaxThreads = cmp.Or(c.MaxThreads, min(runtime.GOMAXPROCS(0), 8))
+	c.BackgroundThreads = cmp.Or(c.BackgroundThreads, max(c.MaxThreads/2, 2))
 	c.IdleConnections = cmp.Or(c.IdleConnections, 8)
 	if c.Log == nil {
 		c.Log = zap.NewNop()
@@ -56,12 +60,22 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// usualMemory returns MaxMemory for a process that may use so much; 0: it is not known.
+func usualMemory(process int64) int64 {
+	const least, most = 1 << 29, 3 << 29
+	if process == 0 {
+		return most
+	}
+	return min(max(process/4, least), most)
+}
+
 // Engine is a running embedded ClickHouse. It is an http.RoundTripper; its methods may be
 // called from any goroutine. Close it once every response body is closed.
 type Engine struct {
-	cfg  Config
-	lib  *library
-	lock *os.File
+	cfg     Config
+	lib     *library
+	library string // its path
+	lock    *os.File
 
 	control   *conn // anchor: the engine lives as long as one connection does
 	controlMu sync.Mutex
@@ -99,7 +113,7 @@ func Open(cfg Config) (*Engine, error) {
 		lock.Close()
 		return nil, fmt.Errorf("%w: %w; %s", ErrUnsuitable, err, remedy)
 	}
-	e := &Engine{cfg: cfg, lib: lib, lock: lock}
+	e := &Engine{cfg: cfg, lib: lib, library: path, lock: lock}
 	if e.control, err = e.connect(); err != nil {
 		lock.Close()
 		return nil, err
@@ -241,6 +255,9 @@ func (e *Engine) discard(c *conn) {
 	e.lib.closeConn(c.outer)
 	e.live.Done()
 }
+
+// MaxMemory returns how much memory the engine may use, in bytes.
+func (e *Engine) MaxMemory() int64 { return e.cfg.MaxMemory }
 
 // Close waits until running statements have ended, then stops the engine and frees the data directory.
 func (e *Engine) Close() error {
