@@ -43,8 +43,8 @@ type later struct {
 }
 
 const (
-	countEvery = 30 * time.Second // rests between two counts of which nobody asks anything
-	mostLater  = 1 << 19          // rows that are counted together
+	countEvery = time.Minute // rests between two counts of which nobody asks anything
+	mostLater  = 1 << 19     // rows that are counted together
 	noDay      = ^uint16(0)
 
 	countedKey  = "rollups counted"  // entry of meta: the number up to which rollups have the rows
