@@ -163,11 +163,14 @@ func (d *detections) run(ctx context.Context) error {
 			return err
 		}
 		for {
-			if _, err := d.pass(ctx, live); err != nil && ctx.Err() == nil {
-				d.metrics.errors.WithLabelValues(failPass).Inc()
-				d.log.Warn("findings are not up to date, trying again", zap.Error(err))
+			try := func(ctx context.Context, pass func(context.Context) (detect.Pass, error)) {
+				if _, err := d.pass(ctx, pass); err != nil && ctx.Err() == nil {
+					d.metrics.errors.WithLabelValues(failPass).Inc()
+					d.log.Warn("findings are not up to date, trying again", zap.Error(err))
+				}
 			}
-			if err := pace.Between(ctx); err != nil {
+			try(ctx, live.Pass)
+			if err := pace.Between(ctx, func(ctx context.Context) { try(ctx, live.Urgent) }); err != nil {
 				return nil //nolint:nilerr // the lease is lost, or the process stops
 			}
 		}
@@ -191,7 +194,7 @@ func (d *detections) finish(ctx context.Context) error {
 	live, err := d.live(detect.LiveConfig{})
 	for left := 1; err == nil && left > 0; {
 		var p detect.Pass
-		p, err = d.pass(ctx, live)
+		p, err = d.pass(ctx, live.Pass)
 		left = p.Left
 	}
 	return err
@@ -202,8 +205,8 @@ func (d *detections) live(cfg detect.LiveConfig) (*detect.Live, error) {
 	return detect.NewLive(d.rules, d.store, cfg)
 }
 
-func (d *detections) pass(ctx context.Context, live *detect.Live) (detect.Pass, error) {
-	p, err := live.Pass(ctx)
+func (d *detections) pass(ctx context.Context, pass func(context.Context) (detect.Pass, error)) (detect.Pass, error) {
+	p, err := pass(ctx)
 	d.metrics.seconds.Observe(p.Worked.Seconds())
 	d.metrics.spans.Add(float64(p.Spans))
 	for severity, n := range p.Saved {

@@ -204,9 +204,18 @@ const reread = time.Hour
 // readAtLeast is how often the store is read even if nothing is reported to have changed.
 const readAtLeast = time.Minute
 
+// urgentSeverity is the severity of the findings that do not wait for the others' turn.
+const urgentSeverity = "critical"
+
 // Pass looks for marks that changed and updates the findings they may affect. After an error the
 // next pass resumes where it stopped.
-func (l *Live) Pass(ctx context.Context) (Pass, error) {
+func (l *Live) Pass(ctx context.Context) (Pass, error) { return l.pass(ctx, false) }
+
+// Urgent is a pass over the rules of critical severity alone, without rests. It is for the time
+// between two passes: those rules select little, so it costs little.
+func (l *Live) Urgent(ctx context.Context) (Pass, error) { return l.pass(ctx, true) }
+
+func (l *Live) pass(ctx context.Context, urgent bool) (Pass, error) {
 	out := Pass{Saved: map[string]int{}}
 	began := l.cfg.Now()
 	if err := l.load(ctx, began); err != nil {
@@ -221,6 +230,9 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 	})
 	var ready []*spanWork
 	for _, s := range order {
+		if urgent && l.rules[s.rule].rule.Severity != urgentSeverity {
+			continue
+		}
 		until, ok := horizons[s.cluster]
 		if !ok {
 			until = endless
@@ -234,7 +246,7 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 		if out.Worked > l.cfg.Longest {
 			break
 		}
-		if i > 0 && l.cfg.Rest != nil {
+		if i > 0 && !urgent && l.cfg.Rest != nil {
 			l.tell()
 			if err := l.cfg.Rest(ctx); err != nil {
 				return out, err
@@ -398,8 +410,10 @@ const (
 	// restFor is how many times longer than it works the upkeep of findings rests: it takes a
 	// fortieth of a core, unless that would make findings late.
 	restFor = 39
-	// longestRest bounds the rest between two passes, and the sum of rests within one.
+	// longestRest bounds the rest between two passes.
 	longestRest = 30 * time.Second
+	// longestWithin bounds the sum of rests within one: critical findings wait meanwhile.
+	longestWithin = 6 * time.Second
 )
 
 // Pace spreads the upkeep of findings over time. It counts the CPU time that work takes, not its
@@ -428,7 +442,7 @@ type PaceConfig struct {
 
 // NewPace returns a Pace whose work begins now.
 func NewPace(cfg PaceConfig) *Pace {
-	p := &Pace{cfg: cfg, left: longestRest}
+	p := &Pace{cfg: cfg, left: longestWithin}
 	p.begin()
 	return p
 }
@@ -440,10 +454,19 @@ func (p *Pace) Rest(ctx context.Context) error {
 	return p.sleep(ctx, d)
 }
 
-// Between waits after a pass, before the next.
-func (p *Pace) Between(ctx context.Context) error {
-	p.left = longestRest
-	return p.sleep(ctx, max(p.cfg.Every, min(restFor*p.worked(), longestRest)))
+// Between waits after a pass, before the next, and calls urgent every now and then.
+func (p *Pace) Between(ctx context.Context, urgent func(context.Context)) error {
+	p.left = longestWithin
+	for rest := max(p.cfg.Every, min(restFor*p.worked(), longestRest)); ; {
+		d := min(rest, max(p.cfg.Every, time.Second))
+		if err := p.sleep(ctx, d); err != nil {
+			return err
+		}
+		if rest -= d; rest <= 0 {
+			return nil
+		}
+		urgent(ctx)
+	}
 }
 
 func (p *Pace) sleep(ctx context.Context, d time.Duration) error {

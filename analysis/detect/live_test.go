@@ -64,8 +64,13 @@ type history struct {
 
 func newHistory(t *testing.T, seed uint64) *history {
 	t.Helper()
+	return newHistoryOf(t, seed, liveRules)
+}
+
+func newHistoryOf(t *testing.T, seed uint64, rules string) *history {
+	t.Helper()
 	var pairs []string
-	for i, text := range splitDocuments(liveRules) {
+	for i, text := range splitDocuments(rules) {
 		pairs = append(pairs, fmt.Sprintf("r%d.yaml", i), text)
 	}
 	set, err := Load(files(pairs...))

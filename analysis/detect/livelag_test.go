@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +143,44 @@ func TestLiveWaitIsNoLag(t *testing.T) {
 	}
 	if !waited {
 		t.Error("nothing ever waited: nothing is shown")
+	}
+}
+
+// TestUrgent: an urgent pass finds what is critical, leaves the rest to the next pass, and does not say that it was worked out.
+func TestUrgent(t *testing.T) {
+	h := newHistoryOf(t, 6, strings.Replace(liveRules, "severity: high", "severity: critical", 1))
+	s := storagetest.Open(t)
+	clock := t0.Add(100 * time.Hour)
+	since := clock.Add(-time.Minute)
+	asOf := since
+	l, err := NewLive(h.set, s, LiveConfig{Now: func() time.Time { return clock }, Since: since, AsOf: func(at time.Time) { asOf = at },
+		Rest: func(context.Context) error { return errUnreliable }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []verdict.Row
+	for n := range 60 {
+		r := h.request("prod", n)
+		h.judge(&r)
+		rows = append(rows, r)
+	}
+	if err := s.Insert(t.Context(), "block", rows); err != nil {
+		t.Fatal(err)
+	}
+	p, err := l.Urgent(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Saved["critical"] == 0 || len(p.Saved) != 1 || p.Left == 0 || !asOf.Equal(since) {
+		t.Errorf("an urgent pass: %+v, up to %s; want critical findings alone, and the rest left", p, asOf.Sub(since))
+	}
+	l.cfg.Rest = nil
+	clock = clock.Add(time.Second)
+	if p, err = l.Pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p.Saved["critical"] != 0 || len(p.Saved) == 0 || !asOf.Equal(clock) {
+		t.Errorf("the pass after it: %+v, up to %s; want all others", p, asOf.Sub(since))
 	}
 }
 

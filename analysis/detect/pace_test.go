@@ -35,6 +35,8 @@ func (b *bench) pace(counted bool) *Pace {
 	return NewPace(c)
 }
 
+func nothing(context.Context) {}
+
 // TestPace: the rest after a pass follows from what it cost, and never makes findings late.
 func TestPace(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -55,8 +57,16 @@ func TestPace(t *testing.T) {
 			b := &bench{now: t0}
 			p := b.pace(!tc.server)
 			b.work(tc.took, tc.cpu)
-			if err := p.Between(t.Context()); err != nil || b.rested != tc.want {
+			urgent := 0
+			err := p.Between(t.Context(), func(context.Context) {
+				urgent++
+				b.work(time.Second, time.Second) // is no part of the pass
+			})
+			if err != nil || b.rested != tc.want {
 				t.Errorf("rests for %s, %v; want %s", b.rested, err, tc.want)
+			}
+			if want := int((tc.want - 1) / (5 * time.Second)); urgent != want {
+				t.Errorf("%d urgent passes meanwhile, want %d", urgent, want)
 			}
 		})
 	}
@@ -75,10 +85,10 @@ func TestPaceWithinPass(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if b.rested != longestRest {
-			t.Errorf("pass %d rests for %s in all, want %s", pass, b.rested, longestRest)
+		if b.rested != longestWithin {
+			t.Errorf("pass %d rests for %s in all, want %s", pass, b.rested, longestWithin)
 		}
-		if err := p.Between(t.Context()); err != nil || b.rested != longestRest+5*time.Second {
+		if err := p.Between(t.Context(), nothing); err != nil || b.rested != longestWithin+5*time.Second {
 			t.Errorf("pass %d: what was rested for is rested for again: %s, %v", pass, b.rested, err)
 		}
 	}
@@ -94,12 +104,12 @@ func TestPaceShare(t *testing.T) {
 	b := &bench{now: t0}
 	p := b.pace(true)
 	for range 100 {
-		b.work(300*time.Millisecond, 200*time.Millisecond)
+		b.work(200*time.Millisecond, 100*time.Millisecond)
 		if err := p.Rest(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b.work(500*time.Millisecond, 400*time.Millisecond)
-		if err := p.Between(t.Context()); err != nil {
+		if err := p.Between(t.Context(), nothing); err != nil {
 			t.Fatal(err)
 		}
 	}
