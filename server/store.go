@@ -26,7 +26,8 @@ func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 	cfg := storage.Config{Database: c.Database, ClusterName: c.Cluster, Log: s.log, Registerer: s.reg}
 	if c.DSN == "" {
 		engine, err := chdb.Open(chdb.Config{
-			Path: storeDir(s.cfg), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory), MaxThreads: int(c.EmbeddedThreads), Log: s.log,
+			Path: storeDir(s.cfg), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory),
+			MaxThreads: int(c.EmbeddedThreads), Log: s.log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("embedded clickhouse: %w", err)

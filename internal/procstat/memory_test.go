@@ -14,7 +14,8 @@ func TestMemoryIn(t *testing.T) {
 	}{
 		{"nothing is told", nil, 0},
 		{"a machine without groups", map[string]string{"proc/meminfo": meminfo}, 2 << 20},
-		{"no limit", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "max\n"}, 2 << 20},
+		{"no limit", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max": "max\n"}, 2 << 20},
 		{"a container, whose group looks like the root", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/\n",
 			"sys/fs/cgroup/memory.max": "1048576\n"}, 1 << 20},
 		{"the group above has less", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
