@@ -29,16 +29,18 @@ import (
 type handler struct {
 	asking  *QueryLog // nil: nothing is recorded
 	log     *zap.Logger
-	slots   chan struct{} // one for every query under way
-	turn    chan struct{} // one for who reads a whole history
+	store   *queue        // of who asks the store
+	history *queue        // of who reads a whole history, one after the other
 	longest time.Duration // that a query may take
 }
 
 // Bounds of the API. A page asks two or three queries at a time, each well below a second: whoever meets these bounds asks for too much, or
 // too many clients ask.
 const (
-	// QueriesAtOnce is how many questions ask the store at a time.
+	// QueriesAtOnce is how many questions ask the store at a time, of all callers; one caller alone has at most half of them.
 	QueriesAtOnce = 8
+	// mostWaiting is how many more wait for their turn, mostOfCaller how many of one caller.
+	mostWaiting, mostOfCaller = 256, 64
 	// LongestQuery is how long one may take.
 	LongestQuery = 30 * time.Second
 	// longestBody bounds the bytes of an action's request.
@@ -51,11 +53,12 @@ const historyTimes = 20
 var (
 	errTooLong = errors.New("the store took too long; ask for a shorter range of time")
 	errBusy    = errors.New("too many questions at once; try again in a moment")
+	errMany    = fmt.Errorf("you have %d questions waiting already; ask more when they are answered", mostOfCaller)
 )
 
 // New serves questions, each at its name: those that change something by POST and on the machine itself alone, all others by GET.
 func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest time.Duration) http.Handler {
-	h := handler{asking: asking, log: log.Named("api"), slots: make(chan struct{}, QueriesAtOnce), turn: make(chan struct{}, 1),
+	h := handler{asking: asking, log: log.Named("api"), store: newQueue(QueriesAtOnce, mostWaiting), history: newQueue(1, mostWaiting),
 		longest: longest}
 	mux := http.NewServeMux()
 	for i := range questions {
@@ -88,7 +91,7 @@ func (h handler) ask(q *query.Question) http.HandlerFunc {
 			err = read(w, r, request)
 		}
 		if err == nil {
-			v, err = answer(r.Context(), request)
+			v, err = answer(r.Context(), askerOf(r), request)
 		}
 		if err != nil {
 			h.fail(w, r, q.Name, err)
@@ -128,45 +131,34 @@ func read(w http.ResponseWriter, r *http.Request, request any) error {
 	return nil
 }
 
-type answering func(context.Context, any) (any, error)
+type answering func(ctx context.Context, who asker, request any) (any, error)
 
 func (h handler) bounded(q *query.Question) answering {
+	answer := func(ctx context.Context, _ asker, request any) (any, error) { return q.Ask(ctx, request) }
 	switch {
 	case q.Action || q.Cost == query.CostNothing:
-		return q.Ask
+		return answer
 	case q.Cost == query.CostHistory:
-		return h.inTurn(h.query(q.Ask, historyTimes*h.longest))
+		// A caller that waits for its turn holds no place of other questions.
+		return h.inTurn(h.history, h.inTurn(h.store, answer, historyTimes*h.longest), historyTimes*h.longest)
 	}
-	return h.query(q.Ask, h.longest)
+	return h.inTurn(h.store, answer, h.longest)
 }
 
-// inTurn makes one answer at a time. A caller that waits for its turn holds no slot of other questions.
-func (h handler) inTurn(answer answering) answering {
-	return func(ctx context.Context, request any) (any, error) {
-		waiting, cancel := context.WithTimeout(ctx, h.longest)
-		defer cancel()
-		select {
-		case h.turn <- struct{}{}:
-			defer func() { <-h.turn }()
-		case <-waiting.Done():
-			return nil, errBusy
+// inTurn bounds an answer that asks the store: it waits for its turn no longer than a query may take, and is ended after the longest time,
+// or when the caller goes away.
+func (h handler) inTurn(q *queue, answer answering, longest time.Duration) answering {
+	return func(ctx context.Context, who asker, request any) (any, error) {
+		waiting, stop := context.WithTimeout(ctx, h.longest)
+		leave, err := q.enter(waiting, who)
+		stop()
+		if err != nil {
+			return nil, err
 		}
-		return answer(ctx, request)
-	}
-}
-
-// query bounds an answer that asks the store: it waits for a slot and is ended after the longest time, or when the caller goes away.
-func (h handler) query(answer answering, longest time.Duration) answering {
-	return func(ctx context.Context, request any) (any, error) {
+		defer leave()
 		ctx, cancel := context.WithTimeoutCause(ctx, longest, errTooLong)
 		defer cancel()
-		select {
-		case h.slots <- struct{}{}:
-			defer func() { <-h.slots }()
-		case <-ctx.Done():
-			return nil, errBusy
-		}
-		v, err := answer(ctx, request)
+		v, err := answer(ctx, who, request)
 		if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
 			err = errTooLong
 		}
@@ -193,6 +185,9 @@ func (h handler) fail(w http.ResponseWriter, r *http.Request, path string, err e
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "1")
 		Plain(w, http.StatusServiceUnavailable, err.Error())
+	case errors.Is(err, errMany):
+		w.Header().Set("Retry-After", "1")
+		Plain(w, http.StatusTooManyRequests, err.Error())
 	default:
 		h.log.Error("query failed", zap.String("path", path), zap.Error(err))
 		Plain(w, http.StatusInternalServerError, "the store could not answer; the server's log says why")

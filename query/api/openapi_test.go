@@ -91,7 +91,8 @@ var statuses = map[string]string{
 	"404": "nothing is stored under that name, or there is no such path",
 	"421": "the listener is not known under that Host; add it with --ui-hosts",
 	"500": "the store failed; the server's log says why",
-	"503": "eight questions are being answered already; try again (Retry-After)",
+	"429": "the caller has as many questions waiting as one may; ask again when one is answered (Retry-After)",
+	"503": "too many questions wait, or this one's turn did not come within 30 s; try again (Retry-After)",
 	"504": "the store took longer than 30 s; ask for a shorter range",
 }
 

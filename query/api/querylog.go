@@ -39,7 +39,7 @@ type askedStore interface {
 
 const (
 	saveAskedEvery = 2 * time.Second
-	mostWaiting    = 10_000 // distinct questions that wait while the store does not take them
+	mostUnsaved    = 10_000 // distinct questions that wait while the store does not take them
 )
 
 // NewQueryLog returns a log that saves into a store; Run saves from time to time, Close the rest.
@@ -52,7 +52,7 @@ func (q *QueryLog) Note(a queries.Asked) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a.Count = 1
-	if !q.add(a, mostWaiting) {
+	if !q.add(a, mostUnsaved) {
 		q.lost++
 	}
 }
@@ -142,6 +142,15 @@ func callerOf(r *http.Request) Caller {
 		c.Name = "token"
 	}
 	return c
+}
+
+// askerOf returns in whose line a request waits.
+func askerOf(r *http.Request) asker {
+	c := callerOf(r)
+	if c.Door == "page" {
+		return asker{origin: c.address, name: c.Name}
+	}
+	return asker{origin: c.Door + " " + c.Name}
 }
 
 // UserName returns a user of this machine as "uid (name)".
