@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
@@ -160,6 +161,58 @@ func TestUpgradeFromReleases(t *testing.T) {
 				t.Fatalf("changed by opening again\n was %+v\n is  %+v", got, again)
 			}
 		})
+	}
+}
+
+// TestUpgradeOfObjects goes on with a store from before the index of objects: its old parts get it, and an object is found in those and in
+// new ones.
+func TestUpgradeOfObjects(t *testing.T) {
+	const beforeIndex = 49
+	open := opener(t)
+	in := rows(t, "c", 0)
+	fresh := open("fresh")
+	insert(t, fresh, "a", in)
+	olderStore(t, fresh, "older", "fresh", beforeIndex)
+	s := open("older")
+	for deadline := time.Now().Add(time.Minute); s.Strings(t, "SELECT toString(count()) FROM system.mutations WHERE database = 'older' AND "+
+		"NOT is_done")[0] != "0"; {
+		if time.Now().After(deadline) {
+			t.Fatal("old parts have no index after a minute")
+		}
+	}
+	if n := s.Strings(t, "SELECT toString(data_compressed_bytes > 0) FROM system.data_skipping_indices WHERE database = 'older' AND name = "+
+		"'by_object'"); !slices.Equal(n, []string{"1"}) && !slices.Equal(n, []string{"true"}) {
+		t.Errorf("the index of old parts is empty: %v", n)
+	}
+	more := rows(t, "c", 0)[:40]
+	for i := range more {
+		more[i].Position.Offset += 1 << 30
+		more[i].Request.Lo++
+	}
+	insert(t, s, "b", more)
+	asked := 0
+	for i := range more {
+		ref := more[i].Event.ObjectRef
+		if more[i].Verdict == nil || ref == nil || ref.Name == "" {
+			continue
+		}
+		want := s.Strings(t, fmt.Sprintf("SELECT toString(sum(sign)) FROM older.events WHERE outcome != '' AND object_resource || '/' || "+
+			"object_namespace || '/' || object_name = '%s/%s/%s'", ref.Resource, ref.Namespace, ref.Name))
+		_, lines, err := s.Ask(context.Background(), "object", "c", map[string]string{"resource": ref.Resource, "namespace": ref.Namespace,
+			"name": ref.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n int64
+		for _, l := range lines {
+			n += l[4].(int64)
+		}
+		if asked++; fmt.Sprint(n) != want[0] || n < 2 {
+			t.Errorf("%s %s/%s was touched %d times, want %s", ref.Resource, ref.Namespace, ref.Name, n, want[0])
+		}
+	}
+	if asked == 0 {
+		t.Error("no object was asked about")
 	}
 }
 

@@ -84,7 +84,9 @@ GROUP BY subject ORDER BY denials DESC, subject LIMIT {limit:UInt32}`},
 			Columns: []string{"user", "verb", "subresource", "recorded", "requests", "first", "last"},
 			SQL: `SELECT user_name, verb, object_subresource, recorded, sum(toInt64(sign)) AS requests, min(request_received) AS first, max(request_received)
 FROM %s.events
-WHERE ` + inWindow + ` AND object_name = {name:String} AND object_resource = {resource:String} AND object_namespace = {namespace:String} AND outcome != ''
+PREWHERE object_name = {name:String} AND object_resource = {resource:String} AND object_namespace = {namespace:String}
+    AND cityHash64(object_resource, object_namespace, object_name) = cityHash64({resource:String}, {namespace:String}, {name:String})
+WHERE ` + inWindow + ` AND outcome != ''
 GROUP BY user_name, verb, object_subresource, recorded HAVING requests > 0
 ORDER BY requests DESC, user_name, verb, object_subresource, recorded LIMIT {limit:UInt32}`},
 		{Name: "secrets-read", About: "who read which secrets (a list or watch has no name), by days; (other): requests beyond those " +
@@ -229,37 +231,61 @@ func (q *Question) Bind(database, cluster string, values map[string]string) (sql
 
 // Ask answers a question about a cluster. The values are strings, numbers and times, in the order of Columns.
 func (rd *Reader) Ask(ctx context.Context, name, cluster string, values map[string]string) (q Question, rows [][]any, err error) {
+	err = rd.VisitAnswer(ctx, name, cluster, values, func(of Question) error { q = of; return nil }, func(row []any) error {
+		rows = append(rows, row)
+		return nil
+	})
+	return q, rows, err
+}
+
+// VisitAnswer answers a question row by row, as they are read: begin is called once, before the first, when the question is known to be
+// answered. Either ends the reading by returning an error.
+func (rd *Reader) VisitAnswer(ctx context.Context, name, cluster string, values map[string]string, begin func(Question) error,
+	row func([]any) error) error {
 	list := Questions()
 	i := slices.IndexFunc(list, func(q Question) bool { return q.Name == name })
 	if i < 0 {
-		return q, nil, fmt.Errorf("%w %q is not known", ErrQuestion, name)
+		return fmt.Errorf("%w %q is not known", ErrQuestion, name)
 	}
-	q = list[i]
+	q := list[i]
 	sql, bound, err := q.Bind(rd.at.Name, cluster, values)
 	if err != nil {
-		return q, nil, err
+		return err
 	}
-	res, err := rd.at.Conn.Query(statement.Params(ctx, clickhouse.Parameters(bound)), sql)
+	ctx, cancel := context.WithCancel(statement.Params(ctx, clickhouse.Parameters(bound)))
+	defer cancel()
+	res, err := rd.at.Conn.Query(ctx, sql)
 	if err != nil {
-		return q, nil, fmt.Errorf("ask %s: %w", name, err)
+		return fmt.Errorf("ask %s: %w", name, err)
 	}
 	defer res.Close()
-	types := res.ColumnTypes()
+	types, begun := res.ColumnTypes(), false
 	for res.Next() {
 		to := make([]any, len(types))
 		for i, t := range types {
 			to[i] = reflect.New(t.ScanType()).Interface()
 		}
 		if err := res.Scan(to...); err != nil {
-			return q, nil, fmt.Errorf("ask %s: %w", name, err)
+			return fmt.Errorf("ask %s: %w", name, err)
 		}
 		for i := range to {
 			to[i] = reflect.ValueOf(to[i]).Elem().Interface()
 		}
-		rows = append(rows, to)
+		if !begun {
+			if err := begin(q); err != nil {
+				return err
+			}
+			begun = true
+		}
+		if err := row(to); err != nil {
+			return err
+		}
 	}
 	if err := res.Err(); err != nil {
-		return q, nil, fmt.Errorf("ask %s: %w", name, err)
+		return fmt.Errorf("ask %s: %w", name, err)
 	}
-	return q, rows, nil
+	if !begun {
+		return begin(q)
+	}
+	return nil
 }

@@ -753,3 +753,20 @@ ARRAY JOIN hits AS hit, hit_keys AS hit_key
 GROUP BY cluster, rule, slot, key, kpart, ingest_day
 ;
 
+-- Rollups may be made later than events are stored: which rows they lack is told by the number of the
+-- insert. 0 stands for rows that were counted as they came.
+ALTER TABLE `retrial`.events
+    ADD COLUMN IF NOT EXISTS batch UInt64 COMMENT 'number of the insert, where rollups are made later; else 0' CODEC(Delta(8), ZSTD(1)),
+    ADD INDEX IF NOT EXISTS by_batch batch TYPE minmax GRANULARITY 1
+;
+
+-- Which granules an object is in: the name alone is in most of them where every namespace has one
+-- of that name.
+ALTER TABLE `retrial`.events
+    ADD INDEX IF NOT EXISTS by_object cityHash64(object_resource, object_namespace, object_name) TYPE bloom_filter(0.01) GRANULARITY 1
+;
+
+-- Parts from before get the index in the background, and are read without it until then.
+ALTER TABLE `retrial`.events MATERIALIZE INDEX by_object
+;
+
