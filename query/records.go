@@ -20,6 +20,7 @@ type (
 	CompletenessReport = completeness.Report
 	PluginError        = completeness.PluginError // of an audit backend, in an apiserver's log
 	Suggestion         = leastpriv.Suggestion
+	SuggestionSize     = leastpriv.Size
 	Recording          = leastpriv.Recording
 	KeptBinding        = leastpriv.Keep
 	RemovedBinding     = leastpriv.Remove

@@ -20,7 +20,8 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// SuggestAnswer says what subjects need, and which change leaves them exactly that.
+// SuggestAnswer says what subjects need, and which change leaves them exactly that. Of all subjects it has the size of each change and not
+// the objects, unless changes are asked for.
 type SuggestAnswer struct {
 	Cluster string `json:"cluster"`
 	// Window says what the recording covers, and lacks.
@@ -45,6 +46,7 @@ type SuggestRequest struct {
 	To                  time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes"`
 	System              bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
 	Unseen              bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
+	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`
 	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs, where no refusal on record speaks against it"`
 }
 
@@ -158,8 +160,14 @@ func (a *Service) suggest(ctx context.Context, out *SuggestAnswer, collector *le
 	slices.SortStableFunc(out.Suggestions, func(a, b *leastpriv.Suggestion) int {
 		return cmp.Compare(b.Excess.Before-b.Excess.After, a.Excess.Before-a.Excess.After)
 	})
-	out.Plan, err = advisor.Together(out.Suggestions)
-	return err
+	if out.Plan, err = advisor.Together(out.Suggestions); err != nil || q.Changes || !q.All {
+		return err
+	}
+	for _, one := range out.Suggestions {
+		one.Counted()
+	}
+	out.Plan.Counted()
+	return nil
 }
 
 // metadata keeps labels and annotations of RBAC objects, which the state does not, so that a rollback brings objects back as they were.

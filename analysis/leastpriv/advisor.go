@@ -144,6 +144,7 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 			return nil, err
 		}
 	}
+	s.Size = Size{Apply: len(s.Apply), Remove: len(s.Remove), Rollback: len(s.Rollback)}
 	if !s.Changes() {
 		loose = nil
 	}

@@ -55,10 +55,22 @@ type Suggestion struct {
 	Keeps    []Keep   `json:"keeps"`  // bindings that stay
 	// Gaps describe what the suggestion does not know or cannot do.
 	Gaps []string `json:"gaps"`
+	// Size counts Apply, Remove and Rollback, also where they are left out.
+	Size Size `json:"size"`
 }
 
+// Size counts the objects of a change.
+type Size struct {
+	Apply    int `json:"apply"`    // how many there are to write
+	Remove   int `json:"remove"`   // how many bindings there are to delete
+	Rollback int `json:"rollback"` // how many undo it
+}
+
+// Counted leaves out the change, of which only the size is kept.
+func (s *Suggestion) Counted() { s.Apply, s.Remove, s.Rollback = Objects{}, []Remove{}, Objects{} }
+
 // Changes reports whether there is anything to apply or to remove.
-func (s *Suggestion) Changes() bool { return len(s.Apply)+len(s.Remove) > 0 }
+func (s *Suggestion) Changes() bool { return s.Size.Apply+s.Size.Remove > 0 }
 
 // Window is what was observed of a subject.
 type Window struct {

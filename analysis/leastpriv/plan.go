@@ -23,6 +23,11 @@ type Plan struct {
 	Proofs []Proof `json:"proofs"`
 }
 
+// Counted leaves out the objects: the proofs stay.
+func (p *Plan) Counted() {
+	p.Apply, p.Remove, p.Rollback, p.Final = Objects{}, []Remove{}, Objects{}, Objects{}
+}
+
 // Together joins suggestions of this Advisor.
 func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
 	p := &Plan{Apply: Objects{}, Remove: []Remove{}, Rollback: Objects{}, Proofs: []Proof{}, Holds: true}

@@ -77,6 +77,18 @@ func TestAPISuggest(t *testing.T) {
 		if len(s.Suggestions) != 1 || len(f.about) != 0 || len(s.Unseen) != 1 || s.Unseen[0].Subject != "system:serviceaccount:shop:bot" {
 			t.Errorf("got %+v", s)
 		}
+		// Everybody's change is counted, and shown where it is asked for.
+		if one := s.Suggestions[0]; one.Size != (query.SuggestionSize{Apply: 2, Remove: 1, Rollback: 1}) || !one.Changes() ||
+			len(one.Apply)+len(one.Remove)+len(one.Rollback) > 0 || len(one.Unused) == 0 {
+			t.Errorf("got %+v", one)
+		}
+		if p := s.Plan; len(p.Apply)+len(p.Remove)+len(p.Rollback)+len(p.Final) > 0 || len(p.Proofs) != 1 {
+			t.Errorf("plan %+v", p)
+		}
+		s = decodeAnswer[query.SuggestAnswer](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true&changes=true"))
+		if one := s.Suggestions[0]; len(one.Apply) != 2 || len(one.Remove) != 1 || len(s.Plan.Rollback) != 1 {
+			t.Errorf("got %+v", one)
+		}
 		s = decodeAnswer[query.SuggestAnswer](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true&includeUnseen=true"))
 		if len(s.Suggestions) != 2 || !s.Plan.Holds {
 			t.Errorf("got %+v", s)

@@ -142,7 +142,8 @@ func answersOf(texts []string) map[string]any {
 		"window": object{"from": "2026-11-20T11:36:00Z", "to": at, "requests": 10, "judged": 9, "coverage": 0.9},
 		"excess": object{"before": 100, "after": 1, "kept": 2}, "proof": object{"holds": false, "requests": 5, "accesses": 4, "refused": 1,
 			"refusals": 2, "newlyAllowed": 1, "allowedBefore": 1, "allowedByKept": 1, "implied": 1, "leftOut": 1, "failures": texts},
-		"apply": apply, "remove": remove, "rollback": rollback, "unused": unused, "keeps": keeps, "gaps": texts}
+		"apply": apply, "remove": remove, "rollback": rollback,
+		"size": object{"apply": len(apply), "remove": len(remove), "rollback": len(rollback)}, "unused": unused, "keeps": keeps, "gaps": texts}
 	suggest := func(q url.Values) any {
 		list := []any{}
 		if s := q.Get("subject"); s != "" {
@@ -155,7 +156,7 @@ func answersOf(texts []string) map[string]any {
 		} else {
 			for _, s := range texts {
 				list = append(list, object{"subject": s, "window": one["window"], "excess": one["excess"], "proof": object{"holds": true},
-					"apply": []any{}, "remove": []any{}})
+					"apply": []any{}, "remove": []any{}, "size": object{"apply": 1, "remove": 2, "rollback": 0}})
 			}
 		}
 		return object{"cluster": "sample", "suggestions": list, "plan": object{"holds": true}}

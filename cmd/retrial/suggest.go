@@ -87,7 +87,7 @@ func (o *suggestOptions) run(ctx context.Context) error {
 		return err
 	}
 	began, q := time.Now(), o.SuggestRequest
-	q.All = len(q.Subjects) == 0
+	q.All, q.Changes = len(q.Subjects) == 0, o.output != "table"
 	answer, err := answerOne(ctx, &o.asker, &q.Cluster, &q)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
 	for _, s := range answer.Suggestions {
 		listed[s.Subject] = true
 		p.Printf("%s\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%d\t%s\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, s.Window.Requests,
-			100*s.Window.Coverage, len(s.Apply), len(s.Remove), proofText(s))
+			100*s.Window.Coverage, s.Size.Apply, s.Size.Remove, proofText(s))
 	}
 	for _, u := range answer.Unseen {
 		if !listed[u.Subject] {

@@ -44,7 +44,7 @@ function ranking(answer, params) {
       const href = subjectOf(s.subject);
       return {href, cells: [h('div', {class: 'share'}, h('a', {href, 'data-k': 'u' + s.subject}, name(s.subject, 120)), h('i', {class: 'over', style: `width:${100 * s.excess.before / most}%`})),
         count(s.excess.before), h('span', {class: s.excess.after ? '' : 'muted'}, count(s.excess.after)), count(s.excess.kept), count(s.window.requests), percent(s.window.judged, s.window.requests),
-        h('span', {class: s.apply.length + s.remove.length ? '' : 'muted'}, s.apply.length + s.remove.length ? `${plural(s.apply.length, 'object')}, ${plural(s.remove.length, 'removal')}` : 'none'),
+        h('span', {class: s.size.apply + s.size.remove ? '' : 'muted'}, s.size.apply + s.size.remove ? `${plural(s.size.apply, 'object')}, ${plural(s.size.remove, 'removal')}` : 'none'),
         h('span', {class: 'chip ' + (s.proof.holds ? 'is-match' : 'is-drift')}, s.proof.holds ? 'holds' : 'fails')]};
     }), 'rows ranking'),
     all.length > list.length && h('p', {}, h('a', {class: 'button', href: link({rows: 'all'}), 'data-k': 'all-rows'}, `Show all ${count(all.length)}`)),
