@@ -31,19 +31,27 @@ func (r AskRequest) check() error {
 	return nil
 }
 
-// Ask answers a question by its name.
+// Ask answers a question by its name. It has as many rows as its parameters allow: where ctx has a Sink they go there as they are read.
 func (*Service) Ask(ctx context.Context, tables Tables, q AskRequest) (out AskAnswer, err error) {
-	question, rows, err := tables.Ask(ctx, q.Name, q.Cluster, q.Values)
+	sink := SinkOf(ctx)
+	begin := func(question queries.Question) error {
+		out = AskAnswer{q.Cluster, question.Name, question.Columns, [][]any{}}
+		if sink == nil {
+			return nil
+		}
+		return sink.Begin(out)
+	}
+	err = tables.VisitAnswer(ctx, q.Name, q.Cluster, q.Values, begin, func(row []any) error {
+		if sink != nil {
+			return sink.Add(row)
+		}
+		out.Rows = append(out.Rows, row)
+		return nil
+	})
 	if errors.Is(err, queries.ErrQuestion) {
-		return out, BadRequest{err}
+		err = BadRequest{err}
 	}
-	if err != nil {
-		return out, err
-	}
-	if rows == nil {
-		rows = [][]any{}
-	}
-	return AskAnswer{q.Cluster, question.Name, question.Columns, rows}, nil
+	return out, err
 }
 
 // QuestionNames lists the named questions that no command answers.

@@ -87,6 +87,27 @@ func NewQuestion[R Request[A], A any](cost Cost, summary string, answer func(con
 	}
 }
 
+// Sink takes an answer with a long list in parts, so that nobody holds all of it.
+type Sink interface {
+	// Begin takes the answer with its list, which is its last member, empty. What is wrong with a question is known before.
+	Begin(answer any) error
+	// Add takes the next of the list.
+	Add(item any) error
+}
+
+type sinkKey struct{}
+
+// WithSink returns a context in which an answer with a long list goes to a Sink.
+func WithSink(ctx context.Context, s Sink) context.Context {
+	return context.WithValue(ctx, sinkKey{}, s)
+}
+
+// SinkOf returns where a long list goes; nil: into the answer.
+func SinkOf(ctx context.Context) Sink {
+	s, _ := ctx.Value(sinkKey{}).(Sink)
+	return s
+}
+
 // BadRequest is an error of the caller.
 type BadRequest struct{ Err error }
 

@@ -48,7 +48,9 @@ type Tables interface {
 	QueryLog(ctx context.Context, before time.Time, limit int) ([]queries.Asked, error)
 	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
 	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (queries.SubjectUsage, error)
-	Ask(ctx context.Context, name, cluster string, values map[string]string) (queries.Question, [][]any, error)
+	// VisitAnswer answers a question by its name, row by row, after begin.
+	VisitAnswer(ctx context.Context, name, cluster string, values map[string]string, begin func(queries.Question) error,
+		row func([]any) error) error
 }
 
 // Store is everything questions ask a store.

@@ -13,15 +13,18 @@ import (
 	"github.com/retrial-io/retrial/test/golden"
 )
 
-// Ask answers with what it was asked.
-func (fakeStore) Ask(_ context.Context, name, cluster string, values map[string]string) (queries.Question, [][]any, error) {
+// VisitAnswer answers with what it was asked.
+func (fakeStore) VisitAnswer(_ context.Context, name, cluster string, values map[string]string, begin func(queries.Question) error,
+	_ func([]any) error) error {
 	for _, q := range queries.Questions() {
 		if q.Name == name {
-			_, _, err := q.Bind("d", cluster, values)
-			return q, nil, err
+			if _, _, err := q.Bind("d", cluster, values); err != nil {
+				return err
+			}
+			return begin(q)
 		}
 	}
-	return queries.Question{}, nil, fmt.Errorf("%w %q is not known", queries.ErrQuestion, name)
+	return fmt.Errorf("%w %q is not known", queries.ErrQuestion, name)
 }
 
 // TestDocsQuestions writes the questions there are.

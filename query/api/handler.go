@@ -90,14 +90,22 @@ func (h handler) ask(q *query.Question) http.HandlerFunc {
 		if !q.Action || callerOf(r).Door != "page" {
 			err = read(w, r, request)
 		}
+		long := &stream{w: w}
 		if err == nil {
-			v, err = answer(r.Context(), askerOf(r), request)
+			v, err = answer(query.WithSink(r.Context(), long), askerOf(r), request)
 		}
-		if err != nil {
+		if err == nil && long.begun {
+			err = long.end()
+		}
+		switch {
+		case err != nil && long.sent:
+			h.log.Warn("an answer was cut off", zap.String("path", q.Name), zap.Error(err))
+			long.cut()
+		case err != nil:
 			h.fail(w, r, q.Name, err)
-			return
+		case !long.begun:
+			Respond(w, v)
 		}
-		Respond(w, v)
 	}
 }
 

@@ -208,10 +208,12 @@ func (h handler) asked(path string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began, who := time.Now(), callerOf(r)
 		answer := counted{ResponseWriter: w}
+		defer func() { // an answer that is cut off panics
+			h.asking.Note(queries.Asked{
+				Time: time.Now(), Door: who.Door, Caller: who.Name, Address: who.address, Question: path, Detail: r.URL.RawQuery,
+				Status: answer.status(), Bytes: answer.bytes, Took: time.Since(began),
+			})
+		}()
 		next(&answer, r)
-		h.asking.Note(queries.Asked{
-			Time: time.Now(), Door: who.Door, Caller: who.Name, Address: who.address, Question: path, Detail: r.URL.RawQuery,
-			Status: answer.status(), Bytes: answer.bytes, Took: time.Since(began),
-		})
 	}
 }

@@ -165,7 +165,16 @@ func InProcess(h http.Handler) *Client {
 
 type handlerTransport struct{ handler http.Handler }
 
-func (p handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p handlerTransport) RoundTrip(r *http.Request) (res *http.Response, err error) {
+	defer func() {
+		switch cut := recover(); cut {
+		case nil:
+		case http.ErrAbortHandler: //nolint:errorlint // the value itself is what handlers panic with
+			res, err = nil, io.ErrUnexpectedEOF
+		default:
+			panic(cut)
+		}
+	}()
 	w := answerWriter{header: http.Header{}, code: http.StatusOK}
 	who := api.Caller{Door: "direct", Name: api.UserName(os.Getuid())}
 	p.handler.ServeHTTP(&w, r.WithContext(context.WithValue(r.Context(), api.CallerKey{}, who)))
