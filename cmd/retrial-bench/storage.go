@@ -48,7 +48,9 @@ When everything is merged, print the bytes each column and table takes per event
   - the table OpenTelemetry's ClickHouse exporter makes for logs (otel_logs), with the first million,
 
 and what the questions of docs/questions.md take: the median of five times, rows and bytes read; of
-the page's first view the 95th percentile of forty at the most.`,
+the page's first view the 95th percentile of forty at the most; and of lists with filters drawn at random
+(the same for a seed), and of ten users who open that view together, the median, the 95th percentile and
+the worst.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if b.rows < 1 {
 				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --rows %d: want at least 1", b.rows))
@@ -141,12 +143,24 @@ func (b *storageBench) run(ctx context.Context) (r *storageResult, err error) {
 		if r.Questions, err = b.ask(ctx); err != nil {
 			return nil, err
 		}
+		if r.Drawn, err = b.askDrawn(ctx); err != nil {
+			return nil, err
+		}
+		if r.Together, err = b.askTogether(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if b.times > 1 {
 		if err := b.multiply(ctx, b.times); err != nil {
 			return nil, err
 		}
 		if r.QuestionsTimes, err = b.ask(ctx); err != nil {
+			return nil, err
+		}
+		if r.DrawnTimes, err = b.askDrawn(ctx); err != nil {
+			return nil, err
+		}
+		if r.TogetherTimes, err = b.askTogether(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -49,6 +49,10 @@ type storageResult struct {
 	Questions      map[string]questionCost `json:"questions"`
 	Times          int                     `json:"times"`
 	QuestionsTimes map[string]questionCost `json:"questions_times,omitempty"` // of the larger store
+	Drawn          *drawnLists             `json:"drawn_lists,omitempty"`
+	DrawnTimes     *drawnLists             `json:"drawn_lists_times,omitempty"`
+	Together       *together               `json:"together,omitempty"`
+	TogetherTimes  *together               `json:"together_times,omitempty"`
 }
 
 func (r *storageResult) finish() {
@@ -227,6 +231,10 @@ func (r *storageResult) print(out io.Writer) error {
 		r.printSizes(w)
 	}
 	r.printQuestions(w)
+	r.Drawn.print(w, 1)
+	r.Together.print(w, r.Rows)
+	r.DrawnTimes.print(w, r.Times)
+	r.TogetherTimes.print(w, r.Rows*int64(r.Times))
 	return w.Flush()
 }
 
