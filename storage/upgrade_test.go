@@ -174,14 +174,14 @@ func TestUpgradeOfObjects(t *testing.T) {
 	insert(t, fresh, "a", in)
 	olderStore(t, fresh, "older", "fresh", beforeIndex)
 	s := open("older")
-	for deadline := time.Now().Add(time.Minute); s.Strings(t, "SELECT toString(count()) FROM system.mutations WHERE database = 'older' AND "+
-		"NOT is_done")[0] != "0"; {
+	const unfinished = "SELECT toString(count()) FROM system.mutations WHERE database = 'older' AND NOT is_done"
+	for deadline := time.Now().Add(time.Minute); s.Strings(t, unfinished)[0] != "0"; {
 		if time.Now().After(deadline) {
 			t.Fatal("old parts have no index after a minute")
 		}
 	}
-	if n := s.Strings(t, "SELECT toString(data_compressed_bytes > 0) FROM system.data_skipping_indices WHERE database = 'older' AND name = "+
-		"'by_object'"); !slices.Equal(n, []string{"1"}) && !slices.Equal(n, []string{"true"}) {
+	if n := s.Strings(t, "SELECT toString(data_compressed_bytes > 0) FROM system.data_skipping_indices WHERE database = 'older' AND "+
+		"name = 'by_object'"); !slices.Equal(n, []string{"1"}) && !slices.Equal(n, []string{"true"}) {
 		t.Errorf("the index of old parts is empty: %v", n)
 	}
 	more := rows(t, "c", 0)[:40]

@@ -112,8 +112,8 @@ func (b *storageBench) askDrawn(ctx context.Context) (*drawnLists, error) {
 			out.Empty++
 		}
 		if c := used[len(used)-1]; c > most {
-			most, out.Worst = c, fmt.Sprintf("subject %q, recorded %q, outcome %q, class %q, verb %q, resource %q, judged %v, %v long: %d rows",
-				f.Subject, f.Recorded, f.Outcome, f.Class, f.Verb, f.Resource, f.Judged, f.To.Sub(f.From), len(rows))
+			most, out.Worst = c, fmt.Sprintf("subject %q, recorded %q, outcome %q, class %q, verb %q, resource %q, judged %v, %v long: "+
+				"%d rows", f.Subject, f.Recorded, f.Outcome, f.Class, f.Verb, f.Resource, f.Judged, f.To.Sub(f.From), len(rows))
 		}
 	}
 	after, err := b.read(ctx)

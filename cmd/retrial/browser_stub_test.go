@@ -143,7 +143,8 @@ func answersOf(texts []string) map[string]any {
 		"excess": object{"before": 100, "after": 1, "kept": 2}, "proof": object{"holds": false, "requests": 5, "accesses": 4, "refused": 1,
 			"refusals": 2, "newlyAllowed": 1, "allowedBefore": 1, "allowedByKept": 1, "implied": 1, "leftOut": 1, "failures": texts},
 		"apply": apply, "remove": remove, "rollback": rollback,
-		"size": object{"apply": len(apply), "remove": len(remove), "rollback": len(rollback)}, "unused": unused, "keeps": keeps, "gaps": texts}
+		"size":   object{"apply": len(apply), "remove": len(remove), "rollback": len(rollback)},
+		"unused": unused, "keeps": keeps, "gaps": texts}
 	suggest := func(q url.Values) any {
 		list := []any{}
 		if s := q.Get("subject"); s != "" {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// queue gives questions their turns at the store. Every caller has a line of its own, and a place that becomes free goes to the caller who
-// has the fewest: who asks much waits for itself. A second place, a third and so on is for a machine that has fewer than are free: one alone
-// gets half of them, the next half of what is left, and somebody who comes later still finds one.
+// queue gives questions their turns at the store. Every caller has a line of its own, and a place that becomes free goes to the caller
+// who has the fewest: who asks much waits for itself. A second place, a third and so on is for a machine that has fewer than are free: one
+// alone gets half of them, the next half of what is left, and somebody who comes later still finds one.
 type queue struct {
 	most int // questions that wait, of all callers
 
