@@ -428,9 +428,10 @@ func hostileState(t *testing.T) []byte {
 }
 
 func hostilePages(t *testing.T, s *running, b *browser) {
+	b.load(t, s.ui+"#/subjects?cluster=hostile")
 	for _, h := range hostile {
 		t.Run(h.name, func(t *testing.T) {
-			b.load(t, s.ui+"#/subject?"+url.Values{"cluster": {"hostile"}, "subject": {h.raw}}.Encode())
+			b.do(t, "location.hash = "+quoteJS("#/subject?"+url.Values{"cluster": {"hostile"}, "subject": {h.raw}}.Encode()))
 			b.until(t, "the subject", drawn+` && document.querySelector('.uses') && `+readsIn("h1", h.read())+` && `+
 				readsIn(".rights", "ClusterRoleBinding/"+h.read()))
 			if got := value[string](t, b, "requests", tile("Requests")); got != "1" {
