@@ -42,7 +42,8 @@ func IsAction(request any) bool {
 type Cost uint8
 
 const (
-	CostQuery   Cost = iota // one of the slots there are, and the usual time
+	CostQuery   Cost = iota // a turn, and the usual time
+	CostPage                // the same, of a page that many open at once: one answer is for all who ask within a second
 	CostNothing             // it asks the store nothing
 	CostHistory             // it reads a whole history: many times as long, one at a time
 )

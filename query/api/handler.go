@@ -29,8 +29,9 @@ import (
 type handler struct {
 	asking  *QueryLog // nil: nothing is recorded
 	log     *zap.Logger
-	store   *queue        // of who asks the store
-	history *queue        // of who reads a whole history, one after the other
+	store   *queue // of who asks the store
+	history *queue // of who reads a whole history, one after the other
+	pages   *shared
 	longest time.Duration // that a query may take
 }
 
@@ -59,7 +60,7 @@ var (
 // New serves questions, each at its name: those that change something by POST and on the machine itself alone, all others by GET.
 func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest time.Duration) http.Handler {
 	h := handler{asking: asking, log: log.Named("api"), store: newQueue(QueriesAtOnce, mostWaiting), history: newQueue(1, mostWaiting),
-		longest: longest}
+		pages: newShared(), longest: longest}
 	mux := http.NewServeMux()
 	for i := range questions {
 		q := &questions[i]
@@ -150,7 +151,11 @@ func (h handler) bounded(q *query.Question) answering {
 		// A caller that waits for its turn holds no place of other questions.
 		return h.inTurn(h.history, h.inTurn(h.store, answer, historyTimes*h.longest), historyTimes*h.longest)
 	}
-	return h.inTurn(h.store, answer, h.longest)
+	inTurn := func(answer answering) answering { return h.inTurn(h.store, answer, h.longest) }
+	if q.Cost == query.CostPage {
+		return h.pages.forAll(q.Name, h.longest, answer, inTurn)
+	}
+	return inTurn(answer)
 }
 
 // inTurn bounds an answer that asks the store: it waits for its turn no longer than a query may take, and is ended after the longest time,
