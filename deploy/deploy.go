@@ -7,8 +7,7 @@
 //	watch-rbac.yaml    the account that follows a cluster
 //	Containerfile      the image
 //	serve.yaml         one pod with everything embedded, for evaluation
-//	ingest.yaml        pods that receive, beside a Kafka
-//	replay.yaml        pods that judge, beside it and a ClickHouse
+//	scale-out.yaml     pods that receive and pods that judge, beside a Kafka and a ClickHouse
 package deploy
 
 import (

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,6 +64,11 @@ func of[T interface {
 	return out
 }
 
+// manifest is a file and the command of one of the workloads in it.
+type manifest struct{ file, runs string }
+
+var manifests = []manifest{{"serve.yaml", "serve"}, {"scale-out.yaml", "ingest"}, {"scale-out.yaml", "replay"}}
+
 // workload is what the manifests have in common.
 type workload struct {
 	all      []runtime.Object
@@ -73,9 +79,32 @@ type workload struct {
 	claims   []string
 }
 
-func load(t *testing.T, file string) workload {
+// load returns a workload of a manifest with the objects that are its own, or everybody's.
+func load(t *testing.T, m manifest) workload {
 	t.Helper()
-	w := workload{all: objects(t, file)}
+	var w workload
+	all := objects(t, m.file)
+	for _, o := range all {
+		var of map[string]string
+		switch o := o.(type) {
+		case *corev1.Service:
+			of = o.Spec.Selector
+		case *networkingv1.NetworkPolicy:
+			of = o.Spec.PodSelector.MatchLabels
+		case *policyv1.PodDisruptionBudget:
+			of = o.Spec.Selector.MatchLabels
+		case *appsv1.StatefulSet:
+			of = o.Spec.Template.Labels
+		case *appsv1.Deployment:
+			of = o.Spec.Template.Labels
+		}
+		component := of["app.kubernetes.io/component"]
+		if component == "" || component == m.runs {
+			w.all = append(w.all, o)
+		} else if !slices.Contains(manifests, manifest{m.file, component}) {
+			t.Errorf("%s: an object is of %q, which no test looks at", m.file, component)
+		}
+	}
 	for _, s := range of[*appsv1.StatefulSet](w.all) {
 		w.replicas, w.labels, w.selector, w.pod = *s.Spec.Replicas, s.Labels, s.Spec.Selector.MatchLabels, s.Spec.Template
 		for _, c := range s.Spec.VolumeClaimTemplates {
@@ -89,19 +118,17 @@ func load(t *testing.T, file string) workload {
 		w.replicas, w.labels, w.selector, w.pod = *d.Spec.Replicas, d.Labels, d.Spec.Selector.MatchLabels, d.Spec.Template
 	}
 	if len(w.pod.Spec.Containers) != 1 {
-		t.Fatalf("%s: %d containers", file, len(w.pod.Spec.Containers))
+		t.Fatalf("%s: %d containers of %s", m.file, len(w.pod.Spec.Containers), m.runs)
 	}
 	return w
 }
 
-var manifests = []string{"serve.yaml", "ingest.yaml", "replay.yaml"}
-
 // TestManifestsHoldTogether: what one object names, another one is.
 func TestManifestsHoldTogether(t *testing.T) {
 	user := regexp.MustCompile(`(?m)^USER (\d+):(\d+)$`).FindStringSubmatch(read(t, "Containerfile"))
-	for _, file := range manifests {
-		t.Run(file, func(t *testing.T) {
-			w := load(t, file)
+	for _, m := range manifests {
+		t.Run(m.file+" "+m.runs, func(t *testing.T) {
+			w, file := load(t, m), m.file
 			spec, pod := w.pod.Spec, labels.Set(w.pod.Labels)
 			for _, o := range w.all {
 				o := o.(v1.Object)
@@ -184,17 +211,18 @@ func TestManifestsHoldTogether(t *testing.T) {
 			}
 		})
 	}
-	if w := load(t, "serve.yaml"); w.replicas != 1 || w.labels["retrial.io/purpose"] != "evaluation" || len(w.claims) != 1 {
+	if w := load(t, manifests[0]); w.replicas != 1 || w.labels["retrial.io/purpose"] != "evaluation" || len(w.claims) != 1 {
 		t.Errorf("the evaluation has %d replicas, labels %v and volumes %v", w.replicas, w.labels, w.claims)
 	}
-	for file, claims := range map[string]int{"ingest.yaml": 1, "replay.yaml": 0} { // a spool has to stay
-		if w := load(t, file); w.replicas < 2 || w.labels["retrial.io/purpose"] != "" || len(w.claims) != claims {
-			t.Errorf("%s has %d replicas, labels %v and volumes %v", file, w.replicas, w.labels, w.claims)
+	for runs, claims := range map[string]int{"ingest": 1, "replay": 0} { // a spool has to stay
+		if w := load(t, manifest{"scale-out.yaml", runs}); w.replicas < 2 || w.labels["retrial.io/purpose"] != "" ||
+			len(w.claims) != claims {
+			t.Errorf("%s has %d replicas, labels %v and volumes %v", runs, w.replicas, w.labels, w.claims)
 		}
 	}
 	// They, and the one for watching, agree on the namespace.
 	want := of[*corev1.Namespace](objects(t, "serve.yaml"))["retrial"]
-	for _, file := range []string{"ingest.yaml", "replay.yaml", "watch-rbac.yaml"} {
+	for _, file := range []string{"scale-out.yaml", "watch-rbac.yaml"} {
 		if got := of[*corev1.Namespace](objects(t, file))["retrial"]; !maps.Equal(got.Labels, want.Labels) {
 			t.Errorf("%s: the namespace's labels are %v, in serve.yaml %v", file, got.Labels, want.Labels)
 		}
@@ -210,12 +238,12 @@ func TestManifestsAreRestricted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range manifests {
-		pod := load(t, file).pod
+	for _, m := range manifests {
+		pod := load(t, m).pod
 		for _, r := range evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta,
 			&pod.Spec) {
 			if !r.Allowed {
-				t.Errorf("%s: %s: %s", file, r.ForbiddenReason, r.ForbiddenDetail)
+				t.Errorf("%s: %s: %s: %s", m.file, m.runs, r.ForbiddenReason, r.ForbiddenDetail)
 			}
 		}
 	}
@@ -224,11 +252,12 @@ func TestManifestsAreRestricted(t *testing.T) {
 // TestManifestsAreConfigured: the flags exist, the configuration is one the binary takes, and
 // every path in it lies where something is mounted.
 func TestManifestsAreConfigured(t *testing.T) {
-	for _, file := range manifests {
-		t.Run(file, func(t *testing.T) {
-			w := load(t, file)
+	kafka := map[string]config.Config{}
+	for _, m := range manifests {
+		t.Run(m.file+" "+m.runs, func(t *testing.T) {
+			w, file := load(t, m), m.file
 			c := w.pod.Spec.Containers[0]
-			if len(c.Args) == 0 || c.Args[0]+".yaml" != file || len(c.Command) != 0 {
+			if len(c.Args) == 0 || c.Args[0] != m.runs || len(c.Command) != 0 {
 				t.Fatalf("runs %v %v", c.Command, c.Args)
 			}
 			// The kubelet sets these for the Service "retrial"; none may mean something to us.
@@ -268,6 +297,11 @@ func TestManifestsAreConfigured(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			if before, ok := kafka[m.file]; ok && !reflect.DeepEqual(before.Kafka, cfg.Kafka) {
+				t.Errorf("has Kafka as %+v, another workload of the file as %+v", cfg.Kafka, before.Kafka)
+			}
+			kafka[m.file] = cfg
+
 			mount := func(p string) (corev1.VolumeMount, bool) {
 				var best corev1.VolumeMount
 				for _, m := range c.VolumeMounts {
@@ -294,7 +328,7 @@ func TestManifestsAreConfigured(t *testing.T) {
 				t.Error(err)
 			}
 			listens := []string{cfg.UI.Listen}
-			if file != "replay.yaml" {
+			if m.runs != "replay" {
 				listens = append(listens, cfg.Webhook.Listen)
 			}
 			for _, listen := range listens {
@@ -307,12 +341,12 @@ func TestManifestsAreConfigured(t *testing.T) {
 					t.Errorf("%s is not a port of the container", listen)
 				}
 			}
-			if file != "replay.yaml" && (config.Loopback(cfg.Webhook.Listen) || len(cfg.Webhook.Advertise) == 0 ||
+			if m.runs != "replay" && (config.Loopback(cfg.Webhook.Listen) || len(cfg.Webhook.Advertise) == 0 ||
 				strings.Contains(strings.Join(cfg.Webhook.Advertise, " "), "$")) {
 				t.Errorf("the webhook listens on %s and is advertised as %v", cfg.Webhook.Listen, cfg.Webhook.Advertise)
 			}
 			embedded := len(cfg.Kafka.Brokers) == 0 && cfg.ClickHouse.DSN == ""
-			external := len(cfg.Kafka.Brokers) > 0 && (cfg.ClickHouse.DSN != "") == (file == "replay.yaml")
+			external := len(cfg.Kafka.Brokers) > 0 && (cfg.ClickHouse.DSN != "") == (m.runs == "replay")
 			if (w.replicas == 1) != embedded || (w.replicas > 1) != external || w.replicas > 1 && cfg.Kafka.Partitions < int64(w.replicas) {
 				t.Errorf("%d replicas with brokers %v (%d partitions) and store %q", w.replicas, cfg.Kafka.Brokers, cfg.Kafka.Partitions,
 					cfg.ClickHouse.DSN)
@@ -338,7 +372,7 @@ func TestScaleOutIdentity(t *testing.T) {
 	if err := os.Mkdir(secret, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := read(t, "ingest.yaml")
+	text := read(t, "scale-out.yaml")
 	for _, m := range regexp.MustCompile(`--from-file=(\S+?)=admin/pki/(\S+)`).FindAllStringSubmatch(text, -1) {
 		b, err := os.ReadFile(filepath.Join(admin, m[2]))
 		if err != nil {
@@ -348,7 +382,7 @@ func TestScaleOutIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := load(t, "ingest.yaml").pod.Spec.InitContainers[0]
+	script := load(t, manifest{"scale-out.yaml", "ingest"}).pod.Spec.InitContainers[0]
 	if !slices.Equal(script.Command, []string{"/bin/sh", "-ec"}) {
 		t.Fatalf("the init container runs %v", script.Command)
 	}
