@@ -95,7 +95,7 @@ func newIngest(s cli.Streams) *cobra.Command {
 way into Kafka. It keeps no store and judges nothing; retrial replay does, on the same Kafka.
 Run as many as the posts need, behind one address: they share nothing but Kafka, the
 authority with its registry of clusters (DATA-DIR/pki) and the redaction key, which have to be
-the same in all of them (deploy/ingest.yaml).
+the same in all of them (deploy/scale-out.yaml).
 
 It takes the configuration of serve; what concerns the store, the replay and the page is not
 used. --ui-listen is where its metrics are: /metrics, /healthz, /readyz. retrial import with its
