@@ -85,6 +85,14 @@ func (s *Store) checkCluster(ctx context.Context) error {
 	return nil
 }
 
+// everywhere returns the rows of a table of all shards that no Distributed one is over.
+func (s *Store) everywhere(table string) string {
+	if s.cfg.ClusterName == "" {
+		return s.local(table)
+	}
+	return "cluster('" + s.cfg.ClusterName + "', " + s.local(table) + ")"
+}
+
 // parts returns the table that lists the parts of the store's tables: in the cluster form, those of one replica of each shard.
 func (s *Store) parts() string {
 	if s.cfg.ClusterName == "" {

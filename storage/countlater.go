@@ -114,17 +114,21 @@ func (s *Store) RollUp(ctx context.Context) error {
 	}
 	began := time.Now()
 	// A reader who leaves must not leave half of it behind.
-	if err := s.count(context.WithValue(context.WithoutCancel(ctx), rollingUp{}, true)); err != nil {
+	if err := s.count(context.WithValue(context.WithoutCancel(ctx), rollingUp{}, true), false); err != nil {
 		return fmt.Errorf("count rows in rollups: %w", err)
 	}
 	s.metrics.rolled.Observe(time.Since(began).Seconds())
 	return nil
 }
 
-// count is RollUp by whoever is counting.
-func (s *Store) count(ctx context.Context) error {
+// count is RollUp by whoever is counting; still tells whether he sees to it that nothing is inserted meanwhile.
+func (s *Store) count(ctx context.Context, still bool) error {
 	l := s.later
 	if l.doubt {
+		if !still {
+			l.order <- struct{}{}
+			defer func() { <-l.order }()
+		}
 		return s.recount(ctx)
 	}
 	after, to, day := l.take()
@@ -152,33 +156,20 @@ func (s *Store) count(ctx context.Context) error {
 
 // recount makes rollups equal to the rows of all days that an interrupted count may have been about. Nothing is inserted meanwhile.
 func (s *Store) recount(ctx context.Context) error {
-	l := s.later
-	l.order <- struct{}{}
-	defer func() { <-l.order }()
-	after, to, _ := l.take()
-	type slice struct {
-		partition int32
-		day       time.Time
-	}
-	list, err := statement.Collect(ctx, s.at(),
-		fmt.Sprintf("SELECT DISTINCT kpart, day FROM %%s.events WHERE batch > %d ORDER BY kpart", after), nil,
-		func(d *slice) ([]any, func()) { return []any{&d.partition, &d.day}, nil })
+	after, to, _ := s.later.take()
+	days, err := statement.Collect(ctx, s.at(), fmt.Sprintf("SELECT DISTINCT day FROM %%s.events WHERE batch > %d", after), nil,
+		func(d *time.Time) ([]any, func()) { return []any{d}, nil })
 	if err != nil {
 		return err
 	}
-	for len(list) > 0 {
-		n := slices.IndexFunc(list, func(d slice) bool { return d.partition != list[0].partition })
-		if n < 0 {
-			n = len(list)
-		}
-		days := make([]time.Time, n)
-		for i := range days {
-			days[i] = list[i].day
-		}
-		if err := s.mendAll(ctx, list[0].partition, days); err != nil {
+	if len(days) > 0 {
+		p, err := s.recoverParams(ctx, days)
+		if err != nil {
 			return err
 		}
-		list = list[n:]
+		if err := s.mendAll(ctx, p); err != nil {
+			return err
+		}
 	}
 	return s.rolledUpTo(ctx, to)
 }
@@ -217,10 +208,16 @@ func (s *Store) RollUpEvery(ctx context.Context) {
 	}
 }
 
+// alone reports whether no other process writes into the store. Its rollups are then made later, and of all partitions together: whoever
+// recovers one of these may compare all of them.
+func (s *Store) alone() bool {
+	return s.cfg.Transport != nil && !s.cfg.Shared && s.cfg.ClusterName == ""
+}
+
 // countLater has the rollups of a store made later: by no view of events, but by views of a table without rows that takes what takes rows
 // back. Rows that an earlier process left uncounted are counted.
 func (s *Store) countLater(ctx context.Context) error {
-	if s.cfg.Transport == nil || s.cfg.Shared {
+	if !s.alone() {
 		return nil
 	}
 	if err := s.correctionViews(ctx); err != nil {
@@ -266,7 +263,8 @@ func (s *Store) correctionViews(ctx context.Context) error {
 	return s.remember(ctx, correctionsKey, text)
 }
 
-// correctionStatements returns the statements of correctionViews, which may be repeated.
+// correctionStatements returns the statements of correctionViews, which may be repeated. Rollups that are counted at once are by a view of
+// events, which counts all partitions together.
 func (s *Store) correctionStatements() []string {
 	corrections := s.table("corrections")
 	var drop, create []string
@@ -290,9 +288,14 @@ func (s *Store) correctionStatements() []string {
 		add(interned[i].table, interned[i].list(corrections+" AS events", ""))
 	}
 	for i := range rollups {
-		if r := &rollups[i]; r.later() {
-			add(r.table, r.count(corrections+" AS events"))
+		r := &rollups[i]
+		if r.later() {
+			add(r.table, r.count(corrections+" AS events", true))
+			continue
 		}
+		drop = append(drop, "DROP VIEW IF EXISTS "+s.table(r.table+"_mv"))
+		create = append(create, fmt.Sprintf("CREATE MATERIALIZED VIEW %s TO %s AS %s", s.table(r.table+"_mv"), s.table(r.table),
+			r.count(s.table("events"), true)))
 	}
 	return slices.Concat(drop, []string{"DROP TABLE IF EXISTS " + corrections,
 		fmt.Sprintf("CREATE TABLE %s AS %s ENGINE = Null COMMENT 'passes rows on that take others back'", corrections, s.table("events"))},

@@ -214,7 +214,7 @@ func sumsOf(t *testing.T, s *storage.Store) (out []string) {
 		"grant_usage":  "SELECT cluster, day, granted, access, kpart, ingest_day, implied" + times,
 		"volume":       "SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(count) AS n",
 		"activity":     "SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(count) AS n",
-		"accesses": "SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, " +
+		"accesses": "SELECT cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, " +
 			"max(seen), 1 AS n",
 		"group_sets": "SELECT group_set, groups, max(seen), 1 AS n",
 	} {

@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,54 +26,93 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 	part.Lock()
 	defer part.Unlock()
 	part.checked = 0
+	if s.later != nil { // rollups are of all partitions together: so is the comparison, for all that wait for one
+		all := func([][]time.Time) bool { return true }
+		return s.mends.do(ctx, days, all, nil, s.recoverTogether)
+	}
 	if err := s.endInserts(ctx, partition); err != nil {
 		return err
 	}
-	if err := s.RollUp(ctx); err != nil { // what is compared below is all that was inserted
-		return err
-	}
-	return s.mendAll(ctx, partition, days)
-}
-
-// mendAll is Recover while nothing is inserted into the partition and nothing is left to count.
-func (s *Store) mendAll(ctx context.Context, partition int32, days []time.Time) error {
-	p, err := s.recoverParams(ctx, partition, days)
+	p, err := s.recoverParams(ctx, days)
 	if err != nil {
 		return err
 	}
+	p["kpart"] = fmt.Sprint(partition)
+	return s.mendAll(ctx, p)
+}
+
+// recoverTogether is Recover for several partitions of a store whose rollups are made later. Nothing is inserted meanwhile.
+func (s *Store) recoverTogether(ctx context.Context, wanted [][]time.Time) error {
+	days := slices.Concat(wanted...)
+	if slices.ContainsFunc(wanted, func(d []time.Time) bool { return len(d) == 0 }) {
+		days = nil
+	}
+	l := s.later
+	for _, place := range []chan struct{}{l.counting, l.order} {
+		select {
+		case place <- struct{}{}:
+			defer func() { <-place }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	ctx = context.WithValue(ctx, rollingUp{}, true)
+	if l.doubt || l.pending() { // what is compared below is all that was inserted
+		if err := s.count(context.WithoutCancel(ctx), true); err != nil {
+			return err
+		}
+	}
+	p, err := s.recoverParams(ctx, days)
+	if err != nil {
+		return err
+	}
+	return s.mendAll(ctx, p)
+}
+
+// mendAll makes all rollups equal to the events that the parameters select, while nothing is inserted and nothing is left to count.
+func (s *Store) mendAll(ctx context.Context, p clickhouse.Parameters) error {
+	where := zap.String("partition", cmp.Or(p["kpart"], "all"))
 	for i := range rollups {
 		r := &rollups[i]
 		n, err := s.mend(ctx, r, p)
 		if err != nil {
-			return fmt.Errorf("recover %s of partition %d: %w", r.table, partition, err)
+			return fmt.Errorf("recover %s of partition %s: %w", r.table, where.String, err)
 		}
 		if n > 0 {
 			s.metrics.repaired.WithLabelValues(r.table).Add(float64(n))
-			s.cfg.Log.Warn("rollup repaired after an interrupted insert", zap.String("table", r.table), zap.Int32("partition", partition),
-				zap.Uint64("rows", n))
+			s.cfg.Log.Warn("rollup repaired after an interrupted insert", zap.String("table", r.table), where, zap.Uint64("rows", n))
 		}
-	}
-	only := " AND kpart = {kpart:Int32}"
-	if len(days) > 0 {
-		only += " AND toUInt16(day) IN {days:Array(UInt16)}"
 	}
 	for i := range interned {
 		t := &interned[i]
-		lacking := fmt.Sprintf("%s AND %s NOT IN (SELECT %[2]s FROM %[3]s)", only, t.key, s.table(t.table))
-		if err := s.exec(ctx, p, t.add(s.db, s.table("events"), lacking)); err != nil {
-			return fmt.Errorf("recover %s of partition %d: %w", t.table, partition, err)
+		if err := s.exec(ctx, p, t.add(s.db, s.table("events"), only(p, "day")+t.lacking(s.db))); err != nil {
+			return fmt.Errorf("recover %s of partition %s: %w", t.table, where.String, err)
 		}
 	}
 	return nil
 }
 
-// recoverParams are the parameters of queries over a Kafka partition and days of requests (none: all).
-func (s *Store) recoverParams(ctx context.Context, partition int32, days []time.Time) (clickhouse.Parameters, error) {
+// only returns the conditions that the parameters of a recovery put on rows with a day, an expression.
+func only(p clickhouse.Parameters, day string) (conditions string) {
+	if _, one := p["kpart"]; one {
+		conditions += " AND kpart = {kpart:Int32}"
+	}
+	if _, some := p["days"]; some {
+		conditions += " AND toUInt16(" + day + ") IN {days:Array(UInt16)}"
+	}
+	return conditions
+}
+
+// recoverParams are the parameters of queries over days of requests (none: all), of every partition unless kpart is added.
+func (s *Store) recoverParams(ctx context.Context, days []time.Time) (clickhouse.Parameters, error) {
 	dropped, err := s.droppedDays(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := clickhouse.Parameters{"kpart": fmt.Sprint(partition), "dropped": statement.Numbers(dropped)}
+	p := clickhouse.Parameters{}
+	if len(dropped) > 0 {
+		p["dropped"] = statement.Numbers(dropped)
+	}
 	if len(days) > 0 {
 		list := make([]uint16, len(days))
 		for i, d := range days {
@@ -88,17 +129,18 @@ func (s *Store) mend(ctx context.Context, r *rollup, p clickhouse.Parameters) (u
 	if err != nil || n == 0 {
 		return n, err
 	}
-	_, days := p["days"]
-	return n, s.exec(ctx, p, r.repair(s.db, days))
+	return n, s.exec(ctx, p, r.repair(s.db, p))
 }
 
 // compare returns the query over the differences of a rollup and events: one row per key whose counts are not equal.
-func (r *rollup) compare(db string, days bool) string {
-	only := ""
-	if days {
-		only = " AND toUInt16(" + r.day + ") IN {days:Array(UInt16)}"
-	}
+func (r *rollup) compare(db string, p clickhouse.Parameters) string {
+	_, one := p["kpart"]
 	keys := strings.Join(r.keys, ", ")
+	read, _ := r.read(!one)
+	where := only(p, r.day)
+	if _, some := p["dropped"]; some {
+		where += " AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}"
+	}
 	times, none, bounds := "", "", ""
 	if r.times {
 		times = ", request_received AS t"
@@ -121,23 +163,22 @@ func (r *rollup) compare(db string, days bool) string {
 	return fmt.Sprintf(`SELECT %[1]s, sum(c) AS count%[6]s
 FROM
 (
-    SELECT %[1]s, toInt64(sign) AS c%[4]s FROM %[3]s AND kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s
+    SELECT %[11]s, toInt64(sign) AS c%[4]s FROM %[3]s%[7]s
     UNION ALL
-    SELECT %[1]s, -count AS c%[5]s FROM %[2]s.%[8]s WHERE kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s%[10]s
+    SELECT %[11]s, -count AS c%[5]s FROM %[2]s.%[8]s WHERE 1%[7]s%[10]s
 )
 GROUP BY %[1]s
-HAVING %[9]s`, keys, db, fmt.Sprintf(r.from, db+".events"), times, none, bounds, only, r.table, having, part)
+HAVING %[9]s`, keys, db, fmt.Sprintf(r.from, db+".events"), times, none, bounds, where, r.table, having, part, read)
 }
 
-func (r *rollup) repair(db string, days bool) string {
-	return fmt.Sprintf("INSERT INTO %s.%s (%s) %s", db, r.table, r.columns(), r.compare(db, days))
+func (r *rollup) repair(db string, p clickhouse.Parameters) string {
+	return fmt.Sprintf("INSERT INTO %s.%s (%s) %s", db, r.table, r.columns(), r.compare(db, p))
 }
 
 // difference counts the keys in which a rollup and events differ.
 func (s *Store) difference(ctx context.Context, r *rollup, p clickhouse.Parameters) (uint64, error) {
 	var n uint64
-	_, days := p["days"]
-	err := s.conn.QueryRow(statement.Params(ctx, p), "SELECT count() FROM ("+r.compare(s.db, days)+")").Scan(&n)
+	err := s.conn.QueryRow(statement.Params(ctx, p), "SELECT count() FROM ("+r.compare(s.db, p)+")").Scan(&n)
 	return n, err
 }
 

@@ -111,8 +111,8 @@ func TestInterruptedInsert(t *testing.T) {
 			}
 		})
 	}
-	t.Run("another partition's rows are left alone", func(t *testing.T) {
-		s := storagetest.Open(t)
+	t.Run("another partition's rows are left alone where another process writes them", func(t *testing.T) {
+		s := storagetest.OpenShared(t)
 		insert(t, s, "a", rows(t, "c", 5))
 		s.Exec(t, "TRUNCATE TABLE retrial.access_usage")
 		if err := s.Recover(ctx, 0, 1, nil); err != nil {

@@ -26,10 +26,10 @@ FROM (SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_rece
 	impliedGrants = `(SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied, sign, request_received
 FROM (SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
     FROM %[1]s ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1`
-	impliedAccesses = `(SELECT item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+	impliedAccesses = `(SELECT cluster, item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
     if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group, if(path = '(other)', '', JSONExtractString(item, 9)) AS resource,
     if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource, if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, kpart, day, ingest_day
-FROM (SELECT subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path FROM ` + impliedItems + `))`
+FROM (SELECT cluster, subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path FROM ` + impliedItems + `))`
 	impliedSets = `(SELECT toUInt64OrZero(requestor) AS group_set, user_groups, kpart, day, ingest_day
 FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM ` + impliedItems + `) WHERE requestor != '')`
 )
@@ -59,7 +59,7 @@ var rollups = []rollup{ //nolint:gochecknoglobals // constant table
 // internedTable is a table without counts, or the part of one that comes from some rows: what it lacks is added.
 type internedTable struct {
 	table   string
-	key     string
+	key     string // columns that tell whether it lacks a row
 	columns string // of the table
 	values  string // for the columns, over from
 	from    string // as of a rollup, with a WHERE
@@ -67,11 +67,11 @@ type internedTable struct {
 
 // interned are the tables without counts, those of requests before those of the checks behind them.
 var interned = []internedTable{ //nolint:gochecknoglobals // constant table
-	{"accesses", "access", accessColumns, `access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set,
+	{"accesses", "cluster, access", accessColumns, `cluster, access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set,
     if(access_path = '(other)', access_path, attr_verb) AS verb, if(access_path = '(other)', '', attr_api_group) AS api_group, if(access_path = '(other)', '', attr_resource) AS resource,
     if(access_path = '(other)', '', attr_subresource) AS subresource, if(access_path = '(other)', '', attr_namespace) AS namespace, access_name AS name, access_path AS path`,
 		"%[1]s WHERE outcome != ''"},
-	{"accesses", "access", accessColumns, accessColumns, impliedAccesses + " WHERE 1"},
+	{"accesses", "cluster, access", accessColumns, accessColumns, impliedAccesses + " WHERE 1"},
 	{"group_sets", "group_set", "group_set, groups", fmt.Sprintf(groupsOf, "user_groups"),
 		impliedSets + " WHERE 1"},
 	{"group_sets", "group_set", "group_set, groups", fmt.Sprintf(groupsOf, "if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)"),
@@ -79,7 +79,7 @@ var interned = []internedTable{ //nolint:gochecknoglobals // constant table
 }
 
 const (
-	accessColumns = "access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path"
+	accessColumns = "cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path"
 	groupsOf      = "group_set, if(group_set >= 18446744073709551614, ['(other)'], " +
 		"arraySort(arrayDistinct(arrayMap(g -> toString(g), any(%s))))) AS groups"
 )
@@ -88,6 +88,11 @@ const (
 func (t *internedTable) list(rows, condition string) string {
 	return fmt.Sprintf("SELECT %s, max(ingest_day) AS seen\nFROM %s%s\nGROUP BY %s", t.values, fmt.Sprintf(t.from, rows), condition,
 		strings.TrimSuffix(t.columns, ", groups"))
+}
+
+// lacking returns the condition on what the table does not have.
+func (t *internedTable) lacking(db string) string {
+	return fmt.Sprintf(" AND (%s) NOT IN (SELECT %[1]s FROM %[2]s.%[3]s)", t.key, db, t.table)
 }
 
 // add returns the INSERT of it.
@@ -111,8 +116,22 @@ func (r *rollup) columns() string {
 	return list
 }
 
-// count returns the SELECT of what rows add to the rollup; rows are as for from.
-func (r *rollup) count(rows string) string {
+// everyPartition stands for the partition that rollups are counted by where one process has all of them (see Store.alone).
+const everyPartition = 0
+
+// read returns the keys as they are read of events, and what to group them by. Where all is true, rows of all partitions are counted
+// together.
+func (r *rollup) read(all bool) (keys, by string) {
+	keys = strings.Join(r.keys, ", ")
+	if !all {
+		return keys, keys
+	}
+	every := fmt.Sprintf("materialize(toInt32(%d)) AS kpart", everyPartition)
+	return strings.Replace(keys, "kpart", every, 1), strings.Replace(keys, "kpart, ", "", 1)
+}
+
+// count returns the SELECT of what rows add to the rollup; rows are as for from, all as for read.
+func (r *rollup) count(rows string, all bool) string {
 	values := ", sum(toInt64(sign)) AS count"
 	if r.times {
 		values += ", min(request_received) AS first_seen, max(request_received) AS last_seen"
@@ -120,11 +139,11 @@ func (r *rollup) count(rows string) string {
 	if r.digest != "" {
 		values += ", sum(toInt64(sign) * " + r.digest + ") AS digest, max(now()) AS changed"
 	}
-	keys := strings.Join(r.keys, ", ")
-	return fmt.Sprintf("SELECT %[1]s%[2]s\nFROM %[3]s\nGROUP BY %[1]s", keys, values, fmt.Sprintf(r.from, rows))
+	keys, by := r.read(all)
+	return fmt.Sprintf("SELECT %s%s\nFROM %s\nGROUP BY %s", keys, values, fmt.Sprintf(r.from, rows), by)
 }
 
-// add returns the INSERT of it.
+// add returns the INSERT of it, for all partitions together.
 func (r *rollup) add(db, rows string) string {
-	return fmt.Sprintf("INSERT INTO %s.%s (%s) %s", db, r.table, r.columns(), r.count(rows))
+	return fmt.Sprintf("INSERT INTO %s.%s (%s) %s", db, r.table, r.columns(), r.count(rows, true))
 }

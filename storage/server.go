@@ -156,6 +156,9 @@ var tuned = []string{"events", "accesses", "group_sets", "access_usage", "grant_
 // codeUnknownSetting is the error of a server that does not know a setting.
 const codeUnknownSetting = 115
 
+// codeUnknownTable is the error of a server that does not know a table.
+const codeUnknownTable = 60
+
 // tune gives the tables the settings they do not have yet.
 func (s *Store) tune(ctx context.Context) error {
 	has := map[string]string{}

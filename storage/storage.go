@@ -87,6 +87,7 @@ type Store struct {
 	inserted   atomic.Uint64 // blocks, those that failed included
 	inserts    *gathering[insertMember]
 	lookups    *gathering[*lookup]
+	mends      *gathering[[]time.Time] // days
 	mu         sync.Mutex
 	regulars   map[int32]time.Time // when a partition inserted last
 	blocks     []*pendingBlock     // at rest, for the next inserts
@@ -123,7 +124,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		db: "`" + cfg.Database + "`", folds: codec.NewFolds(), trim: usualTrim,
 		partitions: map[int32]*partition{}, regulars: map[int32]time.Time{},
-		inserts: newGathering[insertMember](), lookups: newGathering[*lookup]()}
+		inserts: newGathering[insertMember](), lookups: newGathering[*lookup](),
+		mends: newGathering[[]time.Time]()}
 	if cfg.Transport != nil {
 		cfg.Transport = upToDate{cfg.Transport, s}
 	}

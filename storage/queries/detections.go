@@ -227,7 +227,7 @@ const foldedQuery = `SELECT cluster, toString(rule), sum(count) AS n FROM %[1]s.
 WHERE key = 1 AND toUInt16(toDate(slot)) >= {day:UInt16} GROUP BY cluster, rule HAVING n > 0
 UNION ALL
 SELECT cluster, '', sum(count) AS n FROM %[1]s.access_usage
-WHERE toUInt16(day) >= {day:UInt16} AND implied = '' AND access IN (SELECT access FROM %[1]s.accesses WHERE group_set = {nobody:UInt64}) GROUP BY cluster HAVING n > 0`
+WHERE toUInt16(day) >= {day:UInt16} AND implied = '' AND (cluster, access) IN (SELECT cluster, access FROM %[1]s.accesses WHERE group_set = {nobody:UInt64}) GROUP BY cluster HAVING n > 0`
 
 // Folded returns what sums do not tell apart of a day and those after it, by cluster and rule.
 func (rd *Reader) Folded(ctx context.Context, since time.Time) ([]FoldedDay, error) {

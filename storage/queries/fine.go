@@ -272,7 +272,7 @@ func (rd *Reader) Totals(ctx context.Context) (Totals, error) {
 			`implied, covered) AS h FROM %s.access_usage GROUP BY h, behind)`, []any{&t.Usage, &t.ImpliedUsage, &t.UsageChecksum}},
 		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day,` +
 			` kpart, ingest_day, implied) AS h FROM %s.grant_usage GROUP BY h)`, []any{&t.Grants, &t.GrantChecksum}},
-		{`SELECT uniqExact(access) FROM %s.accesses`, []any{&t.Accesses}},
+		{`SELECT uniqExact((cluster, access)) FROM %s.accesses`, []any{&t.Accesses}},
 		{`SELECT uniqExact(group_set) FROM %s.group_sets`, []any{&t.GroupSets}},
 		{`SELECT count() FROM %s.policy_objects FINAL`, []any{&t.PolicyVersions}},
 		{`SELECT count() FROM %s.dead_letters FINAL`, []any{&t.DeadLetters}},

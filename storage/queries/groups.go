@@ -14,8 +14,8 @@ import (
 
 const lastGroupsQuery = `SELECT a.group_set, any(g.groups), toUnixTimestamp64Micro(max(u.last_seen)) AS last
 FROM %[1]s.access_usage AS u
-INNER JOIN (SELECT access, any(group_set) AS group_set FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
-LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
+INNER JOIN (SELECT access, any(group_set) AS group_set FROM %[1]s.accesses WHERE cluster = {cluster:String} AND subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets WHERE group_set IN (` + setsOfSubject + `) GROUP BY group_set) AS g ON g.group_set = a.group_set
 WHERE u.cluster = {cluster:String} AND u.implied = '' AND u.access IN (` + ofSubject + `) AND toUnixTimestamp64Micro(u.first_seen) <= {until:Int64}
 GROUP BY a.group_set
 HAVING sum(u.count) > 0
@@ -39,7 +39,7 @@ const otherDaysQuery = `SELECT toInt64(toUnixTimestamp(min(day))), toInt64(toUni
 FROM (
     SELECT toDateTime(day, 'UTC') AS day, sum(count) AS requests
     FROM %[1]s.access_usage
-    WHERE cluster = {cluster:String} AND implied = '' AND access IN (SELECT access FROM %[1]s.accesses WHERE group_set = {nobody:UInt64})
+    WHERE cluster = {cluster:String} AND implied = '' AND access IN (SELECT access FROM %[1]s.accesses WHERE cluster = {cluster:String} AND group_set = {nobody:UInt64})
         AND toUInt16(access_usage.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16}
     GROUP BY day HAVING requests > 0
 )`

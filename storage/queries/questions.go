@@ -76,7 +76,7 @@ ORDER BY request_received, request_key, stage_delay LIMIT {limit:UInt32}`},
 			SQL: `SELECT subject, sum(n) AS denials, count() AS accesses, min(first), max(last)
 FROM (SELECT access, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS last FROM %[1]s.access_usage
     WHERE ` + inDays + ` AND recorded = 'forbid' GROUP BY access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, subject FROM %[1]s.accesses) AS named USING (access)
+INNER JOIN (SELECT DISTINCT access, subject FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 GROUP BY subject ORDER BY denials DESC, subject LIMIT {limit:UInt32}`},
 		{Name: "object", About: "who touched an object, and how",
 			Params: windowParams(QuestionParam{"resource", "String", "such as secrets", ""},
@@ -94,10 +94,11 @@ ORDER BY requests DESC, user_name, verb, object_subresource, recorded LIMIT {lim
 			Columns: []string{"subject", "verb", "namespace", "name", "requests", "first", "last"},
 			SQL: `SELECT subject, verb, namespace, name, sum(n) AS requests, min(first), max(last)
 FROM (SELECT access, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS last FROM %[1]s.access_usage
-    WHERE ` + inDays + ` AND recorded = 'allow' AND access IN (SELECT access FROM %[1]s.accesses WHERE resource = 'secrets' ` +
-				`AND api_group = '' AND verb IN ('get', 'list', 'watch') OR path = '` + codec.Other + `')
+    WHERE ` + inDays + ` AND recorded = 'allow' AND access IN (SELECT access FROM %[1]s.accesses ` +
+				`WHERE cluster = {cluster:String} AND (resource = 'secrets' ` +
+				`AND api_group = '' AND verb IN ('get', 'list', 'watch') OR path = '` + codec.Other + `'))
     GROUP BY access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, subject, verb, namespace, name FROM %[1]s.accesses WHERE resource = 'secrets' OR path = '` + codec.Other + `') AS named USING (access)
+INNER JOIN (SELECT DISTINCT access, subject, verb, namespace, name FROM %[1]s.accesses WHERE cluster = {cluster:String} AND (resource = 'secrets' OR path = '` + codec.Other + `')) AS named USING (access)
 GROUP BY subject, verb, namespace, name ORDER BY requests DESC, subject, verb, namespace, name LIMIT {limit:UInt32}`},
 		{Name: "top-users", About: "the subjects with most requests, by days", Params: windowParams(),
 			Columns: []string{"subject", "requests"}, SQL: topAccess("subject")},
@@ -139,7 +140,7 @@ FROM (SELECT JSONExtractString(granted, 3) AS binding, access, sum(count) AS n, 
     WHERE ` + inDays + ` AND JSONExtractString(granted, 4) = {kind:String} AND JSONExtractString(granted, 5) = {role:String}
         AND ({namespace:String} = '' OR JSONExtractString(granted, 2) = {namespace:String})
     GROUP BY binding, access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, subject, verb, resource, namespace, name, path FROM %[1]s.accesses) AS named USING (access)
+INNER JOIN (SELECT DISTINCT access, subject, verb, resource, namespace, name, path FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 GROUP BY binding, subject, verb, resource, namespace, name, path
 ORDER BY requests DESC, binding, subject, verb, resource, namespace, name, path LIMIT {limit:UInt32}`},
 		{Name: "first-seen", About: "accesses that were made for the first time, as far as the rollups go back", Params: windowParams(),
@@ -147,7 +148,7 @@ ORDER BY requests DESC, binding, subject, verb, resource, namespace, name, path 
 			SQL: `SELECT first, subject, verb, api_group, resource, namespace, name, path, n
 FROM (SELECT access, sum(count) AS n, min(first_seen) AS first FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND implied = ''
     GROUP BY access HAVING n > 0 AND first >= {from:DateTime64(6, 'UTC')} AND first < {to:DateTime64(6, 'UTC')} ORDER BY first, access LIMIT {limit:UInt32}) AS used
-INNER JOIN (SELECT DISTINCT access, subject, verb, api_group, resource, namespace, name, path FROM %[1]s.accesses) AS named USING (access)
+INNER JOIN (SELECT DISTINCT access, subject, verb, api_group, resource, namespace, name, path FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 ORDER BY first, subject, verb, resource, namespace, name, path`},
 		{Name: "rate", About: "events and refusals by minute",
 			Params:  []QuestionParam{windowParams()[0], windowParams()[1], {"limit", "UInt32", "most rows", "50000"}},
@@ -182,7 +183,7 @@ ORDER BY request_received, request_key, stage_delay LIMIT {limit:UInt32}`},
 func topAccess(columns string) string {
 	return `SELECT ` + columns + `, sum(n) AS requests
 FROM (SELECT access, sum(count) AS n FROM %[1]s.access_usage WHERE ` + inDays + ` GROUP BY access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, ` + columns + ` FROM %[1]s.accesses) AS named USING (access)
+INNER JOIN (SELECT DISTINCT access, ` + columns + ` FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 GROUP BY ` + columns + ` ORDER BY requests DESC, ` + columns + ` LIMIT {limit:UInt32}`
 }
 

@@ -51,14 +51,17 @@ type GrantUse struct {
 	Last     time.Time
 }
 
-// ofSubject are the accesses of a subject. Their table has one row or more of each.
-const ofSubject = `SELECT access FROM %[1]s.accesses WHERE subject = {subject:String}`
+// ofSubject are the accesses of a subject, setsOfSubject its sets of groups. Their table has one row or more of each.
+const (
+	ofSubject     = `SELECT access FROM %[1]s.accesses WHERE cluster = {cluster:String} AND subject = {subject:String}`
+	setsOfSubject = `SELECT group_set FROM %[1]s.accesses WHERE cluster = {cluster:String} AND subject = {subject:String}`
+)
 
 const subjectSetsQuery = `SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')), toInt64(sumIf(u.count, a.folded)),
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
 FROM %[1]s.access_usage AS u
-INNER JOIN (SELECT access, any(group_set) AS group_set, any(name) = '` + codec.Other + `' OR any(path) = '` + codec.Other + `' AS folded FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
-LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
+INNER JOIN (SELECT access, any(group_set) AS group_set, any(name) = '` + codec.Other + `' OR any(path) = '` + codec.Other + `' AS folded FROM %[1]s.accesses WHERE cluster = {cluster:String} AND subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets WHERE group_set IN (` + setsOfSubject + `) GROUP BY group_set) AS g ON g.group_set = a.group_set
 WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.implied = '' AND u.access IN (` + ofSubject + `)
 GROUP BY a.group_set
 HAVING requests > 0
@@ -69,7 +72,7 @@ const subjectUsesQuery = `SELECT a.verb, a.api_group, a.resource, a.subresource,
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
 FROM %[1]s.access_usage AS u
 INNER JOIN (SELECT access, any(verb) AS verb, any(api_group) AS api_group, any(resource) AS resource, any(subresource) AS subresource, any(namespace) AS namespace, any(name) AS name, any(path) AS path
-    FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+    FROM %[1]s.accesses WHERE cluster = {cluster:String} AND subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
 WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (` + ofSubject + `)
 GROUP BY a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, u.implied, u.covered
 HAVING requests > 0
@@ -166,7 +169,7 @@ const nearQuery = `SELECT subject, if(length(subject) <= 128 AND length({name:St
     AND abs(toInt64(length(subject)) - toInt64(length({name:String}))) <= {far:UInt8},
     damerauLevenshteinDistance(lower(subject), lower({name:String})), 255) AS distance
 FROM (SELECT DISTINCT toString(subject) AS subject FROM %[1]s.accesses
-    WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String}))
+    WHERE cluster = {cluster:String} AND access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String}))
 WHERE distance <= {far:UInt8} OR positionCaseInsensitive(subject, {name:String}) > 0
 ORDER BY least(distance, {far:UInt8} + 1), subject
 LIMIT {limit:UInt32}`

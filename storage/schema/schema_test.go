@@ -90,6 +90,7 @@ func TestEveryTableIsDistributed(t *testing.T) {
 		got = append(got, d.Table)
 	}
 	slices.Sort(want)
+	want = slices.Compact(want) // one took another's place
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("over all shards are\n%v, tables are\n%v", got, want)
@@ -103,8 +104,13 @@ func TestOneObjectAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range list {
-		if n := strings.Count(m.SQL, "CREATE ") + strings.Count(m.SQL, "ALTER "); n != 1 || !strings.Contains(m.SQL, "IF NOT EXISTS") &&
-			!strings.Contains(m.SQL, "IF EXISTS") && !strings.Contains(m.SQL, " MODIFY QUERY\n") {
+		n := 0
+		for _, does := range []string{"CREATE ", "ALTER ", "RENAME TABLE ", "DROP VIEW "} {
+			n += strings.Count(m.SQL, does)
+		}
+		if n != 1 || !strings.Contains(m.SQL, "IF NOT EXISTS") &&
+			!strings.Contains(m.SQL, "IF EXISTS") && !strings.Contains(m.SQL, " MODIFY QUERY\n") &&
+			!strings.Contains(m.SQL, " MATERIALIZE INDEX ") {
 			t.Errorf("%04d_%s: %d objects, or not idempotent", m.Version, m.Name, n)
 		}
 		if strings.Contains(m.SQL, ";\n") {

@@ -63,36 +63,36 @@ FROM (
     WHERE cluster = {cluster:String}
     GROUP BY minute
 );
-INSERT INTO `retrial`.access_usage (cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+INSERT INTO `retrial`.access_usage (cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, access, recorded, replayed, outcome, class, materialize(toInt32(0)) AS kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != ''
-GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day;
-INSERT INTO `retrial`.access_usage (cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered, count, first_seen, last_seen) SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+GROUP BY cluster, day, access, recorded, replayed, outcome, class, ingest_day;
+INSERT INTO `retrial`.access_usage (cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered, count, first_seen, last_seen) SELECT cluster, day, access, recorded, replayed, outcome, class, materialize(toInt32(0)) AS kpart, ingest_day, implied, covered, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (SELECT cluster, day, item_access AS access, JSONExtractString(item, 3) AS recorded, JSONExtractString(item, 2) AS replayed, outcome, class, kpart, ingest_day,
     JSONExtractString(item, 1) AS implied, toUInt8(JSONExtractInt(item, 4)) AS covered, sign, request_received
 FROM (SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_received, item, item_access FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
-GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered;
-INSERT INTO `retrial`.accesses (access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, seen) SELECT access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set,
+GROUP BY cluster, day, access, recorded, replayed, outcome, class, ingest_day, implied, covered;
+INSERT INTO `retrial`.accesses (cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, seen) SELECT cluster, access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set,
     if(access_path = '(other)', access_path, attr_verb) AS verb, if(access_path = '(other)', '', attr_api_group) AS api_group, if(access_path = '(other)', '', attr_resource) AS resource,
     if(access_path = '(other)', '', attr_subresource) AS subresource, if(access_path = '(other)', '', attr_namespace) AS namespace, access_name AS name, access_path AS path, max(ingest_day) AS seen
 FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != ''
-GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path;
-INSERT INTO `retrial`.accesses (access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, seen) SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, max(ingest_day) AS seen
-FROM (SELECT item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+GROUP BY cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path;
+INSERT INTO `retrial`.accesses (cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, seen) SELECT cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, max(ingest_day) AS seen
+FROM (SELECT cluster, item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
     if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group, if(path = '(other)', '', JSONExtractString(item, 9)) AS resource,
     if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource, if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, kpart, day, ingest_day
-FROM (SELECT subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
-GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path;
-INSERT INTO `retrial`.activity (cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, count) SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(toInt64(sign)) AS count
+FROM (SELECT cluster, subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
+GROUP BY cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path;
+INSERT INTO `retrial`.activity (cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, count) SELECT cluster, slot, subject, user_agent, recorded, outcome, materialize(toInt32(0)) AS kpart, ingest_day, sum(toInt64(sign)) AS count
 FROM (SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != '') WHERE 1
-GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day;
-INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, granted, access, kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+GROUP BY cluster, slot, subject, user_agent, recorded, outcome, ingest_day;
+INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, granted, access, materialize(toInt32(0)) AS kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN grants AS granted WHERE 1
-GROUP BY cluster, day, granted, access, kpart, ingest_day;
-INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, implied, count, first_seen, last_seen) SELECT cluster, day, granted, access, kpart, ingest_day, implied, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+GROUP BY cluster, day, granted, access, ingest_day;
+INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, implied, count, first_seen, last_seen) SELECT cluster, day, granted, access, materialize(toInt32(0)) AS kpart, ingest_day, implied, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied, sign, request_received
 FROM (SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
     FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1
-GROUP BY cluster, day, granted, access, kpart, ingest_day, implied;
+GROUP BY cluster, day, granted, access, ingest_day, implied;
 INSERT INTO `retrial`.group_sets (group_set, groups, seen) SELECT group_set, if(group_set >= 18446744073709551614, ['(other)'], arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)))))) AS groups, max(ingest_day) AS seen
 FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != ''
 GROUP BY group_set;
@@ -159,9 +159,9 @@ SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name
 SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')), toInt64(sumIf(u.count, a.folded)),
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
 FROM `retrial`.access_usage AS u
-INNER JOIN (SELECT access, any(group_set) AS group_set, any(name) = '(other)' OR any(path) = '(other)' AS folded FROM `retrial`.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
-LEFT JOIN (SELECT group_set, any(groups) AS groups FROM `retrial`.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
-WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.implied = '' AND u.access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
+INNER JOIN (SELECT access, any(group_set) AS group_set, any(name) = '(other)' OR any(path) = '(other)' AS folded FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+LEFT JOIN (SELECT group_set, any(groups) AS groups FROM `retrial`.group_sets WHERE group_set IN (SELECT group_set FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject = {subject:String}) GROUP BY group_set) AS g ON g.group_set = a.group_set
+WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.implied = '' AND u.access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject = {subject:String})
 GROUP BY a.group_set
 HAVING requests > 0
 ORDER BY requests DESC, a.group_set;
@@ -170,7 +170,7 @@ SELECT toInt64(toUnixTimestamp(min(day))), toInt64(toUnixTimestamp(max(day))), s
 FROM (
     SELECT toDateTime(day, 'UTC') AS day, sum(count) AS requests
     FROM `retrial`.access_usage
-    WHERE cluster = {cluster:String} AND implied = '' AND access IN (SELECT access FROM `retrial`.accesses WHERE group_set = {nobody:UInt64})
+    WHERE cluster = {cluster:String} AND implied = '' AND access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND group_set = {nobody:UInt64})
         AND toUInt16(access_usage.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16}
     GROUP BY day HAVING requests > 0
 );
@@ -179,15 +179,15 @@ SELECT a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.pa
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
 FROM `retrial`.access_usage AS u
 INNER JOIN (SELECT access, any(verb) AS verb, any(api_group) AS api_group, any(resource) AS resource, any(subresource) AS subresource, any(namespace) AS namespace, any(name) AS name, any(path) AS path
-    FROM `retrial`.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
-WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
+    FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject = {subject:String})
 GROUP BY a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, u.implied, u.covered
 HAVING requests > 0
 ORDER BY requests DESC, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, a.verb, u.implied, u.covered
 LIMIT {limit:UInt32};
 SELECT granted, toInt64(sumIf(count, implied = '')) AS requests, toInt64(sumIf(count, implied != '')) AS checks, toUnixTimestamp64Micro(max(last_seen))
 FROM `retrial`.grant_usage
-WHERE cluster = {cluster:String} AND toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
+WHERE cluster = {cluster:String} AND toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject = {subject:String})
 GROUP BY granted
 HAVING requests + checks > 0
 ORDER BY requests DESC, checks DESC, granted;
@@ -197,7 +197,7 @@ SELECT subject, if(length(subject) <= 128 AND length({name:String}) <= 128
     AND abs(toInt64(length(subject)) - toInt64(length({name:String}))) <= {far:UInt8},
     damerauLevenshteinDistance(lower(subject), lower({name:String})), 255) AS distance
 FROM (SELECT DISTINCT toString(subject) AS subject FROM `retrial`.accesses
-    WHERE access IN (SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String}))
+    WHERE cluster = {cluster:String} AND access IN (SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String}))
 WHERE distance <= {far:UInt8} OR positionCaseInsensitive(subject, {name:String}) > 0
 ORDER BY least(distance, {far:UInt8} + 1), subject
 LIMIT {limit:UInt32};
@@ -330,7 +330,7 @@ SELECT * FROM (SELECT cluster, toString(rule), sum(count) AS n FROM `retrial`.de
 WHERE key = 1 AND toUInt16(toDate(slot)) >= {day:UInt16} GROUP BY cluster, rule HAVING n > 0
 UNION ALL
 SELECT cluster, '', sum(count) AS n FROM `retrial`.access_usage
-WHERE toUInt16(day) >= {day:UInt16} AND implied = '' AND access IN (SELECT access FROM `retrial`.accesses WHERE group_set = {nobody:UInt64}) GROUP BY cluster HAVING n > 0) ORDER BY 1, 2;
+WHERE toUInt16(day) >= {day:UInt16} AND implied = '' AND (cluster, access) IN (SELECT cluster, access FROM `retrial`.accesses WHERE group_set = {nobody:UInt64}) GROUP BY cluster HAVING n > 0) ORDER BY 1, 2;
 
 -- Earliest
 SELECT toInt64(toUnixTimestamp(min(minute))) FROM (SELECT minute FROM `retrial`.volume WHERE cluster = {cluster:String} AND outcome != '' GROUP BY minute HAVING sum(count) > 0);
@@ -511,7 +511,7 @@ SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) 
 SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day) AS h FROM `retrial`.activity GROUP BY h);
 SELECT toInt64(sumIf(c, behind = '')), toInt64(sumIf(c, behind != '')), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, implied AS behind, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered) AS h FROM `retrial`.access_usage GROUP BY h, behind);
 SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day, kpart, ingest_day, implied) AS h FROM `retrial`.grant_usage GROUP BY h);
-SELECT uniqExact(access) FROM `retrial`.accesses;
+SELECT uniqExact((cluster, access)) FROM `retrial`.accesses;
 SELECT uniqExact(group_set) FROM `retrial`.group_sets;
 SELECT count() FROM `retrial`.policy_objects FINAL;
 SELECT count() FROM `retrial`.dead_letters FINAL;

@@ -49,8 +49,8 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 		old: "		known, err = l.r.store.Known(ctx, rows)\n", new: "		known, err = nil, nil\n",
 		first: "^kill$/^apart$/^produce$"}, // where no insert fails: it would never be certain
 	{name: "repairs no rollup", file: "storage/recover.go",
-		old:   "	if err != nil || n == 0 {\n		return n, err\n	}\n	_, days",
-		new:   "	if err != nil || n+1 > 0 {\n		return 0, err\n	}\n	_, days",
+		old:   "	if err != nil || n == 0 {\n		return n, err\n	}\n	return n, s.exec",
+		new:   "	if err != nil || n+1 > 0 {\n		return 0, err\n	}\n	return n, s.exec",
 		first: "^insert$/^partial$"},
 	{name: "corrects rows that nobody has counted", file: "storage/insert.go",
 		old:   "		if err := s.RollUp(ctx); err != nil {\n			return err\n		}\n	}\n	select {",

@@ -1,0 +1,1 @@
+DROP VIEW IF EXISTS {{.Database}}.accesses_implied_mv{{.OnCluster}}
