@@ -410,10 +410,8 @@ const (
 	// restFor is how many times longer than it works the upkeep of findings rests: it takes a
 	// fortieth of a core, unless that would make findings late.
 	restFor = 39
-	// longestRest bounds the rest between two passes.
+	// longestRest bounds the rest between two passes, and the sum of rests within one.
 	longestRest = 30 * time.Second
-	// longestWithin bounds the sum of rests within one: critical findings wait meanwhile.
-	longestWithin = 6 * time.Second
 )
 
 // Pace spreads the upkeep of findings over time. It counts the CPU time that work takes, not its
@@ -442,7 +440,7 @@ type PaceConfig struct {
 
 // NewPace returns a Pace whose work begins now.
 func NewPace(cfg PaceConfig) *Pace {
-	p := &Pace{cfg: cfg, left: longestWithin}
+	p := &Pace{cfg: cfg, left: longestRest}
 	p.begin()
 	return p
 }
@@ -456,7 +454,7 @@ func (p *Pace) Rest(ctx context.Context) error {
 
 // Between waits after a pass, before the next, and calls urgent every now and then.
 func (p *Pace) Between(ctx context.Context, urgent func(context.Context)) error {
-	p.left = longestWithin
+	p.left = longestRest
 	for rest := max(p.cfg.Every, min(restFor*p.worked(), longestRest)); ; {
 		d := min(rest, max(p.cfg.Every, time.Second))
 		if err := p.sleep(ctx, d); err != nil {

@@ -85,10 +85,10 @@ func TestPaceWithinPass(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if b.rested != longestWithin {
-			t.Errorf("pass %d rests for %s in all, want %s", pass, b.rested, longestWithin)
+		if b.rested != longestRest {
+			t.Errorf("pass %d rests for %s in all, want %s", pass, b.rested, longestRest)
 		}
-		if err := p.Between(t.Context(), nothing); err != nil || b.rested != longestWithin+5*time.Second {
+		if err := p.Between(t.Context(), nothing); err != nil || b.rested != longestRest+5*time.Second {
 			t.Errorf("pass %d: what was rested for is rested for again: %s, %v", pass, b.rested, err)
 		}
 	}
@@ -104,7 +104,7 @@ func TestPaceShare(t *testing.T) {
 	b := &bench{now: t0}
 	p := b.pace(true)
 	for range 100 {
-		b.work(200*time.Millisecond, 100*time.Millisecond)
+		b.work(300*time.Millisecond, 200*time.Millisecond)
 		if err := p.Rest(t.Context()); err != nil {
 			t.Fatal(err)
 		}
