@@ -102,7 +102,8 @@ type Joined struct {
 }
 
 // Join runs a kubelet without containers (cmd/hollow-kubelet) until the test ends, which joins
-// by TLS bootstrap with the given client.
+// by TLS bootstrap with the given client. Nodes have processors of their own, which the control
+// plane does not wait for: here the kubelet yields to it.
 func (c *Cluster) Join(t testing.TB, name string, with *rest.Config) *Joined {
 	t.Helper()
 	dir := filepath.Join(c.dir, name)
@@ -115,7 +116,7 @@ func (c *Cluster) Join(t testing.TB, name string, with *rest.Config) *Joined {
 	j := &Joined{Name: name}
 	j.start = func() *Process {
 		t.Helper()
-		return Run(t, dir, nil, Binary(t, "hollow-kubelet"), "--name="+name, "--root-dir="+dir, "--port="+port,
+		return Run(t, dir, nil, "nice", "-n", "10", Binary(t, "hollow-kubelet"), "--name="+name, "--root-dir="+dir, "--port="+port,
 			"--kubeconfig="+file("kubeconfig"), "--bootstrap-kubeconfig="+file("bootstrap.kubeconfig"),
 			"--client-ca-file="+filepath.Join(c.dir, "ca.crt"))
 	}
