@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 // desk serves one question, whose answers a test gives one after the other.
 type desk struct {
 	http.Handler
+	mu     sync.Mutex     // while questions end together; a test looks when all of them wait
 	begun  map[string]int // questions whose turn began, by caller
 	answer map[string]chan struct{}
 	got    map[string][]*httptest.ResponseRecorder
@@ -29,21 +31,26 @@ func newDesk() *desk {
 	d := &desk{begun: map[string]int{}, answer: map[string]chan struct{}{}, got: map[string][]*httptest.ResponseRecorder{}}
 	q := query.NewQuestion(query.CostQuery, "a test's", func(ctx context.Context, _ query.ClustersRequest) (query.ClustersAnswer, error) {
 		who := ctx.Value(deskKey{}).(string)
-		d.begun[who]++
+		d.count(who, 1)
 		select {
 		case <-d.answer[who]:
 		case <-ctx.Done():
 			return query.ClustersAnswer{}, ctx.Err()
 		}
-		d.begun[who]--
+		d.count(who, -1)
 		return query.ClustersAnswer{Clusters: []query.Cluster{}}, nil
 	})
 	d.Handler = api.New([]query.Question{q}, nil, zap.NewNop(), time.Minute)
 	return d
 }
 
-// ask asks n questions of a caller and returns when they wait or their turn has begun. It runs in a bubble, which has one goroutine at
-// work at a time.
+func (d *desk) count(who string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.begun[who] += n
+}
+
+// ask asks n questions of a caller and returns when they wait or their turn has begun.
 func (d *desk) ask(ctx context.Context, who string, n int) {
 	if d.answer[who] == nil {
 		d.answer[who] = make(chan struct{})
@@ -56,6 +63,8 @@ func (d *desk) ask(ctx context.Context, who string, n int) {
 		r.SetBasicAuth(name, "secret")
 		go func() {
 			d.ServeHTTP(w, r)
+			d.mu.Lock()
+			defer d.mu.Unlock()
 			d.got[who] = append(d.got[who], w)
 		}()
 		synctest.Wait()
