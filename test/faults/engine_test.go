@@ -209,6 +209,7 @@ const (
 	doDisk     = "disk-full"
 	doReadOnly = "read-only"
 	doPartial  = "partial" // the block lands in its table, not in every rollup, and fails
+	doMerge    = "merge"   // it succeeds, and events are merged at once: a row and the one that takes it back are gone
 )
 
 var refusals = map[string]struct { //nolint:gochecknoglobals // constant table
@@ -314,6 +315,8 @@ func (l line) RoundTrip(req *http.Request) (*http.Response, error) {
 	case doDieAfter:
 		l.p.die()
 		return nil, errStatement
+	case doMerge:
+		err = errors.Join(err, l.p.w.host.exec("OPTIMIZE TABLE "+l.p.w.db+".events FINAL"))
 	}
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 	{name: "corrects rows that nobody has counted", file: "storage/insert.go",
 		old:   "		if err := s.RollUp(ctx); err != nil {\n			return err\n		}\n	}\n	select {",
 		new:   "	}\n	select {",
-		first: "^late-policy"},
+		first: "^late-policy-and-merge$"},
 	{name: "forgets that counting was interrupted", file: "storage/countlater.go",
 		old: "	l.doubt = true\n", new: "", first: "^count"},
 	{name: "does not ask whether counting was under way", file: "storage/countlater.go",

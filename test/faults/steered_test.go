@@ -147,6 +147,13 @@ func steered() (out []named) {
 			append([]step{{Kind: stepFault, On: onInsert, What: what, For: 20 * time.Second, Seed: 1}},
 				append(wide(2), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 30 * time.Second})...)...)
 	}
+	// Rows that nobody has counted are taken back, and merged with those that do it before anybody counts.
+	merged := []step{{Kind: stepPost, N: 25, Seed: 1, Then: 3 * time.Second}, {Kind: stepPost, N: 25, Seed: 11, Then: 3 * time.Second}}
+	for range 8 {
+		merged = append(merged, step{Kind: stepFault, On: onInsert, What: doMerge})
+	}
+	add("late-policy-and-merge", true, true, append(merged, step{Kind: stepListing, Seed: 1}, step{Kind: stepListing, Seed: 11},
+		step{Kind: stepBinding, N: 1, Seed: 3}, step{Kind: stepBinding, N: 1, Seed: 4, Then: 30 * time.Second})...)
 	return out
 }
 
