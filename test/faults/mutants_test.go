@@ -59,7 +59,7 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 	{name: "forgets that counting was interrupted", file: "storage/countlater.go",
 		old: "	l.doubt = true\n", new: "", first: "^count"},
 	{name: "does not ask whether counting was under way", file: "storage/countlater.go",
-		old: "doubt: n[0].counting > n[0].counted,", new: "doubt: false,", first: "^count"},
+		old: "doubt: n[0].counting > n[0].counted,", new: "doubt: false,", first: "^counted-in-part$"},
 	{name: "has the broker answer before its sync", file: "ingest/embedded/guard.go",
 		old: "	if err := g.responded(q[0], q[1], frame); err != nil {\n", new: "	if err := error(nil); err != nil || q[0] < 0 {\n",
 		first: "^power$"},
