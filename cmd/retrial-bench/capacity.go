@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,12 +57,7 @@ takes of memory is measured now, unless --cluster-mb says it: states of generate
 				}
 			}
 			p := c.plan()
-			if output == "json" {
-				enc := json.NewEncoder(s.Out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(p)
-			}
-			return p.print(s.Out)
+			return show(s, output, p)
 		},
 	}
 	cmd.Args = cli.NoArgs

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +17,6 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/procstat"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
@@ -46,12 +45,7 @@ the rows and bytes it read.`,
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				enc := json.NewEncoder(s.Out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(r)
-			}
-			return r.print(s.Out)
+			return show(s, output, r)
 		},
 	}
 	c.Args = cli.NoArgs
@@ -88,12 +82,8 @@ func (b *clustersBench) run(ctx context.Context) (r *clustersResult, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	library, err := embedded.Locate("")
-	if err != nil {
-		return nil, err
-	}
 	path := filepath.Join(dir, "clickhouse")
-	if b.engine, err = embedded.Open(embedded.Config{Path: path, Library: library, MaxMemory: 4 << 30}); err != nil {
+	if b.engine, err = embedded.Open(embedded.Config{Path: path, MaxMemory: 4 << 30}); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.engine.Close()) }()
@@ -249,30 +239,19 @@ func (b *clustersBench) ask(ctx context.Context) (map[string][2]questionCost, er
 	if err != nil {
 		return nil, err
 	}
-	read := (&storageBench{engine: b.engine}).read
 	out := map[string][2]questionCost{}
 	for _, q := range list {
 		var cost [2]questionCost
-		var took [2][]float64
+		var samples [2][]questionCost
 		var answers [2]string
 		for range askTimes {
 			for i, s := range b.stores {
-				before, err := read(ctx)
-				if err != nil {
-					return nil, err
-				}
-				began, cpu := time.Now(), procstat.Own()
-				answer, err := q.ask(s)
+				var answer any
+				once, err := askOnce(ctx, b.engine, func() (err error) { answer, err = q.ask(s); return err })
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", q.name, err)
 				}
-				took[i] = append(took[i], time.Since(began).Seconds())
-				cost[i].CPU += (procstat.Own() - cpu).Seconds() / askTimes
-				after, err := read(ctx)
-				if err != nil {
-					return nil, err
-				}
-				cost[i].Rows, cost[i].Bytes = after["SelectedRows"]-before["SelectedRows"], after["SelectedBytes"]-before["SelectedBytes"]
+				samples[i] = append(samples[i], once)
 				answers[i] = fmt.Sprintf("%+v", answer)
 			}
 		}
@@ -280,9 +259,8 @@ func (b *clustersBench) ask(ctx context.Context) (map[string][2]questionCost, er
 			return nil, fmt.Errorf("%s: the answer is not that of the store with one cluster: %.200s, and %.200s", q.name, answers[0],
 				answers[1])
 		}
-		for i := range took {
-			slices.Sort(took[i])
-			cost[i].Seconds = took[i][askTimes/2]
+		for i := range samples {
+			cost[i] = median(samples[i])
 		}
 		out[q.name] = cost
 	}
@@ -292,13 +270,8 @@ func (b *clustersBench) ask(ctx context.Context) (map[string][2]questionCost, er
 func (r *clustersResult) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "%d events of a cluster\tone cluster\t\t%d clusters\t\tCPU\trows\n", r.Events, r.Clusters)
-	names := make([]string, 0, len(r.Questions))
-	for name := range r.Questions {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var sum [2]float64
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(r.Questions)) {
 		c := r.Questions[name]
 		fmt.Fprintf(w, "%s\t%.1f ms CPU\t%d rows\t%.1f ms CPU\t%d rows\t%.2f x\t%.2f x\n", name, 1e3*c[0].CPU, c[0].Rows, 1e3*c[1].CPU,
 			c[1].Rows, c[1].CPU/c[0].CPU, float64(c[1].Rows)/float64(max(c[0].Rows, 1)))

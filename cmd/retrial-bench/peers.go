@@ -64,10 +64,7 @@ make bench-peers builds the programs and starts Kafka; docs/peer.md says what wa
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return cli.PrintAs(s.Out, output, r)
-			}
-			return r.print(s.Out)
+			return show(s, output, r)
 		},
 	}
 	c.Flags().StringSliceVar(&b.peers, "peers", []string{ownName, victoriaName, ownKafkaName, collectorName, collectorName + "-tuned"},

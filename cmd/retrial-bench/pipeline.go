@@ -63,12 +63,7 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				err = cli.PrintAs(s.Out, output, r)
-			} else {
-				err = r.print(s.Out)
-			}
-			return errors.Join(err, r.check())
+			return errors.Join(show(s, output, r), r.check())
 		},
 	}
 	c.Flags().StringVar(&b.state, "state", "", "state file (default: the bundled sample's)")

@@ -63,10 +63,7 @@ An audit log has the requests its policy records. If that is not all, give the t
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return cli.PrintAs(s.Out, output, r)
-			}
-			return r.print(s.Out)
+			return show(s, output, r)
 		},
 	}
 	c.Flags().StringSliceVar(&b.states, "state", nil, "state file, or folder of state files that form one listing; may be repeated")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,12 +62,7 @@ the worst.`,
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				enc := json.NewEncoder(s.Out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(r)
-			}
-			return r.print(s.Out)
+			return show(s, output, r)
 		},
 	}
 	c.Args = cli.NoArgs
@@ -117,11 +111,7 @@ func (b *storageBench) run(ctx context.Context) (r *storageResult, err error) {
 		}
 		return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s exists: the measurement needs an empty store", path))
 	}
-	library, err := embedded.Locate("")
-	if err != nil {
-		return nil, err
-	}
-	if b.engine, err = embedded.Open(embedded.Config{Path: path, Library: library, MaxMemory: 4 << 30}); err != nil {
+	if b.engine, err = embedded.Open(embedded.Config{Path: path, MaxMemory: 4 << 30}); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.engine.Close()) }()

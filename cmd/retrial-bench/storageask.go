@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/procstat"
+	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
@@ -90,27 +91,44 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 
 // cost asks a question several times; ask returns how many rows the answer has.
 func (b *storageBench) cost(ctx context.Context, ask func() (rows int64, err error)) (cost questionCost, err error) {
-	took, used := make([]float64, askTimes), time.Duration(0)
-	for i := range took {
-		before, err := b.read(ctx)
-		if err != nil {
+	samples := make([]questionCost, askTimes)
+	var answer int64
+	for i := range samples {
+		if samples[i], err = askOnce(ctx, b.engine, func() (err error) { answer, err = ask(); return err }); err != nil {
 			return cost, err
 		}
-		began, cpu := time.Now(), procstat.Own()
-		if cost.Answer, err = ask(); err != nil {
-			return cost, err
-		}
-		took[i] = time.Since(began).Seconds()
-		used += procstat.Own() - cpu
-		after, err := b.read(ctx)
-		if err != nil {
-			return cost, err
-		}
-		cost.Rows, cost.Bytes = after["SelectedRows"]-before["SelectedRows"], after["SelectedBytes"]-before["SelectedBytes"]
+	}
+	cost = median(samples)
+	cost.Answer = answer
+	return cost, nil
+}
+
+// askOnce asks once, and returns what that took.
+func askOnce(ctx context.Context, e *embedded.Engine, ask func() error) (cost questionCost, err error) {
+	before, err := read(ctx, e)
+	if err != nil {
+		return cost, err
+	}
+	began, cpu := time.Now(), procstat.Own()
+	if err := ask(); err != nil {
+		return cost, err
+	}
+	cost.Seconds, cost.CPU = time.Since(began).Seconds(), (procstat.Own() - cpu).Seconds()
+	after, err := read(ctx, e)
+	cost.Rows, cost.Bytes = after["SelectedRows"]-before["SelectedRows"], after["SelectedBytes"]-before["SelectedBytes"]
+	return cost, err
+}
+
+// median returns the median time and the mean CPU of samples of one question, and what the last of them read.
+func median(samples []questionCost) questionCost {
+	cost, cpu := samples[len(samples)-1], 0.0
+	took := make([]float64, len(samples))
+	for i := range samples {
+		took[i], cpu = samples[i].Seconds, cpu+samples[i].CPU
 	}
 	slices.Sort(took)
-	cost.Seconds, cost.CPU = took[askTimes/2], used.Seconds()/askTimes
-	return cost, nil
+	cost.Seconds, cost.CPU = took[len(took)/2], cpu/float64(len(samples))
+	return cost
 }
 
 // askLists asks for lists of the newest requests that a filter selects, of everything stored: many,
@@ -151,7 +169,7 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 		"(first page, last hour)": last.Add(-time.Hour)} {
 		var took []float64
 		start, cpu := time.Now(), procstat.Own()
-		before, err := b.read(ctx)
+		before, err := read(ctx, b.engine)
 		if err != nil {
 			return err
 		}
@@ -166,7 +184,7 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 			took = append(took, time.Since(began).Seconds())
 		}
 		used, n := procstat.Own()-cpu, int64(len(took))
-		after, err := b.read(ctx)
+		after, err := read(ctx, b.engine)
 		if err != nil {
 			return err
 		}
@@ -178,8 +196,8 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 }
 
 // read returns what the engine has read of tables so far; nothing else is running.
-func (b *storageBench) read(ctx context.Context) (map[string]int64, error) {
-	rows, err := rawRows(ctx, b.engine, "SELECT event, value FROM system.events WHERE event IN ('SelectedRows', 'SelectedBytes')")
+func read(ctx context.Context, e *embedded.Engine) (map[string]int64, error) {
+	rows, err := rawRows(ctx, e, "SELECT event, value FROM system.events WHERE event IN ('SelectedRows', 'SelectedBytes')")
 	out := map[string]int64{}
 	for _, r := range rows {
 		out[r[0]] = int64(numeric(r[1]))

@@ -92,7 +92,7 @@ func (b *storageBench) askDrawn(ctx context.Context) (*drawnLists, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := b.read(ctx)
+	before, err := read(ctx, b.engine)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (b *storageBench) askDrawn(ctx context.Context) (*drawnLists, error) {
 				"%d rows", f.Subject, f.Recorded, f.Outcome, f.Class, f.Verb, f.Resource, f.Judged, f.To.Sub(f.From), len(rows))
 		}
 	}
-	after, err := b.read(ctx)
+	after, err := read(ctx, b.engine)
 	if err != nil {
 		return nil, err
 	}
