@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,18 +18,18 @@ import (
 // page is a question whose answers a test gives.
 type page struct {
 	http.Handler
-	asked, ended int // questions that reached the store, and those whose context ended
+	asked, ended atomic.Int32 // questions that reached the store, and those whose context ended
 	reply        chan struct{}
 }
 
 func newPage() *page {
 	p := &page{reply: make(chan struct{})}
 	q := query.NewQuestion(query.CostPage, "a test's", func(ctx context.Context, r query.EventsRequest) (query.EventsAnswer, error) {
-		p.asked++
+		p.asked.Add(1)
 		select {
 		case <-p.reply:
 		case <-ctx.Done():
-			p.ended++
+			p.ended.Add(1)
 			return query.EventsAnswer{}, ctx.Err()
 		}
 		return query.EventsAnswer{Events: []query.Event{{Verb: r.Verb}}}, nil
@@ -55,12 +56,12 @@ func TestPagesShareAnswers(t *testing.T) {
 			all = append(all, p.open(t.Context(), "get"))
 		}
 		other := p.open(t.Context(), "list")
-		if p.asked != 2 {
-			t.Errorf("the store was asked %d times, want once for each question", p.asked)
+		if n := p.asked.Load(); n != 2 {
+			t.Errorf("the store was asked %d times, want once for each question", n)
 		}
 		leave()
 		synctest.Wait()
-		if p.ended != 0 {
+		if p.ended.Load() != 0 {
 			t.Error("who asked first went away, and took the answer of the others along")
 		}
 		p.reply <- struct{}{}
@@ -77,19 +78,19 @@ func TestPagesShareAnswers(t *testing.T) {
 		// Nobody is told what the store said more than a second before he asked.
 		a, leaveA := context.WithCancel(t.Context())
 		b, leaveB := context.WithCancel(t.Context())
-		p.asked = 0
+		p.asked.Store(0)
 		p.open(a, "get")
 		time.Sleep(time.Second)
 		p.open(b, "get")
-		if p.asked != 2 {
-			t.Errorf("the store was asked %d times, want twice within two seconds", p.asked)
+		if n := p.asked.Load(); n != 2 {
+			t.Errorf("the store was asked %d times, want twice within two seconds", n)
 		}
 		// What nobody waits for any more ends.
 		leaveA()
 		leaveB()
 		synctest.Wait()
-		if p.ended != 2 {
-			t.Errorf("%d questions ended with their callers, want 2", p.ended)
+		if n := p.ended.Load(); n != 2 {
+			t.Errorf("%d questions ended with their callers, want 2", n)
 		}
 	})
 }
