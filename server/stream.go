@@ -20,16 +20,11 @@ import (
 
 func (s *system) openStream(ctx context.Context) error {
 	k := s.cfg.Kafka
-	cfg := stream.Config{
-		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: int(k.Partitions), Replication: int(k.Replication),
-		MaxRecordBytes: int(s.cfg.Webhook.MaxEventBytes) + recordOverhead, Log: s.log, Registerer: s.reg,
+	cfg, err := streamConfig(s.cfg)
+	if err != nil {
+		return err
 	}
-	if cfg.Partitions == 0 {
-		cfg.Partitions = realPartitions
-		if len(k.Brokers) == 0 {
-			cfg.Partitions = embeddedPartitions
-		}
-	}
+	cfg.Log, cfg.Registerer = s.log, s.reg
 	if len(k.Brokers) == 0 {
 		broker, err := embedded.Start(embedded.Config{
 			Dir: filepath.Join(s.cfg.DataDir, "kafka"), MaxBytes: int64(k.EmbeddedMaxBytes),
@@ -42,20 +37,29 @@ func (s *system) openStream(ctx context.Context) error {
 		s.closers = append(s.closers, broker.Close)
 		cfg.Brokers, cfg.Dial, cfg.Replication, cfg.InProcess = []string{broker.Addr()}, broker.Dial, 1, true
 	}
-	var err error
-	if cfg.SASL, err = saslOf(k); err != nil {
-		return err
-	}
-	if k.TLS {
-		if cfg.TLS, err = tlsOf("kafka-ca-file", k.CAFile); err != nil {
-			return err
-		}
-	}
 	if s.stream, err = stream.NewClient(cfg); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.stream.Close)
 	return s.ensureTopics(ctx)
+}
+
+// streamConfig returns what the configuration says about the stream.
+func streamConfig(c config.Config) (cfg stream.Config, err error) {
+	k := c.Kafka
+	cfg = stream.Config{Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: int(k.Partitions),
+		ClusterPartitions: int(k.ClusterPartitions), Replication: int(k.Replication),
+		MaxRecordBytes: int(c.Webhook.MaxEventBytes) + recordOverhead}
+	if cfg.Partitions == 0 {
+		cfg.Partitions = realPartitions
+		if len(k.Brokers) == 0 {
+			cfg.Partitions = embeddedPartitions
+		}
+	}
+	if cfg.SASL, err = saslOf(k); err == nil && k.TLS {
+		cfg.TLS, err = tlsOf("kafka-ca-file", k.CAFile)
+	}
+	return cfg, err
 }
 
 // Partitions of new topics, if the configuration leaves it open. Every insert has a fixed cost, so one process does best with

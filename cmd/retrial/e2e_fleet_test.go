@@ -33,8 +33,8 @@ type fleet struct {
 	members int
 }
 
-// newFleet starts Kafka and the store and registers the cluster "prod".
-func newFleet(t *testing.T, setting kafkatest.Setting, partitions int) *fleet {
+// newFleet starts Kafka and the store and registers the cluster "prod", whose events are spread over some of the partitions.
+func newFleet(t *testing.T, setting kafkatest.Setting, partitions, spread int) *fleet {
 	t.Helper()
 	s := &fleet{install: newInstall(t), t: t, kafka: kafkatest.Run(t, kafkatest.Config{Version: setting.Version}),
 		closed: make(chan struct{})}
@@ -43,6 +43,7 @@ func newFleet(t *testing.T, setting kafkatest.Setting, partitions int) *fleet {
 	}
 	s.run(t, "cluster", "add", "prod", "--server", "https://127.0.0.1:9443", "--output", filepath.Join(s.dir, "prod.kubeconfig")).ok(t)
 	s.shared = append(setting.Access(s.kafka).Flags(), "--kafka-replication", "1", "--kafka-partitions", fmt.Sprint(partitions),
+		"--kafka-cluster-partitions", fmt.Sprint(spread),
 		"--clickhouse-dsn", s.startStore(), "--webhook-listen", "127.0.0.1:0", "--ui-listen", "127.0.0.1:0", "--log-format", "json")
 	return s
 }

@@ -34,7 +34,7 @@ func TestScaleOutOnKafka(t *testing.T) {
 const scalePartitions = 6
 
 func scaleOut(t *testing.T, setting kafkatest.Setting) {
-	s := newFleet(t, setting, scalePartitions)
+	s := newFleet(t, setting, scalePartitions, scalePartitions)
 	at := func(name string) string { return filepath.Join(s.dir, name) }
 	without, late, with := lateLog(t)
 	state, whole := writeState(t, s.dir), writeLog(t, at("audit.jsonl"), with)

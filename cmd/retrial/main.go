@@ -49,6 +49,7 @@ the event, the verdict and every grant that made it possible.
   retrial completeness               what apiservers sent, and what of it is missing
   retrial rejudge --since TIME       judge again what is stored
   retrial config check DIR           what is understood of an apiserver's configuration
+  retrial partitions                 how clusters are spread over processes; add partitions
   retrial suggest                    the least roles each subject needs, with a proof
   retrial evaluate --state S --events LOG
                                      replay offline, without Kafka or ClickHouse`,
@@ -60,6 +61,6 @@ the event, the verdict and every grant that made it possible.
 		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s),
 		newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s),
 		newAsk(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s),
-		newVersion(s))
+		newPartitions(s), newVersion(s))
 	return root
 }

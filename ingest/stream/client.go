@@ -5,7 +5,7 @@
 //	Record ─▶ Producer.Produce ─▶ queue per partition: one batch in flight, the next fills ─▶ broker (acks = all)
 //	                                     │ returns when every record is acknowledged
 //	                                     ▼
-//	           audit.events      key = request key           ConsumeEvents      group, Handler per partition
+//	           audit.events      by cluster and request key  ConsumeEvents      group, Handler per partition
 //	           audit.policy      key = cluster               ReadPolicy         every partition, no group
 //	           audit.deadletter  key = digest                ConsumeDeadLetters group, Handler per partition
 //
@@ -30,123 +30,18 @@
 package stream
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/sasl"
-	"github.com/segmentio/kafka-go/sasl/plain"
-	"github.com/segmentio/kafka-go/sasl/scram"
 	"go.uber.org/zap"
-
-	"github.com/retrial-io/retrial/internal/sleep"
 )
-
-// Config is what NewClient needs. Brokers is required; each other field states its default,
-// which a zero value selects.
-type Config struct {
-	Brokers []string // host:port
-	// Dial opens connections instead of the network, as embedded.Broker.Dial does. Nil:
-	// TCP.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	TLS  *tls.Config // nil: plain text
-	SASL *SASL       // nil: no authentication
-
-	ClientID    string // as the broker logs it; "retrial"
-	TopicPrefix string // before every topic and group name; ""
-
-	// Settings of topics that EnsureTopics creates.
-	Partitions  int           // of TopicEvents and TopicPolicy; DefaultPartitions
-	Replication int           // 0: the broker's default.replication.factor
-	Retention   time.Duration // DefaultRetention; negative: unlimited
-
-	MaxRecordBytes int           // DefaultMaxRecordBytes
-	BatchBytes     int           // records of one batch, before compression; 1 MiB
-	InFlightBytes  int64         // records in Produce calls that have not returned; 64 MiB
-	ProduceTimeout time.Duration // of a Produce call, retries included; 20 s
-
-	FetchBytes int64         // asked of the broker per fetch, as stored; 1 MiB
-	FetchWait  time.Duration // how long the broker waits for a first record; 250 ms
-
-	// InProcess means that the broker lives and dies with this process, like embedded.Broker.
-	// Then no member of a group is dead while the others live: a silent one was stopped or
-	// starved, and the coordinator with it, so it keeps its place.
-	InProcess         bool
-	HeartbeatInterval time.Duration // 1 s, InProcess 15 s; how fast a member notices a rebalance
-	SessionTimeout    time.Duration // 10 s, InProcess a day; how fast a dead member is noticed
-	RebalanceTimeout  time.Duration // 30 s; how long a handler may take to end
-	// StallTimeout is how long a fetch may return nothing although there are records
-	// before the group client is restarted; 60 s.
-	StallTimeout time.Duration
-
-	Log        *zap.Logger           // nil: silent
-	Registerer prometheus.Registerer // nil: metrics are kept but not exposed
-}
-
-// SASL authenticates to the brokers.
-type SASL struct {
-	Mechanism string // "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512"
-	User      string
-	Password  string
-}
-
-func (s *SASL) mechanism() (sasl.Mechanism, error) {
-	if s == nil {
-		return nil, nil
-	}
-	switch s.Mechanism {
-	case "PLAIN":
-		return plain.Mechanism{Username: s.User, Password: s.Password}, nil
-	case "SCRAM-SHA-256":
-		return scram.Mechanism(scram.SHA256, s.User, s.Password)
-	case "SCRAM-SHA-512":
-		return scram.Mechanism(scram.SHA512, s.User, s.Password)
-	}
-	return nil, fmt.Errorf("unknown SASL mechanism %q: want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
-}
-
-func (c *Config) setDefaults() {
-	def := func(p *time.Duration, d time.Duration) {
-		if *p == 0 {
-			*p = d
-		}
-	}
-	c.ClientID = cmp.Or(c.ClientID, "retrial")
-	if c.Partitions <= 0 {
-		c.Partitions = DefaultPartitions
-	}
-	c.Replication = cmp.Or(c.Replication, -1)
-	if c.MaxRecordBytes <= 0 {
-		c.MaxRecordBytes = DefaultMaxRecordBytes
-	}
-	c.BatchBytes = cmp.Or(c.BatchBytes, 1<<20)
-	c.InFlightBytes = cmp.Or(c.InFlightBytes, 64<<20)
-	c.FetchBytes = cmp.Or(c.FetchBytes, 1<<20)
-	if c.Log == nil {
-		c.Log = zap.NewNop()
-	}
-	def(&c.Retention, DefaultRetention)
-	def(&c.ProduceTimeout, 20*time.Second)
-	def(&c.FetchWait, 250*time.Millisecond)
-	if c.InProcess {
-		def(&c.HeartbeatInterval, 15*time.Second)
-		def(&c.SessionTimeout, 24*time.Hour)
-	}
-	def(&c.HeartbeatInterval, time.Second)
-	def(&c.SessionTimeout, 10*time.Second)
-	def(&c.RebalanceTimeout, 30*time.Second)
-	def(&c.StallTimeout, 60*time.Second)
-}
 
 const rpcTimeout = 15 * time.Second
 
@@ -163,6 +58,8 @@ type Client struct {
 	mu         sync.Mutex
 	partitions map[string]int   // topic without prefix → number of partitions
 	policy     map[int32]readTo // partitions of TopicPolicy as far as a reader came
+	layout     inForce
+	counted    time.Time // when the partitions of TopicEvents were
 
 	access access
 	dials  atomic.Int64 // connections that were begun
@@ -309,8 +206,12 @@ func (c *Client) bounds(ctx context.Context, topic string, partitions ...int32) 
 	return start, end, err
 }
 
+// all returns the partitions of a topic; those of TopicEvents may become more.
 func (c *Client) all(ctx context.Context, topic string) ([]int32, error) {
 	n, err := c.Partitions(ctx, topic)
+	if err == nil && topic == TopicEvents && c.countedBefore(time.Now().Add(-countEvery)) {
+		n, err = c.countEvents(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -319,6 +220,124 @@ func (c *Client) all(ctx context.Context, topic string) ([]int32, error) {
 		parts[i] = int32(i)
 	}
 	return parts, nil
+}
+
+// layoutEvery is how often a client that produces looks whether there is another layout.
+const layoutEvery = 10 * time.Second
+
+// countEvery is how old the number of partitions may be that is asked for.
+const countEvery = 5 * time.Second
+
+// inForce is the layout a client produces by.
+type inForce struct {
+	Layout
+	known   bool
+	read    time.Time
+	reading bool // somebody is
+}
+
+// layoutInForce returns the layout to produce by. What is known of it is read again beside those who ask.
+func (c *Client) layoutInForce(ctx context.Context) (l Layout, err error) {
+	c.mu.Lock()
+	f := &c.layout
+	known, l := f.known, f.Layout
+	again := known && !f.reading && time.Since(f.read) > layoutEvery
+	f.reading = f.reading || again
+	c.mu.Unlock()
+	if again {
+		c.producer.background(func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
+			defer cancel()
+			if _, err := c.Layout(ctx); err != nil && ctx.Err() == nil {
+				c.log.Debug("the layout of the events cannot be read again", zap.Error(err))
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			f.read, f.reading = time.Now(), false
+		})
+	}
+	if known {
+		return l, nil
+	}
+	err = c.retry(ctx, func(ctx context.Context) (err error) {
+		l, err = c.Layout(ctx)
+		return err
+	})
+	return l, err
+}
+
+// Layout asks Kafka for the layout in force, and how many partitions TopicEvents has by now.
+func (c *Client) Layout(ctx context.Context) (Layout, error) {
+	n, err := c.countEvents(ctx)
+	if err != nil {
+		return Layout{}, err
+	}
+	l, given, err := c.committedLayout(ctx)
+	if err != nil {
+		return Layout{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := &c.layout
+	switch all := int32(n); {
+	case given && l.Partitions <= all:
+	case given:
+		c.log.Error("audit.events has fewer partitions than its layout says: the topic was recreated; records are hashed over all of them",
+			zap.Stringer("layout", l), zap.Int32("partitions", all))
+		l = Layout{Partitions: all, PerCluster: all}
+	case f.known && f.Epoch == 0 && f.Partitions <= all:
+		l = f.Layout // partitions that were added without a layout belong to nobody
+	default:
+		l = Layout{Partitions: all, PerCluster: all}
+	}
+	if f.known && f.Layout != l {
+		c.log.Info("the layout of the events changed", zap.Stringer("before", f.Layout), zap.Stringer("now", l))
+	}
+	f.Layout, f.known, f.read = l, true, time.Now()
+	return l, nil
+}
+
+// countEvents asks how many partitions TopicEvents has by now.
+func (c *Client) countEvents(ctx context.Context) (int, error) {
+	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{c.topic(TopicEvents)}})
+	if err == nil {
+		for _, t := range resp.Topics {
+			err = errors.Join(err, t.Error)
+		}
+	}
+	if err = c.answered(right{"see topics", ""}, err); err != nil {
+		return 0, fmt.Errorf("read topics: %w", err)
+	}
+	n := 0
+	for _, t := range resp.Topics {
+		n = max(n, len(t.Partitions))
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("%w: topic %s does not exist", ErrTransient, c.topic(TopicEvents))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.partitions[TopicEvents], c.counted = n, time.Now()
+	return n, nil
+}
+
+func (c *Client) countedBefore(at time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counted.Before(at)
+}
+
+// committedLayout reads the layout that was given to the topic, false if none was.
+func (c *Client) committedLayout(ctx context.Context) (Layout, bool, error) {
+	commits, err := c.committed(ctx, GroupLayout, TopicEvents, 0)
+	if err != nil {
+		return Layout{}, false, err
+	}
+	m, err := decodeMetadata(commits[0].metadata)
+	if err != nil || m.pending.Layout == (Layout{}) {
+		return Layout{}, false, nil
+	}
+	return m.pending.Layout, true, nil
 }
 
 // HighWatermarks returns the end of every partition's log: all acknowledged before lies below. It retries what is transient.
@@ -368,21 +387,4 @@ func (c *Client) retry(ctx context.Context, f func(context.Context) error) error
 			return err
 		}
 	}
-}
-
-// backoff is a growing, jittered pause between attempts.
-type backoff struct{ next time.Duration }
-
-const (
-	minBackoff = 20 * time.Millisecond
-	maxBackoff = 2 * time.Second
-)
-
-func newBackoff() backoff { return backoff{minBackoff} }
-
-// sleep pauses and reports whether ctx is still alive.
-func (b *backoff) sleep(ctx context.Context) bool {
-	d := b.next/2 + rand.N(b.next/2+1)
-	b.next = min(2*b.next, maxBackoff)
-	return sleep.For(ctx, d) == nil
 }

@@ -49,7 +49,7 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 		log: c.log.With(zapTopic(topic), zap.String("group", group))}
 	config := c.groupConfig(group, topic)
 	// A topic that gets more partitions is noticed.
-	config.WatchPartitionChanges, config.PartitionWatchInterval = true, 30*time.Second
+	config.WatchPartitionChanges, config.PartitionWatchInterval = true, 10*time.Second
 	err := c.join(ctx, config, topic, k.log, func(gen *kafka.Generation) { k.start(ctx, gen) })
 	if cause := context.Cause(ctx); err == nil && ends(cause) {
 		err = cause
@@ -239,7 +239,7 @@ func (k *consumer) assignment(ctx context.Context, p *Partition) (Assignment, er
 		k.log.Error("the log is not the one that was consumed: the topic was recreated or lost records; consuming from its start",
 			zapPartition(id), zapInt("committed", commit.offset), zapInt("pending_last", m.pending.Last),
 			zapInt("log_start", start), zapInt("log_end", end))
-		a.Epoch, a.Committed, a.Metadata = max(m.epoch+1, fresh), start, NoPending(nil)
+		a.Epoch, a.Committed, a.Metadata = max(m.epoch+1, fresh), start, m.pending.anew()
 	case err != nil:
 		// The offset was set by hand, or the broker dropped the metadata: keep the offset;
 		// positions get an epoch of their own.

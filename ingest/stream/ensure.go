@@ -33,6 +33,9 @@ func (c *Client) EnsureTopics(ctx context.Context) error {
 		if err == nil {
 			err = c.refresh(ctx)
 		}
+		if err == nil {
+			err = c.beginLayout(ctx)
+		}
 		return err
 	})
 }

@@ -17,12 +17,17 @@ type Pending struct {
 	First, Last int64
 	// PolicyOffsets gives, per partition of TopicPolicy, the offset below which all is reflected in what this partition stored. May be nil.
 	PolicyOffsets map[int32]int64
+	// Layout is that of the last barrier below the offset, zero if there was none.
+	Layout Layout
 }
 
 // NoPending returns a Pending without a range.
 func NoPending(policy map[int32]int64) Pending {
 	return Pending{First: -1, Last: -1, PolicyOffsets: policy}
 }
+
+// anew is what is left of it when the log is another one: the layout is the topic's.
+func (p Pending) anew() Pending { return Pending{First: -1, Last: -1, Layout: p.Layout} }
 
 // Has reports whether a range is announced.
 func (p Pending) Has() bool { return p.First >= 0 && p.Last >= p.First }
@@ -44,7 +49,8 @@ type metadata struct {
 	done, announced fingerprint
 }
 
-// encode renders the metadata: "r1;e=<epoch>", ";p=<first>-<last>", ";r=<done>-<announced>" in hexadecimal, ";o=<partition>:<offset>,...".
+// encode renders the metadata: "r1;e=<epoch>", ";p=<first>-<last>", ";r=<done>-<announced>" in hexadecimal, ";l=" and the layout,
+// ";o=<partition>:<offset>,...".
 func (m metadata) encode() (string, error) {
 	p := m.pending
 	b := fmt.Appendf(nil, "%s;e=%d", metadataVersion, m.epoch)
@@ -53,6 +59,9 @@ func (m metadata) encode() (string, error) {
 	}
 	if m.done != 0 || m.announced != 0 {
 		b = fmt.Appendf(b, ";r=%x-%x", uint64(m.done), uint64(m.announced))
+	}
+	if p.Layout != (Layout{}) {
+		b = append(append(b, ";l="...), p.Layout.encode()...)
 	}
 	before := ";o="
 	for _, part := range slices.Sorted(maps.Keys(p.PolicyOffsets)) {
@@ -100,6 +109,8 @@ func (m *metadata) decode(name, value string) (err error) {
 			a, err = strconv.ParseUint(announced, 16, 64)
 		}
 		m.done, m.announced = fingerprint(d), fingerprint(a)
+	case "l":
+		m.pending.Layout, err = decodeLayout(value)
 	case "o":
 		m.pending.PolicyOffsets, err = decodeOffsets(value)
 	}
@@ -134,7 +145,7 @@ func VerifyCommit(committed int64, commit string, highWatermark int64) (replacem
 	if !beyond(committed, m.pending, highWatermark) {
 		return "", true
 	}
-	replacement, err = metadata{epoch: m.epoch + 1, pending: NoPending(nil)}.encode()
+	replacement, err = metadata{epoch: m.epoch + 1, pending: m.pending.anew()}.encode()
 	if err != nil {
 		return "", false
 	}

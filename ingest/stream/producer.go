@@ -103,8 +103,25 @@ func (p *Producer) Produce(ctx context.Context, recs ...Record) error {
 	if len(recs) == 0 {
 		return nil
 	}
+	return p.produceBy(ctx, recs, p.c.cfg.MaxRecordBytes, p.inForce)
+}
+
+// ProduceBy appends records of TopicEvents to the partitions that are theirs by a layout, whichever is in force, as Produce
+// does: records that were in the log before, whatever is the largest this client takes in.
+func (p *Producer) ProduceBy(ctx context.Context, l Layout, recs ...Record) error {
+	if len(recs) == 0 {
+		return nil
+	}
+	by := func(_ context.Context, r *Record) (int32, error) { return l.PartitionOf(r.Cluster, r.Key), nil }
+	return p.produceBy(ctx, recs, maxMessageBytes-batchHeader-recordOverhead, by)
+}
+
+// route returns the partition of a record.
+type route func(ctx context.Context, r *Record) (int32, error)
+
+func (p *Producer) produceBy(ctx context.Context, recs []Record, limit int, to route) error {
 	start := time.Now()
-	err := p.produce(ctx, recs)
+	err := p.produce(ctx, recs, limit, to)
 	if err != nil {
 		p.c.metrics.produceErrors.WithLabelValues(kindOf(err)).Inc()
 		return fmt.Errorf("produce %d records: %w", len(recs), err)
@@ -113,8 +130,7 @@ func (p *Producer) Produce(ctx context.Context, recs ...Record) error {
 	return nil
 }
 
-func (p *Producer) produce(ctx context.Context, recs []Record) error {
-	limit := p.c.cfg.MaxRecordBytes
+func (p *Producer) produce(ctx context.Context, recs []Record, limit int, to route) error {
 	var total int64
 	for i := range recs {
 		n := RecordSize(&recs[i])
@@ -132,7 +148,7 @@ func (p *Producer) produce(ctx context.Context, recs []Record) error {
 		return fmt.Errorf("%w: wait for room for %d bytes: %w", ErrTransient, total, err)
 	}
 	k := &call{done: make(chan struct{}), size: total, room: p.room}
-	byPartition, err := p.split(ctx, recs)
+	byPartition, err := p.split(ctx, recs, to)
 	if err != nil {
 		p.room.Release(total)
 		return err
@@ -160,29 +176,35 @@ func RecordSize(r *Record) int {
 }
 
 // split sorts the indices of records by the partition they go to.
-func (p *Producer) split(ctx context.Context, recs []Record) (map[partition][]int, error) {
+func (p *Producer) split(ctx context.Context, recs []Record, to route) (map[partition][]int, error) {
 	byPartition := make(map[partition][]int)
-	counts := make(map[string]int, 1)
 	for i := range recs {
 		r := &recs[i]
-		n, ok := counts[r.Topic]
-		if !ok {
-			if !slices.Contains(topicNames[:], r.Topic) {
-				return nil, fmt.Errorf("record %d: unknown topic %q", i, r.Topic)
-			}
-			err := p.c.retry(ctx, func(ctx context.Context) (err error) {
-				n, err = p.c.Partitions(ctx, r.Topic)
-				return err
-			})
-			if err != nil {
-				return nil, err
-			}
-			counts[r.Topic] = n
+		if !slices.Contains(topicNames[:], r.Topic) {
+			return nil, fmt.Errorf("record %d: unknown topic %q", i, r.Topic)
 		}
-		l := partition{r.Topic, PartitionOf(r.Key, n)}
+		of, err := to(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		l := partition{r.Topic, of}
 		byPartition[l] = append(byPartition[l], i)
 	}
 	return byPartition, nil
+}
+
+// inForce is the route of records that come in.
+func (p *Producer) inForce(ctx context.Context, r *Record) (of int32, err error) {
+	if r.Topic == TopicEvents {
+		l, err := p.c.layoutInForce(ctx)
+		return l.PartitionOf(r.Cluster, r.Key), err
+	}
+	var n int
+	err = p.c.retry(ctx, func(ctx context.Context) (err error) {
+		n, err = p.c.Partitions(ctx, r.Topic)
+		return err
+	})
+	return PartitionOf(r.Key, n), err
 }
 
 // enqueue appends a call's records for one partition to its queue and makes sure that it is served; false if the producer is closed.
@@ -312,6 +334,15 @@ func (p *Producer) attempt(ctx context.Context, l partition, raw []byte) error {
 		err = resp.Error
 	}
 	return p.c.answered(right{"produce to topic", p.c.topic(l.topic)}, err)
+}
+
+// background has f called beside what is produced; its context ends with the producer.
+func (p *Producer) background(f func(ctx context.Context)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.done.Go(func() { f(p.alive) })
+	}
 }
 
 // close fails what waits and returns once no request is under way.

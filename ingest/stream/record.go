@@ -20,9 +20,10 @@ const (
 	KindPolicyEvent      // canonical JSON of a policy write, on TopicPolicy
 	KindObservation      // an encoded observe.Observation, on TopicPolicy
 	KindDeadLetter       // a dead letter, on TopicDeadLetter; see DecodeDeadLetter
+	KindLayout           // a barrier, on TopicEvents; see DecodeLayout. Earlier releases take it for a record that cannot be read
 )
 
-var kindNames = [...]string{"", "event", "policy-event", "observation", "deadletter"}
+var kindNames = [...]string{"", "event", "policy-event", "observation", "deadletter", "layout"}
 
 // String returns the name that is written into the record's header.
 func (k Kind) String() string {
@@ -91,6 +92,21 @@ func DecodeDeadLetter(r *Record) (event.DeadLetter, error) {
 	}
 	return event.DeadLetter{Cluster: r.Cluster, Source: r.Source, Reason: d.Reason, Detail: d.Detail,
 		Digest: d.Digest, Size: d.Size, Prefix: d.Prefix}, nil
+}
+
+// LayoutRecord returns the barrier that tells the readers of a partition of a layout: records before it stand by the layout before.
+func LayoutRecord(l Layout, at time.Time) Record {
+	value, _ := json.Marshal(l) // a struct of numbers always marshals
+	return Record{Topic: TopicEvents, Kind: KindLayout, Key: []byte("layout"), Value: value, Source: "layout", Received: at,
+		Content: event.Content(value)}
+}
+
+// DecodeLayout returns the layout a record tells of; false if it tells of none.
+func DecodeLayout(r *Record) (l Layout, ok bool) {
+	if r.Kind != KindLayout || r.Err != nil || json.Unmarshal(r.Value, &l) != nil || l.check() != nil {
+		return Layout{}, false
+	}
+	return l, true
 }
 
 // CodecVersion is the version of the record codec this release writes. It reads this
@@ -220,7 +236,7 @@ func (d *decoder) record(r *Record, headers []header) {
 	case r.Err != nil:
 	case r.Kind == KindUnknown || int(r.Kind) >= len(kindNames):
 		r.Err = fmt.Errorf("%w: unknown kind", ErrMalformed)
-	case r.Cluster == "" && r.Kind != KindDeadLetter:
+	case r.Cluster == "" && r.Kind != KindDeadLetter && r.Kind != KindLayout:
 		r.Err = fmt.Errorf("%w: no cluster", ErrMalformed)
 	}
 }

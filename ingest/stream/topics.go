@@ -8,7 +8,7 @@ import (
 
 // Topics, without Config.TopicPrefix.
 const (
-	// TopicEvents carries one record per audit event, keyed by the hash of its request.
+	// TopicEvents carries one record per audit event, keyed by the hash of its request, in the partition that its Layout says.
 	TopicEvents = "audit.events"
 	// TopicPolicy carries what changes the replica: copies of policy writes and observations of objects, keyed and ordered by cluster.
 	TopicPolicy = "audit.policy"
@@ -22,6 +22,8 @@ const (
 	GroupReplay = "retrial-replay"
 	// GroupPolicy consumes TopicPolicy. It has no members: Client.CommitPolicy commits what the policy table holds, for lag and deletion.
 	GroupPolicy = "retrial-policy"
+	// GroupLayout has no members: the metadata of its commit for the first partition of TopicEvents is the layout in force.
+	GroupLayout = "retrial-layout"
 	// GroupDeadLetter consumes TopicDeadLetter.
 	GroupDeadLetter = "retrial-deadletter"
 )
@@ -39,8 +41,8 @@ func Consumers(prefix string) map[string][]string {
 }
 
 // PartitionOf returns the partition of n that a record with the key belongs to. It is
-// fixed for all versions of Retrial: records of one request, and of one cluster's policy,
-// must meet in one partition whichever producer sent them.
+// fixed for all versions of Retrial: records of one cluster's policy, and, within its
+// cluster's group, of one request, must meet in one partition whichever producer sent them.
 func PartitionOf(key []byte, n int) int32 {
 	if n <= 1 {
 		return 0

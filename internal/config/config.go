@@ -98,16 +98,17 @@ type Debug struct {
 
 // Kafka configures the event stream.
 type Kafka struct {
-	Brokers          []string `json:"brokers" doc:"Bootstrap brokers of a real Kafka. Empty: the embedded broker, for one node and evaluation."`
-	TopicPrefix      string   `json:"topicPrefix" doc:"Prefix of the topic names audit.events, audit.policy and audit.deadletter."`
-	Partitions       int64    `json:"partitions" doc:"Partitions of audit.events and audit.policy when the topics are created; must not change later. 0: 1 on the embedded broker, where the store does best with one large block at a time, and 12 on a real Kafka."`
-	Replication      int64    `json:"replication" doc:"Replication factor of created topics on a real Kafka."`
-	TLS              bool     `json:"tls" doc:"Use TLS to the brokers."`
-	CAFile           string   `json:"caFile" file:"read" doc:"CA certificates for the brokers; empty: the system's."`
-	SASLMechanism    string   `json:"saslMechanism" doc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: none."`
-	SASLUser         string   `json:"saslUser" doc:"SASL user name."`
-	SASLPasswordFile string   `json:"saslPasswordFile" file:"read" doc:"File with the SASL password."`
-	EmbeddedMaxBytes Bytes    `json:"embeddedMaxBytes" doc:"Cap on the embedded broker's log. It deletes only what is committed; at the cap the receiver pushes back."`
+	Brokers           []string `json:"brokers" doc:"Bootstrap brokers of a real Kafka. Empty: the embedded broker, for one node and evaluation."`
+	TopicPrefix       string   `json:"topicPrefix" doc:"Prefix of the topic names audit.events, audit.policy and audit.deadletter."`
+	Partitions        int64    `json:"partitions" doc:"Partitions of audit.events and audit.policy when the topics are created; retrial partitions set adds some to audit.events later. 0: 1 on the embedded broker, where the store does best with one large block at a time, and 12 on a real Kafka."`
+	ClusterPartitions int64    `json:"clusterPartitions" doc:"Partitions of a new audit.events over which the events of one cluster are spread; as many as there are at most. 1 has a process hold few clusters; a cluster with more than some 50,000 events a second needs more. retrial partitions set changes it later. See docs/kafka.md."`
+	Replication       int64    `json:"replication" doc:"Replication factor of created topics on a real Kafka."`
+	TLS               bool     `json:"tls" doc:"Use TLS to the brokers."`
+	CAFile            string   `json:"caFile" file:"read" doc:"CA certificates for the brokers; empty: the system's."`
+	SASLMechanism     string   `json:"saslMechanism" doc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: none."`
+	SASLUser          string   `json:"saslUser" doc:"SASL user name."`
+	SASLPasswordFile  string   `json:"saslPasswordFile" file:"read" doc:"File with the SASL password."`
+	EmbeddedMaxBytes  Bytes    `json:"embeddedMaxBytes" doc:"Cap on the embedded broker's log. It deletes only what is committed; at the cap the receiver pushes back."`
 }
 
 // Spool configures where records are kept while Kafka does not accept them.
@@ -206,7 +207,7 @@ func Default() Config {
 			MaxEventBytes: 8 << 20, ReadTimeout: Duration(25 * time.Second),
 		},
 		UI:         UI{Listen: "127.0.0.1:8080"},
-		Kafka:      Kafka{Replication: 3, EmbeddedMaxBytes: 2 << 30},
+		Kafka:      Kafka{ClusterPartitions: 1, Replication: 3, EmbeddedMaxBytes: 2 << 30},
 		Spool:      Spool{On: true, MaxBytes: 5 << 30, MinFreeBytes: 1 << 30},
 		ClickHouse: ClickHouse{Database: "retrial", ListenUser: "grafana"},
 		Replay: Replay{

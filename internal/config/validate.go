@@ -79,6 +79,7 @@ func (c *UI) validate(f *faults) {
 
 func (c *Kafka) validate(f *faults) {
 	f.when(c.Partitions < 0, "kafka-partitions: must not be negative")
+	f.when(c.ClusterPartitions < 1, "kafka-cluster-partitions: %d: want at least 1", c.ClusterPartitions)
 	f.when(!slices.Contains([]string{"", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}, c.SASLMechanism),
 		"kafka-sasl-mechanism: invalid mechanism %q: want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASLMechanism)
 }

@@ -189,8 +189,9 @@ func (b *block) countStored(row verdict.Row, k verdict.KnownRow) {
 	default:
 		b.duplicates[duplicateEvent]++
 	}
-	// A smaller copy says less, and one of equal size nothing more.
-	if row.Content != k.Content && row.Size > k.Size {
+	// A smaller copy says less, and one of equal size nothing more. A row of another partition,
+	// from before another layout, is not this owner's to replace.
+	if row.Content != k.Content && row.Size > k.Size && row.Position.Partition == k.Position.Partition {
 		b.fuller = append(b.fuller, fullerCopy{row, k})
 	}
 }

@@ -125,6 +125,12 @@ type Source interface {
 	// Commits returns what the owners of a topic's partitions, in whatever process, have
 	// committed last.
 	Commits(ctx context.Context, topic string) (map[int32]stream.Commit, error)
+	// Forward appends records of audit.events again, to the partitions that are theirs by a
+	// layout. After an error any of them may have been.
+	Forward(ctx context.Context, l stream.Layout, records []stream.Record) error
+	// Announce appends the barrier of a layout to partitions, then puts it in force for
+	// producers unless a later one is.
+	Announce(ctx context.Context, l stream.Layout, partitions ...int32) error
 }
 
 // PolicyFeed is a policy reader at work; *stream.PolicyReader is one.
@@ -177,6 +183,16 @@ func (k Kafka) Commits(ctx context.Context, topic string) (map[int32]stream.Comm
 		group = stream.GroupDeadLetter
 	}
 	return k.Client.Commits(ctx, group, topic)
+}
+
+// Forward appends records by a layout.
+func (k Kafka) Forward(ctx context.Context, l stream.Layout, records []stream.Record) error {
+	return k.Client.Producer().ProduceBy(ctx, l, records...)
+}
+
+// Announce tells partitions of a layout.
+func (k Kafka) Announce(ctx context.Context, l stream.Layout, partitions ...int32) error {
+	return k.Client.AnnounceLayout(ctx, l, partitions...)
 }
 
 // handler is a PartitionHandler in the stream's own words.

@@ -51,6 +51,10 @@ type lane struct {
 	// announced: a range has been announced and not settled; only its owner-to-be or a
 	// success may take the announcement back.
 	announced bool
+	layout    stream.Layout // of the last barrier
+	entered   bool          // all partitions have reached it
+	entry     entry
+	forwarded bool          // what stood in the wrong partition; it is said once
 	lost      error         // a commit was refused: whatever is done now is another owner's to do
 	inserting time.Duration // how long the last block's insert took
 
@@ -70,11 +74,12 @@ func (r *Runner) events(ctx context.Context, a stream.Assignment, p Partition) e
 	l := &lane{
 		r: r, p: p, partition: a.Partition, epoch: a.Epoch,
 		log:  r.log.With(zap.Int32("partition", a.Partition), zap.Uint32("epoch", a.Epoch)),
-		next: max(a.Committed, 0), corrected: maps.Clone(a.Metadata.PolicyOffsets),
+		next: max(a.Committed, 0), corrected: maps.Clone(a.Metadata.PolicyOffsets), layout: a.Metadata.Layout,
 	}
 	l.progress = r.board.own(stream.TopicEvents, a.Partition, l.next)
 	r.metrics.owned.Inc()
 	defer func() {
+		l.endWait()
 		r.metrics.owned.Dec()
 		r.board.disown(stream.TopicEvents, a.Partition)
 	}()
@@ -191,6 +196,9 @@ func (l *lane) fill(ctx context.Context, last int64) error {
 // The wait for the hold comes before the block has its share of the memory: until then the
 // queue is one small fetch, however many partitions wait.
 func (l *lane) round(ctx context.Context) (settled bool, err error) {
+	if entered, err := l.enter(ctx); !entered {
+		return false, err
+	}
 	if len(l.queue) == 0 {
 		if _, err := l.fetch(ctx, l.r.cfg.BatchRecords, min(firstFetchBytes, l.r.cfg.BatchBytes)); err != nil {
 			return false, err
@@ -199,6 +207,9 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 			l.room, l.decoders = nil, nil // a partition at rest keeps nothing
 			return false, nil
 		}
+	}
+	if to, ok := l.barrier(); ok {
+		return true, l.cross(ctx, to)
 	}
 	due := l.due(&l.queue[0])
 	if err := sleep.For(ctx, time.Until(due)); err != nil {
@@ -276,13 +287,13 @@ func (l *lane) gather(ctx context.Context, limit int) error {
 	return nil
 }
 
-// cut takes one block of due records from the head of the queue.
+// cut takes one block of due records from the head of the queue; a barrier ends it.
 func (l *lane) cut() *block {
 	now := time.Now()
 	n, bytes := 0, 0
 	for n < len(l.queue) && n < l.r.cfg.BatchRecords {
 		rec := &l.queue[n]
-		if n > 0 && (bytes+len(rec.Value) > l.r.cfg.BatchBytes || l.due(rec).After(now)) {
+		if n > 0 && (bytes+len(rec.Value) > l.r.cfg.BatchBytes || rec.Kind == stream.KindLayout || l.due(rec).After(now)) {
 			break
 		}
 		bytes += len(rec.Value)
@@ -314,7 +325,7 @@ func (l *lane) fetch(ctx context.Context, records, bytes int) (int, error) {
 // commit writes offset, announced range and corrected offsets in one piece.
 func (l *lane) commit(ctx context.Context, next int64, pending stream.Pending) error {
 	defer l.r.timed(stepCommit)()
-	pending.PolicyOffsets = maps.Clone(l.corrected)
+	pending.PolicyOffsets, pending.Layout = maps.Clone(l.corrected), l.layout
 	if err := l.p.Commit(ctx, next, pending); err != nil {
 		return fmt.Errorf("commit partition %d at %d: %w", l.partition, next, err)
 	}
@@ -341,7 +352,7 @@ func (l *lane) leave(ctx context.Context, cause error) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	if err := l.p.Commit(last, l.next, stream.NoPending(maps.Clone(l.corrected))); err != nil {
+	if err := l.commit(last, l.next, stream.NoPending(nil)); err != nil {
 		l.log.Warn("last commit did not succeed; the next owner reads the last block again", zap.Error(err))
 	}
 	return cause

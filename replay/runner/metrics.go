@@ -25,6 +25,9 @@ type metrics struct {
 	panics        prometheus.Counter
 	holdTimeouts  prometheus.Counter
 	letters       prometheus.Counter
+	barriers      prometheus.Counter
+	forwarded     prometheus.Counter
+	waiting       prometheus.Gauge
 
 	hold    prometheus.Histogram
 	steps   *prometheus.HistogramVec // step
@@ -94,7 +97,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		panics:       counter("replay_panics_total", "Events whose replay, or whose detection rules, panicked; each is a bug."),
 		holdTimeouts: counter("hold_timeouts_total", "Blocks judged without waiting longer for the policy reader."),
 		letters:      counter("deadletters_saved_total", "Dead letters moved from the stream to the store."),
-		replay:       counter("replay_cpu_seconds_total", "Time spent replaying, summed over goroutines."),
+		barriers:     counter("layout_barriers_total", "Barriers passed: records that tell of a layout of the partitions."),
+		forwarded: counter("forwarded_total", "Event records that stood in another partition than theirs and were appended to that; "+
+			"they are counted where they arrive."),
+		waiting: gauge("layout_waiting_partitions", "Owned partitions that store nothing until others have reached the layout they have "+
+			"reached."),
+		replay: counter("replay_cpu_seconds_total", "Time spent replaying, summed over goroutines."),
 		hold: auto.NewHistogram(prometheus.HistogramOpts{
 			Name: "retrial_runner_hold_seconds", Help: "Time a block waited for the policy reader, after its records had been held.",
 			Buckets: []float64{0.001, 0.01, 0.1, 0.5, 1, 2, 3, 5, 10, 30},

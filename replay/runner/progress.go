@@ -124,22 +124,23 @@ const elsewhereEvery = 200 * time.Millisecond
 
 // waitSettled returns once every partition of the topic is settled up to its end and, for
 // events, its rows reflect the cursor: as the board has it for those that are owned here, and
-// as their owners have committed for the others.
-func (r *Runner) waitSettled(ctx context.Context, topic string, ends, cursor map[int32]int64) error {
+// as their owners have committed for the others, which may have sent events on to another partition.
+func (r *Runner) waitSettled(ctx context.Context, topic string, ends, cursor map[int32]int64) (others bool, err error) {
 	for {
 		settled, elsewhere, moved := r.board.look(topic, ends, cursor)
 		if settled && len(elsewhere) > 0 {
 			commits, err := r.source.Commits(ctx, topic)
 			if err != nil {
-				return err
+				return false, err
 			}
 			for _, p := range elsewhere {
 				c := commits[p]
+				others = others || c.Pending.Layout.Epoch > 0
 				settled = settled && max(c.Next, 0) >= ends[p] && !c.Pending.Has() && reached(c.Pending.PolicyOffsets, cursor)
 			}
 		}
 		if settled {
-			return nil
+			return others, nil
 		}
 		var again <-chan time.Time
 		if len(elsewhere) > 0 {
@@ -149,7 +150,7 @@ func (r *Runner) waitSettled(ctx context.Context, topic string, ends, cursor map
 		case <-moved:
 		case <-again:
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
 }
@@ -175,15 +176,28 @@ func (r *Runner) WaitDrained(ctx context.Context) error {
 	}
 	cursor := r.changes.cursor()
 	for _, topic := range []string{stream.TopicEvents, stream.TopicDeadLetter} {
-		ends, err := r.source.Ends(ctx, topic)
-		if err != nil {
-			return fmt.Errorf("wait for %s: %w", topic, err)
-		}
 		if topic != stream.TopicEvents {
 			cursor = nil
 		}
-		if err := r.waitSettled(ctx, topic, ends, cursor); err != nil {
+		if err := r.drained(ctx, topic, cursor); err != nil {
 			return fmt.Errorf("wait for %s to be settled: %w", topic, err)
+		}
+	}
+	return nil
+}
+
+// drained returns when a topic is settled up to its present ends. What was sent on to another
+// partition meanwhile is at the end of that, below the next ends.
+func (r *Runner) drained(ctx context.Context, topic string, cursor map[int32]int64) error {
+	for range 3 { // a record is sent on once for each change of the layout
+		before := r.forwards.Load()
+		ends, err := r.source.Ends(ctx, topic)
+		if err != nil {
+			return err
+		}
+		others, err := r.waitSettled(ctx, topic, ends, cursor)
+		if err != nil || !others && r.forwards.Load() == before {
+			return err
 		}
 	}
 	return nil

@@ -22,10 +22,13 @@ const (
 	opPolicy      = "commit_policy"
 	opLoadPolicy  = "load_policy"
 	opRejudges    = "rejudges"
+	opForward     = "forward"
+	opLayout      = "layout"
 )
 
 var operations = [...]string{ //nolint:gochecknoglobals // constant table
 	opKnown, opInsert, opRecover, opAffected, opSavePolicy, opDeadLetters, opEnds, opPolicy, opLoadPolicy, opRejudges,
+	opForward, opLayout,
 }
 
 // stuckAfter is the number of failures in a row, about half a minute of them by default,

@@ -28,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -59,11 +60,14 @@ type Runner struct {
 	board   *board
 	memory  *semaphore.Weighted
 	pace    *pace
+	// forwards counts the blocks of which records were appended to another partition.
+	forwards atomic.Int64
 
 	asking   chan struct{} // held while jobs are read and added
 	rejudges *rejudges
 
-	jitter func() float64 // in [0,1); replaced by tests
+	jitter    func() float64                                 // in [0,1); replaced by tests
+	misplaced func(l stream.Layout, rec *stream.Record) bool // replaced by tests
 }
 
 // New returns a Runner that reads source, judges with engine and writes to store. They must
@@ -80,7 +84,7 @@ func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error)
 	return &Runner{
 		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
 		metrics: newMetrics(cfg.Registerer), states: known, changes: newChanges(cfg.CorrectionLog), ages: newAges(),
-		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter,
+		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter, misplaced: misplaced,
 		pace:   newPace(cfg.Linger),
 		asking: make(chan struct{}, 1), rejudges: newRejudges(),
 	}, nil

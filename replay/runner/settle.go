@@ -10,16 +10,20 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // settle brings every record of the block to its end: a row, a stored row, a duplicate or a
-// dead letter. It returns an error only when the partition is lost or the process stops;
+// dead letter, here or in the partition it belongs to. It returns an error only when the partition is lost or the process stops;
 // the range then stays announced.
 func (l *lane) settle(ctx context.Context, b *block) error {
 	r := l.r
 	if err := l.pass(ctx); err != nil {
+		return err
+	}
+	if err := l.divide(ctx, b); err != nil {
 		return err
 	}
 	done := r.timed(stepDecode)
@@ -237,4 +241,171 @@ func (r *Runner) count(b *block) {
 			m.verdicts.WithLabelValues(v.Outcome.String()).Inc()
 		}
 	}
+}
+
+// The layout of audit.events says which partition a request belongs to. A barrier in every partition tells of another one:
+//
+//	what is before the barrier           stored where it stands, as by the layout before
+//	the barrier                          the layout is committed with the offset after it
+//	until all partitions have done that  nothing behind it is settled: copies of it may wait in another partition
+//	what is behind it                    stored if it stands in the right partition, else appended to that
+//
+// So of the copies of an event, those before the barriers are in one partition, those behind them in one, and the look-up of the second
+// finds what the first has stored.
+
+// Pace of a lane that waits for the other partitions.
+const (
+	waitMin = 200 * time.Millisecond
+	waitMax = 2 * time.Second
+	// overdue is when a lane says that it waits, and tells the others of the layout: who announced it may have been interrupted.
+	overdue = 30 * time.Second
+)
+
+// entry is a lane's wait for the partitions that have not reached its layout.
+type entry struct {
+	since time.Time // zero: it does not wait
+	next  time.Duration
+	told  bool
+}
+
+// barrier returns the layout that the first record of the queue tells of.
+func (l *lane) barrier() (stream.Layout, bool) {
+	if len(l.queue) == 0 {
+		return stream.Layout{}, false
+	}
+	return stream.DecodeLayout(&l.queue[0])
+}
+
+// cross passes a barrier; all before it is settled.
+func (l *lane) cross(ctx context.Context, to stream.Layout) error {
+	l.next = l.queue[0].Position.Offset + 1
+	l.queue = l.queue[1:]
+	l.dirty = true
+	l.r.metrics.barriers.Inc()
+	if l.follow(to) {
+		if err := l.confirm(ctx); err != nil {
+			return err
+		}
+		l.log.Info("passed the barrier of a layout", zap.Stringer("layout", to), zap.Int64("offset", l.next-1))
+	}
+	l.progress.set(l.next, l.end, l.corrected)
+	return nil
+}
+
+// follow takes a layout, unless it is the one at hand or an earlier one.
+func (l *lane) follow(to stream.Layout) bool {
+	if to.Compare(l.layout) <= 0 {
+		return false
+	}
+	l.layout, l.entered = to, false
+	return true
+}
+
+// enter reports whether every partition has reached the lane's layout. While that is not so, it pauses; corrections go on in between.
+func (l *lane) enter(ctx context.Context) (entered bool, err error) {
+	if l.entered || l.layout.Epoch == 0 {
+		return true, nil
+	}
+	behind, err := l.behindLayout(ctx)
+	if err != nil {
+		return false, err
+	}
+	w := &l.entry
+	if len(behind) > 0 {
+		if w.since.IsZero() {
+			*w = entry{since: time.Now(), next: waitMin}
+			l.r.metrics.waiting.Inc()
+		}
+		if !w.told && time.Since(w.since) > overdue {
+			w.told = true
+			l.log.Warn("waiting for partitions that have not reached the layout; nothing behind its barrier is stored meanwhile",
+				zap.Stringer("layout", l.layout), zap.Int32s("partitions", behind))
+			if err := l.announce(ctx, behind...); err != nil {
+				return false, err
+			}
+		}
+		pause := w.next
+		w.next = min(2*w.next, waitMax)
+		return false, sleep.For(ctx, pause)
+	}
+	// All have the barrier, so producers may know of it. Who announced it may not have said so.
+	if err := l.announce(ctx); err != nil {
+		return false, err
+	}
+	l.entered = true
+	l.endWait()
+	return true, nil
+}
+
+// endWait takes the lane off the metric of those that wait.
+func (l *lane) endWait() {
+	if !l.entry.since.IsZero() {
+		l.entry = entry{}
+		l.r.metrics.waiting.Dec()
+	}
+}
+
+// behindLayout returns the partitions that have not committed the lane's layout or a later one.
+func (l *lane) behindLayout(ctx context.Context) (behind []int32, err error) {
+	var commits map[int32]stream.Commit
+	if _, err := l.r.retry(ctx, opLayout, func() (err error) {
+		commits, err = l.r.source.Commits(ctx, stream.TopicEvents)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for p := range l.layout.Partitions {
+		if p != l.partition && commits[p].Pending.Layout.Compare(l.layout) < 0 {
+			behind = append(behind, p)
+		}
+	}
+	return behind, nil
+}
+
+func (l *lane) announce(ctx context.Context, partitions ...int32) error {
+	_, err := l.r.retry(ctx, opLayout, func() error { return l.r.source.Announce(ctx, l.layout, partitions...) })
+	return err
+}
+
+// misplaced reports whether a record stands in another partition than its own. One whose headers cannot be read belongs nowhere else.
+func misplaced(l stream.Layout, rec *stream.Record) bool {
+	return l.Epoch > 0 && rec.Err == nil && l.PartitionOf(rec.Cluster, rec.Key) != rec.Position.Partition
+}
+
+// divide takes out of a block what is not stored: records that belong to another partition, which it appends to that, and barriers, which a
+// range can hold that an earlier release announced.
+func (l *lane) divide(ctx context.Context, b *block) error {
+	var misplaced []stream.Record
+	keep := b.records[:0]
+	for i := range b.records {
+		rec := &b.records[i]
+		switch to, ok := stream.DecodeLayout(rec); {
+		case ok:
+			l.follow(to)
+			l.r.metrics.barriers.Inc()
+		case l.r.misplaced(l.layout, rec):
+			misplaced = append(misplaced, *rec)
+		case len(keep) == i:
+			keep = b.records[:i+1]
+		default:
+			keep = append(keep, *rec)
+		}
+	}
+	clear(b.records[len(keep):])
+	b.records = keep
+	if len(misplaced) == 0 {
+		return nil
+	}
+	if _, err := l.r.retry(ctx, opForward, func() error { return l.r.source.Forward(ctx, l.layout, misplaced) },
+		zap.Int32("partition", l.partition)); err != nil {
+		return err
+	}
+	l.r.metrics.forwarded.Add(float64(len(misplaced)))
+	l.r.forwards.Add(1)
+	if !l.forwarded {
+		l.forwarded = true
+		l.log.Info("events stood in another partition than theirs and were appended to that; some receiver has not noticed the layout yet",
+			zap.Stringer("layout", l.layout), zap.Int("events", len(misplaced)))
+	}
+	return nil
 }

@@ -42,6 +42,7 @@ type simPlan struct {
 	pairs   bool  // two processes at a time
 	settled bool  // all policy is there before the first event: no correction covers for anything
 	events  int
+	layouts int // changes of the layout
 }
 
 // world is one schedule.
@@ -167,6 +168,9 @@ func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan e
 		panic(err)
 	}
 	r.jitter = func() float64 { return 0.5 }
+	if w.plan.mutant == mutantStoresAll {
+		r.misplaced = func(stream.Layout, *stream.Record) bool { return false }
+	}
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	return l, r, done
@@ -178,6 +182,7 @@ func (w *simWorld) run(t testing.TB) (violations []string, steps int) {
 	rng := rand.New(rand.NewPCG(w.plan.seed, 1))
 	w.expected = generate(rng, w.plan.events, w.plan.settled)
 	var producing sync.WaitGroup
+	w.changeLayouts(&producing)
 	producing.Go(func() { w.expected.produce(w.log) })
 
 	var lives []*life
@@ -287,29 +292,29 @@ func (w *simWorld) check() (violations []string) {
 	}
 	wants := map[event.Hash128]*want{}
 	poison := 0
-	for _, p := range w.log.partitions(stream.TopicEvents) {
-		carried := map[event.Hash128]bool{}
-		for _, rec := range w.log.logs[place{stream.TopicEvents, p}] {
-			row, err := decodeRecord(new(event.Decoder), &rec, simEpoch)
-			if err != nil {
-				poison++
-				continue
-			}
-			e := wants[row.EventKey]
-			if e == nil {
-				e = &want{at: row.Position, content: row.Content, size: row.Size}
-				wants[row.EventKey] = e
-				if row.Event.Stage != event.StageRequestReceived && !carried[row.Request] {
-					carried[row.Request] = true
-					s := states[row.Cluster]
-					if s == nil {
-						s = state.New(row.Cluster)
-					}
-					e.verdict = w.engine.Replay(row.Event, s)
+	carried := map[event.Hash128]bool{}
+	kept, lost := w.kept()
+	violations = append(violations, lost...)
+	for _, rec := range kept {
+		row, err := decodeRecord(new(event.Decoder), &rec, simEpoch)
+		if err != nil {
+			poison++
+			continue
+		}
+		e := wants[row.EventKey]
+		if e == nil {
+			e = &want{at: row.Position, content: row.Content, size: row.Size}
+			wants[row.EventKey] = e
+			if row.Event.Stage != event.StageRequestReceived && !carried[row.Request] {
+				carried[row.Request] = true
+				s := states[row.Cluster]
+				if s == nil {
+					s = state.New(row.Cluster)
 				}
-			} else if row.Size > e.size {
-				e.content, e.size = row.Content, row.Size
+				e.verdict = w.engine.Replay(row.Event, s)
 			}
+		} else if row.Size > e.size && row.Position.Partition == e.at.Partition {
+			e.content, e.size = row.Content, row.Size
 		}
 	}
 	seen := map[event.Hash128]int{}
@@ -387,6 +392,7 @@ func planOf(seed uint64) simPlan {
 	for range rng.IntN(5) {
 		p.crashAt = append(p.crashAt, 1+rng.IntN(250))
 	}
+	p.layouts = max(0, rng.IntN(5)-2)
 	return p
 }
 
@@ -438,7 +444,7 @@ const mutantSchedules = 200
 // Every safeguard taken away must be noticed; otherwise the simulation shows nothing.
 func TestSimulationNoticesMutants(t *testing.T) {
 	for _, mutant := range []string{mutantNoToken, mutantNoPending, mutantAckFirst, mutantNoKnown, mutantNoRecover, mutantNoCorrection,
-		mutantCorrectedAll} {
+		mutantCorrectedAll, mutantNoWait, mutantStoresAll} {
 		t.Run(strings.ReplaceAll(mutant, " ", "-"), func(t *testing.T) {
 			for seed := uint64(1); seed <= mutantSchedules; seed++ {
 				plan := planOf(seed)

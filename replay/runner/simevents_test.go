@@ -20,6 +20,7 @@ type delivery struct {
 	after  time.Duration
 	topic  string
 	record stream.Record
+	missed int // changes of the layout that the producer has not noticed
 }
 
 // simExpected is what a schedule sends.
@@ -33,7 +34,7 @@ func (x *simExpected) produce(log *simLog) {
 	began := time.Now()
 	for _, d := range x.deliveries {
 		time.Sleep(d.after - time.Since(began))
-		log.append(d.topic, d.record)
+		log.appendLate(d.topic, d.record, d.missed)
 	}
 }
 
@@ -51,7 +52,7 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 		} else if settled {
 			after += 3 * time.Second
 		}
-		x.deliveries = append(x.deliveries, delivery{after, topic, rec})
+		x.deliveries = append(x.deliveries, delivery{after: after, topic: topic, record: rec})
 	}
 	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	clusters := []string{"east", "west"}

@@ -22,6 +22,8 @@ const (
 	mutantNoRecover    = "rollups not recovered"
 	mutantNoCorrection = "no corrections"
 	mutantCorrectedAll = "corrections committed before they are made"
+	mutantNoWait       = "no wait for the other partitions"
+	mutantStoresAll    = "what stands in the wrong partition stored"
 )
 
 const simFetchWait = 50 * time.Millisecond
@@ -38,7 +40,8 @@ type simLog struct {
 	epochs  map[place]uint32
 	owner   map[place]chan struct{} // capacity 1: held while a handler runs
 	members []*life
-	changed chan struct{} // closed and replaced when membership changes
+	layouts []stream.Layout // that were in force, in their order
+	changed chan struct{}   // closed and replaced when membership changes
 }
 
 type simCommit struct {
@@ -51,7 +54,7 @@ const simEpoch = 7
 func newSimLog(mutant string, events, policy int) *simLog {
 	g := &simLog{mutant: mutant, counts: map[string]int{stream.TopicEvents: events, stream.TopicPolicy: policy, stream.TopicDeadLetter: 1},
 		logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, epochs: map[place]uint32{}, owner: map[place]chan struct{}{},
-		changed: make(chan struct{})}
+		layouts: []stream.Layout{{Partitions: int32(events), PerCluster: int32(events)}}, changed: make(chan struct{})}
 	for topic, n := range g.counts {
 		for p := range int32(n) {
 			g.logs[place{topic, p}], g.epochs[place{topic, p}] = nil, simEpoch
@@ -62,16 +65,62 @@ func newSimLog(mutant string, events, policy int) *simLog {
 }
 
 // append acknowledges a record.
-func (g *simLog) append(topic string, rec stream.Record) {
+func (g *simLog) append(topic string, rec stream.Record) { g.appendLate(topic, rec, 0) }
+
+// appendLate acknowledges a record of a producer that has not noticed the last changes of the layout.
+func (g *simLog) appendLate(topic string, rec stream.Record, missed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := place{topic, stream.PartitionOf(rec.Key, g.counts[topic])}
+	if topic == stream.TopicEvents {
+		at.partition = g.layouts[max(0, len(g.layouts)-1-missed)].PartitionOf(rec.Cluster, rec.Key)
+	}
+	g.put(at, rec)
+}
+
+// put appends a record to a partition; the caller holds the lock.
+func (g *simLog) put(at place, rec stream.Record) {
+	topic := at.topic
 	rec.Topic, rec.Appended = topic, time.Now()
 	rec.Position = event.Position{Epoch: g.epochs[at], Partition: at.partition, Offset: int64(len(g.logs[at]))}
 	g.logs[at] = append(g.logs[at], rec)
 }
 
+// announce appends the barrier of a layout to a partition.
+func (g *simLog) announce(l stream.Layout, partition int32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.put(place{stream.TopicEvents, partition}, stream.LayoutRecord(l, time.Now()))
+}
+
+// use puts a layout in force, unless a later one is.
+func (g *simLog) use(l stream.Layout) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l.Compare(g.layouts[len(g.layouts)-1]) > 0 {
+		g.layouts = append(g.layouts, l)
+	}
+}
+
+// grow adds partitions of the events.
+func (g *simLog) grow(to int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for p := int32(g.counts[stream.TopicEvents]); p < int32(to); p++ {
+		at := place{stream.TopicEvents, p}
+		g.logs[at], g.epochs[at], g.owner[at] = nil, simEpoch, make(chan struct{}, 1)
+	}
+	g.counts[stream.TopicEvents] = max(to, g.counts[stream.TopicEvents])
+	g.wake()
+}
+
 func (g *simLog) partitions(topic string) (list []int32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all(topic)
+}
+
+func (g *simLog) all(topic string) (list []int32) {
 	for p := range int32(g.counts[topic]) {
 		list = append(list, p)
 	}
@@ -115,7 +164,7 @@ func (g *simLog) assigned(l *life, topic string) (parts []int32, changed <-chan 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.Index(g.members, l)
-	for k, p := range g.partitions(topic) {
+	for k, p := range g.all(topic) {
 		if i >= 0 && k%len(g.members) == i {
 			parts = append(parts, p)
 		}
@@ -164,9 +213,12 @@ func (s *simSource) consume(ctx context.Context, topic string, h PartitionHandle
 }
 
 func (s *simSource) handle(ctx context.Context, at place, h PartitionHandler) {
+	s.mu.Lock()
+	owner := s.owner[at]
+	s.mu.Unlock()
 	select {
-	case s.owner[at] <- struct{}{}:
-		defer func() { <-s.owner[at] }()
+	case owner <- struct{}{}:
+		defer func() { <-owner }()
 	case <-ctx.Done():
 		return
 	}
@@ -182,7 +234,18 @@ func (s *simSource) handle(ctx context.Context, at place, h PartitionHandler) {
 	p := &simPartition{simLog: s.simLog, life: s.life, at: at, next: c.next, actor: actorOf(at.topic, at.partition)}
 	a := stream.Assignment{Topic: at.topic, Partition: at.partition, Epoch: simEpoch, Committed: c.next, Metadata: c.pending}
 	a.Metadata.PolicyOffsets = maps.Clone(c.pending.PolicyOffsets)
-	_ = h(ctx, a, p)
+	_ = h(context.WithValue(ctx, actorKey{}, p.actor), a, p)
+}
+
+// actorKey is the key of a handler's actor in its context.
+type actorKey struct{}
+
+// actorIn returns the actor whose handler asks, another if none does.
+func actorIn(ctx context.Context, other string) string {
+	if actor, ok := ctx.Value(actorKey{}).(string); ok {
+		return actor
+	}
+	return other
 }
 
 func (s *simSource) CommitPolicy(ctx context.Context, _ map[int32]int64) error {
@@ -201,19 +264,49 @@ func (s *simSource) Ends(ctx context.Context, topic string) (map[int32]int64, er
 }
 
 func (s *simSource) Commits(ctx context.Context, topic string) (map[int32]stream.Commit, error) {
-	if err := s.life.step(ctx, "commits", "commits"); err != nil {
+	if err := s.life.step(ctx, actorIn(ctx, "commits"), "commits"); err != nil {
 		return nil, err
 	}
 	commits := map[int32]stream.Commit{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.partitions(topic) {
+	for _, p := range s.all(topic) {
 		commits[p] = stream.Commit{Next: -1, Pending: stream.NoPending(nil)}
 		if c, ok := s.commits[place{topic, p}]; ok {
 			commits[p] = stream.Commit{Next: c.next, Pending: c.pending}
 		}
+		if s.mutant == mutantNoWait {
+			c := commits[p]
+			c.Pending.Layout = s.layouts[len(s.layouts)-1]
+			c.Pending.Layout.Epoch++
+			commits[p] = c
+		}
 	}
 	return commits, nil
+}
+
+func (s *simSource) Forward(ctx context.Context, l stream.Layout, records []stream.Record) error {
+	actor := actorOf(stream.TopicEvents, records[0].Position.Partition)
+	for i, rec := range records {
+		if err := s.life.flaky(ctx, actor, "forward"); err != nil {
+			return err // some of them have been
+		}
+		s.mu.Lock()
+		s.put(place{stream.TopicEvents, l.PartitionOf(rec.Cluster, rec.Key)}, records[i])
+		s.mu.Unlock()
+	}
+	return s.life.step(ctx, actor, "forwarded")
+}
+
+func (s *simSource) Announce(ctx context.Context, l stream.Layout, partitions ...int32) error {
+	if err := s.life.step(ctx, actorIn(ctx, "announce"), "announce"); err != nil {
+		return err
+	}
+	for _, p := range partitions {
+		s.announce(l, p)
+	}
+	s.use(l)
+	return nil
 }
 
 // simPartition is an assigned partition.
