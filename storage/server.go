@@ -145,6 +145,8 @@ var tuning = []string{ //nolint:gochecknoglobals // constant table
 	"auto_statistics_types = ''",
 	// What a merge costs hardly depends on how small its parts are: 24 at a time are merged less than half as often as five.
 	"min_parts_to_merge_at_once = 24",
+	// And of parts that are alike: else one that was merged is merged again with every 23 that follow (docs/adr/0088).
+	"merge_selector_base = 30",
 }
 
 // tuned are the tables that get parts all the time.
@@ -186,18 +188,35 @@ func (s *Store) tune(ctx context.Context) error {
 				missing = append(missing, set)
 			}
 		}
-		if len(missing) == 0 {
-			continue
+		if err := s.tuneTable(ctx, table, missing); err != nil {
+			return err
 		}
-		err := s.conn.Exec(ctx, "ALTER TABLE "+s.local(table)+s.form().OnCluster()+" MODIFY SETTING "+strings.Join(missing, ", "))
-		var refused *clickhouse.Exception
-		if errors.As(err, &refused) && refused.Code == codeUnknownSetting {
-			s.cfg.Log.Info("the server does not know settings that would save it work", zap.Strings("settings", missing))
+	}
+	return nil
+}
+
+// tuneTable gives a table those of some settings that the server knows.
+func (s *Store) tuneTable(ctx context.Context, table string, settings []string) error {
+	if len(settings) == 0 {
+		return nil
+	}
+	list := strings.Join(settings, ", ")
+	err := s.conn.Exec(ctx, "ALTER TABLE "+s.local(table)+s.form().OnCluster()+" MODIFY SETTING "+list)
+	var refused *clickhouse.Exception
+	if errors.As(err, &refused) && refused.Code == codeUnknownSetting {
+		if len(settings) == 1 {
+			s.cfg.Log.Info("the server does not know a setting that would save it work", zap.String("setting", list))
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("set %s of table %s: %w", strings.Join(missing, ", "), table, err)
+		for i := range settings {
+			if err := s.tuneTable(ctx, table, settings[i:i+1]); err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("set %s of table %s: %w", list, table, err)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func TestTuning(t *testing.T) {
 		}
 		ddl := strings.Join(s.Strings(t, "SELECT create_table_query FROM system.tables WHERE database = 'retrial' AND name = 'events'"),
 			"\n")
-		for _, want := range []string{"min_parts_to_merge_at_once = 24", "auto_statistics_types = ''"} {
+		for _, want := range []string{"min_parts_to_merge_at_once = 24", "merge_selector_base = 30", "auto_statistics_types = ''"} {
 			if strings.Count(ddl, want) != 1 {
 				t.Errorf("events has %q %d times:\n%s", want, strings.Count(ddl, want), ddl)
 			}

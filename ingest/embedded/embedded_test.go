@@ -87,7 +87,7 @@ func read(t testing.TB, c *stream.Client) (values []string, positions []int64, e
 			values, positions, epoch = append(values, string(r.Value)), append(positions, r.Position.Offset), r.Position.Epoch
 		}
 		return nil
-	})
+	}, nil)
 	defer r.Close()
 	if err := r.WaitFor(ctx, marks); err != nil {
 		t.Fatal(err)

@@ -162,7 +162,7 @@ func TestAccessThatWasGranted(t *testing.T) {
 			stop := w.consume(t, c)
 			var holding atomic.Int32
 			h := lease(t, w.Client, &holding)
-			reader := w.ReadPolicy(deadline(t), nil, func([]Record) error { return nil })
+			reader := w.ReadPolicy(deadline(t), nil, func([]Record) error { return nil }, nil)
 			defer reader.Close()
 			if err := w.Producer().Produce(deadline(t), recs(0, 5)...); err != nil {
 				t.Fatal(err)

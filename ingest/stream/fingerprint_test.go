@@ -226,7 +226,7 @@ func TestPolicyOnAnotherLog(t *testing.T) {
 					<-busy
 				}
 				return nil
-			})
+			}, nil)
 			wait(t, "the policy to be read", applied)
 			if !tc.reads {
 				close(busy)
@@ -252,7 +252,7 @@ func TestPolicyOnAnotherLog(t *testing.T) {
 					}
 				}
 				return nil
-			})
+			}, nil)
 			wait(t, "all policy to be read again", all)
 			again.Close()
 			if want := []string{"0", "a", "b", "c", "d"}; !reflect.DeepEqual(values, want) {

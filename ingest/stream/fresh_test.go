@@ -37,7 +37,7 @@ func TestFreshCommitsAreQuiet(t *testing.T) {
 				t.Fatal(err)
 			}
 			var l policyLog
-			r := w.ReadPolicy(deadline(t), nil, l.apply)
+			r := w.ReadPolicy(deadline(t), nil, l.apply, nil)
 			defer r.Close()
 			c := newCollector(20)
 			stop := w.consume(t, c)

@@ -16,7 +16,8 @@ import (
 type PolicyReader struct {
 	c      *Client
 	fn     func([]Record) error
-	from   map[int32]int64 // where the caller wants to start
+	rest   func(partition int32) // nil: none
+	from   map[int32]int64       // where the caller wants to start
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -31,10 +32,11 @@ type PolicyReader struct {
 // ReadPolicy starts to read TopicPolicy from the given offsets (the ones stored with the policy table; a missing partition starts at its
 // log's start) and passes the records to fn, in batches of one partition, one at a time. Reading may start below a given offset if less
 // than that, or nothing, is committed for GroupPolicy: fn must be idempotent, as with any log. It ends with ctx, when fn fails, or with
-// Close.
-func (c *Client) ReadPolicy(ctx context.Context, from map[int32]int64, fn func([]Record) error) *PolicyReader {
+// Close. rest is called after a batch, once those who wait for its records have been told; the next is read when it returns. It may be nil.
+func (c *Client) ReadPolicy(ctx context.Context, from map[int32]int64, fn func([]Record) error,
+	rest func(partition int32)) *PolicyReader {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &PolicyReader{c: c, fn: fn, from: maps.Clone(from), cancel: cancel, done: make(chan struct{}),
+	r := &PolicyReader{c: c, fn: fn, rest: rest, from: maps.Clone(from), cancel: cancel, done: make(chan struct{}),
 		pos: make(map[int32]int64), moved: make(chan struct{})}
 	go func() {
 		defer close(r.done)
@@ -169,6 +171,9 @@ func (r *PolicyReader) read(ctx context.Context, q *cursor) error {
 			}
 		}
 		r.advance(q.partition, q.next.Load())
+		if len(b.Records) > 0 && r.rest != nil {
+			r.rest(q.partition)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func (l *policyLog) apply(rs []Record) error {
 func TestPolicyReaderKeepsUp(t *testing.T) {
 	w := newWorld(t)
 	var l policyLog
-	r := w.ReadPolicy(deadline(t), nil, l.apply)
+	r := w.ReadPolicy(deadline(t), nil, l.apply, nil)
 	defer r.Close()
 	for round := range 20 {
 		var rs []Record
@@ -108,7 +108,7 @@ func TestPolicyReaderStartsWhereItIsTold(t *testing.T) {
 				}
 			}
 			var l policyLog
-			r := w.ReadPolicy(deadline(t), tc.from, l.apply)
+			r := w.ReadPolicy(deadline(t), tc.from, l.apply, nil)
 			defer r.Close()
 			if err := r.WaitFor(deadline(t), map[int32]int64{0: 10}); err != nil {
 				t.Fatal(err)
@@ -123,7 +123,7 @@ func TestPolicyReaderStartsWhereItIsTold(t *testing.T) {
 func TestPolicyReaderEnds(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Partitions = 2 })
 	boom := errors.New("cannot apply")
-	r := w.ReadPolicy(deadline(t), nil, func([]Record) error { return boom })
+	r := w.ReadPolicy(deadline(t), nil, func([]Record) error { return boom }, nil)
 	if err := w.Producer().Produce(deadline(t), policy("c", "x")); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestPolicyReaderEnds(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
-	r = w.ReadPolicy(ctx, nil, func([]Record) error { return nil })
+	r = w.ReadPolicy(ctx, nil, func([]Record) error { return nil }, nil)
 	cancel()
 	wait(t, "the reader to end", r.Done())
 	if r.Err() != nil {
@@ -168,7 +168,7 @@ func testCommitPolicy(t *testing.T, prefix string) {
 		defer mu.Unlock()
 		epoch = rs[0].Position.Epoch
 		return nil
-	})
+	}, nil)
 	if err := r.WaitFor(deadline(t), map[int32]int64{0: 10}); err != nil {
 		t.Fatal(err)
 	}

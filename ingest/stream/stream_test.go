@@ -30,7 +30,7 @@ func TestRecordSurvivesTheBroker(t *testing.T) {
 			close(all)
 		}
 		return nil
-	})
+	}, nil)
 	wait(t, "records", all)
 	r.Close()
 	for i := range got {

@@ -115,8 +115,9 @@ type Source interface {
 	DeadLetters(ctx context.Context, h PartitionHandler) error
 	// Policy starts to read every partition of audit.policy from the given offsets (absent:
 	// from the start of the log) and hands the records over, batches of one partition, in
-	// order, one call at a time.
-	Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error) PolicyFeed
+	// order, one call at a time. rest is called after each batch, once its positions are
+	// known; the next batch of the partition is read when it returns.
+	Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error, rest func(partition int32)) PolicyFeed
 	// CommitPolicy notes that the policy table holds every record below the given offsets.
 	CommitPolicy(ctx context.Context, next map[int32]int64) error
 	// Ends returns the offset after the last record of every partition of a topic: whatever
@@ -162,8 +163,9 @@ func (k Kafka) DeadLetters(ctx context.Context, h PartitionHandler) error {
 }
 
 // Policy reads audit.policy.
-func (k Kafka) Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error) PolicyFeed {
-	return k.Client.ReadPolicy(ctx, from, apply)
+func (k Kafka) Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error,
+	rest func(partition int32)) PolicyFeed {
+	return k.Client.ReadPolicy(ctx, from, apply, rest)
 }
 
 // CommitPolicy commits for stream.GroupPolicy.

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/stream"
@@ -22,14 +21,15 @@ type gate struct {
 
 	asking chan struct{} // held by the one who asks the broker
 	wanted chan struct{} // has an element when somebody began to wait since the feed rested last
-	waits  atomic.Int32  // how many wait for the feed
 	mu     sync.Mutex
-	ends   map[int32]int64 // the last answer
-	asked  time.Time       // when it was asked for
+	waits  map[*map[int32]int64]struct{} // what is waited for
+	ends   map[int32]int64               // the last answer
+	asked  time.Time                     // when it was asked for
 }
 
 func newGate(source Source) *gate {
-	return &gate{source: source, ready: make(chan struct{}), asking: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+	return &gate{source: source, ready: make(chan struct{}), asking: make(chan struct{}, 1), wanted: make(chan struct{}, 1),
+		waits: map[*map[int32]int64]struct{}{}}
 }
 
 // open makes the feed known to those who wait for it.
@@ -71,8 +71,17 @@ func (g *gate) wait(ctx context.Context, ends map[int32]int64) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	g.waits.Add(1)
-	defer g.waits.Add(-1)
+	if reached(g.feed.Positions(), ends) {
+		return nil
+	}
+	g.mu.Lock()
+	g.waits[&ends] = struct{}{}
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.waits, &ends)
+	}()
 	select {
 	case g.wanted <- struct{}{}:
 	default:
@@ -81,15 +90,33 @@ func (g *gate) wait(ctx context.Context, ends map[int32]int64) error {
 }
 
 // rest lets policy records gather while nobody waits for them: each write to the policy table
-// costs the store as much for one as for hundreds. It ends when somebody does.
+// costs the store as much for one as for hundreds. It ends when somebody does. Who waits for what
+// has been applied already is about to be told, and waits for nothing more.
 func (g *gate) rest(ctx context.Context, atMost time.Duration) {
+	select {
+	case <-g.ready:
+	default:
+		return
+	}
 	select {
 	case <-g.wanted:
 	default:
 	}
-	if g.waits.Load() == 0 {
+	if !g.awaited(g.feed.Positions()) {
 		_ = sleep.Unless(ctx, atMost, g.wanted) // the next read looks at ctx
 	}
+}
+
+// awaited reports whether somebody waits for more than has been applied up to the positions.
+func (g *gate) awaited(positions map[int32]int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for ends := range g.waits {
+		if !reached(positions, *ends) {
+			return true
+		}
+	}
+	return false
 }
 
 // behind returns how many policy records had not been applied at the last answer.

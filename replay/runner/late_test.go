@@ -163,7 +163,8 @@ type stalled struct {
 	release chan struct{}
 }
 
-func (s stalled) Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error) PolicyFeed {
+func (s stalled) Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error,
+	rest func(partition int32)) PolicyFeed {
 	return s.simSource.Policy(ctx, from, func(recs []stream.Record) error {
 		select {
 		case <-s.release:
@@ -171,7 +172,7 @@ func (s stalled) Policy(ctx context.Context, from map[int32]int64, apply func([]
 			return ctx.Err()
 		}
 		return apply(recs)
-	})
+	}, rest)
 }
 
 func TestStalledPolicyReaderHoldsForABoundedTime(t *testing.T) {

@@ -202,7 +202,6 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 		}); err != nil {
 			return err
 		}
-		r.gate.rest(ctx, r.cfg.Linger)
 	}
 	return nil
 }

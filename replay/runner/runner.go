@@ -102,7 +102,12 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("load policy: %w", err)
 	}
-	feed := r.source.Policy(work, from, func(records []stream.Record) error { return r.applyPolicy(work, records) })
+	feed := r.source.Policy(work, from, func(records []stream.Record) error { return r.applyPolicy(work, records) },
+		func(partition int32) {
+			if r.cfg.OwnsPolicy(partition) {
+				r.gate.rest(work, r.cfg.Linger)
+			}
+		})
 	r.gate.open(feed)
 	group.Go(func() error {
 		<-feed.Done()

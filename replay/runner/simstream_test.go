@@ -376,7 +376,8 @@ type simFeed struct {
 	moved chan struct{}
 }
 
-func (s *simSource) Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error) PolicyFeed {
+func (s *simSource) Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error,
+	rest func(partition int32)) PolicyFeed {
 	f := &simFeed{done: make(chan struct{}), pos: maps.Clone(from), moved: make(chan struct{})}
 	if f.pos == nil {
 		f.pos = map[int32]int64{}
@@ -399,6 +400,7 @@ func (s *simSource) Policy(ctx context.Context, from map[int32]int64, apply func
 				close(f.moved)
 				f.moved = make(chan struct{})
 				f.mu.Unlock()
+				rest(p)
 			}
 			if !got && sleep.For(ctx, simFetchWait) != nil {
 				return
