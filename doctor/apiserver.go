@@ -118,12 +118,8 @@ func (a *Service) aggregatedCheck(ctx context.Context, c *Checks, cluster string
 }
 
 // versionCheck reports which versions of Kubernetes a cluster's apiservers run, by their own requests, and whether what is set agrees.
-func (a *Service) versionCheck(c *Checks, cluster string) {
+func (a *Service) versionCheck(c *Checks, cluster string, s *state.State) {
 	const id = "version"
-	s, ok := a.Replay.State(cluster)
-	if !ok {
-		return
-	}
 	seen := s.Servers()
 	if len(seen) == 0 {
 		if given := a.Site.versionGiven(cluster, ""); given == 0 {

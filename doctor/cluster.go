@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
@@ -57,8 +58,14 @@ func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []qu
 	}
 	a.Site.watchCheck(&c, &f)
 	a.Site.apiserverCheck(&c, cluster)
-	a.unknownCheck(&c, cluster)
-	a.versionCheck(&c, cluster)
+	st, err := a.Replay.State(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if st != nil {
+		unknownCheck(&c, cluster, st)
+		a.versionCheck(&c, cluster, st)
+	}
 	a.cacheLagCheck(&c, cluster)
 	if err := a.Site.OtherwiseCheck(ctx, &c, cluster); err != nil {
 		return nil, err
@@ -281,12 +288,8 @@ func stateImport(cluster string) string {
 }
 
 // unknownCheck names the roles and bindings whose content is not known: drift of the subjects they could concern is not detected.
-func (a *Service) unknownCheck(c *Checks, cluster string) {
+func unknownCheck(c *Checks, cluster string, s *state.State) {
 	const id = "policy-known"
-	s, ok := a.Replay.State(cluster)
-	if !ok {
-		return
-	}
 	view := s.RBAC(query.Latest)
 	anybody, role := view.Blind()
 	named := func(keys []rbacindex.Key) string {

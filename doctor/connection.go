@@ -70,7 +70,11 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 	}
 	f.Refusals = s.Contacts.Refusals(cluster)
 	f.State.UnknownKinds = rbacKinds
-	if st, ok := a.Replay.State(cluster); ok {
+	st, err := a.Replay.State(ctx, cluster)
+	if err != nil {
+		return f, err
+	}
+	if st != nil {
 		f.State = stateFacts{}
 		view := st.RBAC(f.Now)
 		roles, clusterRoles, bindings, clusterBindings := view.RBAC.Len()

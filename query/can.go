@@ -89,7 +89,7 @@ func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err err
 		return out, err
 	}
 	out = CanAnswer{Cluster: q.Cluster, Subject: user, Scopes: []Scope{}}
-	view, policy, err := a.policy(q.Cluster, q.At)
+	view, policy, err := a.policy(ctx, q.Cluster, q.At)
 	if err != nil {
 		return out, err
 	}
@@ -133,7 +133,11 @@ func (a *Service) stranger(ctx context.Context, cluster, subject string, view *s
 		}
 	}
 	there := state.Absent
-	if st, ok := a.Replay.State(cluster); ok {
+	st, err := a.Replay.State(ctx, cluster)
+	if err != nil {
+		return "", nil, err
+	}
+	if st != nil {
 		if namespace, name, ok := authn.ServiceAccountUsername(subject); ok {
 			_, there = st.Version(kept.ServiceAccounts, namespace, name, orLatest(at))
 		} else if node, ok := strings.CutPrefix(subject, authn.PrefixNode); ok {

@@ -131,13 +131,16 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 	if err != nil {
 		return out, err
 	}
-	_, p, err := a.policy(out.Cluster, q.To)
+	_, p, err := a.policy(ctx, out.Cluster, q.To)
 	if err != nil {
 		return out, err
 	}
 	out.To = p.At
 	until := orLatest(q.To)
-	st, _ := a.Replay.State(out.Cluster)
+	st, err := a.Replay.State(ctx, out.Cluster)
+	if err != nil {
+		return out, err
+	}
 	changes := st.Changes(out.From, until)
 	out.doubt(st, &changes, until)
 	causes := map[rbacindex.Key]bool{}

@@ -38,7 +38,11 @@ func (a *Service) Clusters(ctx context.Context, _ ClustersRequest) (out Clusters
 		out.Clusters = append(out.Clusters, Cluster{c.Name, c.Events, c.First, c.Last.Add(time.Minute)})
 		seen[c.Name] = true
 	}
-	for _, name := range a.Replay.Clusters() {
+	known, err := a.Replay.Clusters(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, name := range known {
 		if !seen[name] {
 			out.Quiet = append(out.Quiet, name)
 		}

@@ -114,13 +114,16 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 		return out, err
 	}
 	out = EscalationsAnswer{Cluster: q.Cluster, Subject: user, Paths: []Path{}}
-	view, policy, err := a.policy(q.Cluster, q.At)
+	view, policy, err := a.policy(ctx, q.Cluster, q.At)
 	if err != nil {
 		return out, err
 	}
 	out.Policy = policy
 	out.doubt(view.Doubts("", true))
-	accounts := a.accounts(q.Cluster, q.At)
+	accounts, err := a.accounts(ctx, q.Cluster, q.At)
+	if err != nil {
+		return out, err
+	}
 	out.AccountsKnown = accounts.Complete
 	closure := escalation.NewBounds(view, accounts)
 	pathsOf := func(list []escalation.Path) (out []Path) {
@@ -175,10 +178,10 @@ func (out *EscalationsAnswer) untold(told, count, limit int) {
 	}
 }
 
-func (a *Service) accounts(cluster string, at time.Time) (out escalation.Accounts) {
-	st, ok := a.Replay.State(cluster)
-	if !ok {
-		return out
+func (a *Service) accounts(ctx context.Context, cluster string, at time.Time) (out escalation.Accounts, err error) {
+	st, err := a.Replay.State(ctx, cluster)
+	if err != nil || st == nil {
+		return out, err
 	}
 	var there []state.Account
 	there, out.Complete = st.ServiceAccounts(orLatest(at))
@@ -186,7 +189,7 @@ func (a *Service) accounts(cluster string, at time.Time) (out escalation.Account
 	for i, x := range there {
 		out.There[i] = escalation.Account(x)
 	}
-	return out
+	return out, nil
 }
 
 func nodeOf(n escalation.Node) Node { return Node{string(n.Kind), n.Namespace, n.Name} }

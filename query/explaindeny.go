@@ -260,7 +260,9 @@ func (a *Service) ExplainDeny(ctx context.Context, q ExplainDenyRequest) (out Ex
 	for i := range rows {
 		r := &rows[i]
 		if _, ok := states[r.Cluster]; !ok {
-			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
+			if states[r.Cluster], err = a.stateOf(ctx, r.Cluster); err != nil {
+				return out, err
+			}
 		}
 		x := explainer{engine: engine, state: states[r.Cluster], at: q.At}
 		one := x.explain(r.Cluster, r.Event, r.Verdict)

@@ -73,8 +73,8 @@ type HygieneRequest struct {
 }
 
 // Hygiene answers what is idle or wrong in a policy.
-func (a *Service) Hygiene(_ context.Context, q HygieneRequest) (out HygieneAnswer, err error) {
-	view, policy, err := a.policy(q.Cluster, q.At)
+func (a *Service) Hygiene(ctx context.Context, q HygieneRequest) (out HygieneAnswer, err error) {
+	view, policy, err := a.policy(ctx, q.Cluster, q.At)
 	if err != nil {
 		return out, err
 	}
@@ -95,7 +95,9 @@ func (a *Service) Hygiene(_ context.Context, q HygieneRequest) (out HygieneAnswe
 		}
 		add(f.Key, flawOf(&f, aggregated))
 	}
-	a.missingSubjects(&out, &view, q.At, add)
+	if err := a.missingSubjects(ctx, &out, &view, q.At, add); err != nil {
+		return out, err
+	}
 	order := map[string]int{}
 	for i, k := range flawKinds {
 		order[k.name] = i
@@ -140,10 +142,11 @@ func flawOf(f *rbacindex.Flaw, aggregated map[string]string) Flaw {
 }
 
 // missingSubjects finds bindings that name service accounts which did not exist.
-func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.Time, add func(rbacindex.Key, Flaw)) {
-	accounts := a.accounts(out.Cluster, at)
-	if out.AccountsKnown = accounts.Complete; !out.AccountsKnown {
-		return
+func (a *Service) missingSubjects(ctx context.Context, out *HygieneAnswer, view *state.View, at time.Time,
+	add func(rbacindex.Key, Flaw)) error {
+	accounts, err := a.accounts(ctx, out.Cluster, at)
+	if out.AccountsKnown = accounts.Complete; err != nil || !out.AccountsKnown {
+		return err
 	}
 	there := make(map[escalation.Account]bool, len(accounts.There))
 	for _, x := range accounts.There {
@@ -167,6 +170,7 @@ func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.
 		}
 		return true
 	})
+	return nil
 }
 
 // systemObject reports whether a role or binding belongs to Kubernetes itself: by its name or its namespace,

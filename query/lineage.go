@@ -105,7 +105,10 @@ func (r LineageRequest) check() error {
 // Lineage answers with the life of credentials.
 func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAnswer, err error) {
 	cluster, credential, subject, from, to, limit := q.Cluster, q.Credential, q.Subject, q.From, q.To, q.Limit
-	st, _ := a.stateOf(ctx, cluster)
+	st, err := a.stateOf(ctx, cluster)
+	if err != nil {
+		return out, err
+	}
 	out = LineageAnswer{Cluster: cluster, Subject: subject, Credentials: []Credential{}}
 	if credential != "" {
 		c := Credential{Credential: credential, Issue: issueOf(st, credential)}

@@ -73,9 +73,12 @@ func sourcesOf(by []rbacindex.Source) (out []Grant) {
 }
 
 // policy returns a cluster's RBAC at a moment, or the newest known if it is zero.
-func (a *Service) policy(cluster string, at time.Time) (state.View, Policy, error) {
-	st, ok := a.Replay.State(cluster)
-	if !ok || noPolicy(st) {
+func (a *Service) policy(ctx context.Context, cluster string, at time.Time) (state.View, Policy, error) {
+	st, err := a.Replay.State(ctx, cluster)
+	if err != nil {
+		return state.View{}, Policy{}, err
+	}
+	if noPolicy(st) {
 		if a.Empty {
 			return state.View{}, Policy{}, errEmptyLog
 		}
@@ -126,20 +129,20 @@ func (p *Policy) doubt(keys []rbacindex.Key) {
 // policyPatience is how long a question waits for a server that has just started, and still reads the policy.
 const policyPatience = 10 * time.Second
 
-// stateOf returns what is known of a cluster. It waits for the Replay to catch up if that is nothing.
-func (a *Service) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
-	if st, ok := a.Replay.State(cluster); ok && !noPolicy(st) {
-		return st, true
+// stateOf returns what is known of a cluster, nil if nothing is. It waits for the Replay to catch up if no policy is known.
+func (a *Service) stateOf(ctx context.Context, cluster string) (*state.State, error) {
+	if st, err := a.Replay.State(ctx, cluster); err != nil || !noPolicy(st) {
+		return st, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, policyPatience)
+	patient, cancel := context.WithTimeout(ctx, policyPatience)
 	defer cancel()
 	// Caught up or not, the question is answered by what is known now.
-	_ = a.settled(ctx)
-	return a.Replay.State(cluster)
+	_ = a.settled(patient)
+	return a.Replay.State(ctx, cluster)
 }
 
 // noPolicy reports whether no kind of RBAC object was ever listed: what a log alone shows of them is too little to remove anything.
-func noPolicy(st *state.State) bool { return len(st.RBAC(Latest).UnknownKinds) == 4 }
+func noPolicy(st *state.State) bool { return st == nil || len(st.RBAC(Latest).UnknownKinds) == 4 }
 
 // readSubject parses a subject as questions name it: a user name, user:NAME, or group:NAME.
 func readSubject(subject string) (user, group string, err error) {

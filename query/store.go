@@ -63,10 +63,10 @@ type Store interface {
 type Replay interface {
 	Lag() verdict.Backlog
 	WaitDrained(ctx context.Context) error
-	// State returns what is known of a cluster's objects; ok is false if nothing is. It must not be changed.
-	State(cluster string) (*state.State, bool)
+	// State returns what is known of a cluster's objects, nil if nothing is; it may have to be loaded. It must not be changed.
+	State(ctx context.Context, cluster string) (*state.State, error)
 	// Clusters returns, sorted, the clusters of which anything is known or was asked while judging.
-	Clusters() []string
+	Clusters(ctx context.Context) ([]string, error)
 }
 
 // Rejudger judges stored requests again.

@@ -107,7 +107,11 @@ func (a *Service) Subject(ctx context.Context, tables Tables, q SubjectRequest) 
 	}
 	own := false
 	var policy *rbacindex.Snapshot
-	if st, ok := a.stateOf(ctx, cluster); ok {
+	st, err := a.stateOf(ctx, cluster)
+	if err != nil {
+		return out, err
+	}
+	if st != nil {
 		view := st.RBAC(orLatest(to))
 		out.Known, policy = view.Certain(), view.RBAC
 		own = out.holds(view.RBAC, u.Grants)

@@ -60,15 +60,18 @@ func (r SuggestRequest) check() error {
 // Suggest answers with the least roles that subjects need.
 func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAnswer, err error) {
 	cluster, from, to := q.Cluster, q.From, q.To
-	st, ok := a.stateOf(ctx, cluster)
-	if (!ok || noPolicy(st)) && a.Empty {
+	st, err := a.stateOf(ctx, cluster)
+	if err != nil {
+		return out, err
+	}
+	if noPolicy(st) && a.Empty {
 		return out, errEmptyLog
 	}
-	if (!ok || noPolicy(st)) && a.Offline {
+	if noPolicy(st) && a.Offline {
 		return out, Bad("--state is missing: what a subject holds is not in the log; get it with\n  %s\nor pass --from-empty if the log "+
 			"begins with the cluster's first start", strings.TrimSuffix(StateListing, " > state.json"))
 	}
-	if !ok || noPolicy(st) {
+	if noPolicy(st) {
 		return out, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster,
 			AdviceFor(cluster, "no-state").Command)
 	}

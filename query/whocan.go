@@ -54,8 +54,8 @@ func (r WhoCanRequest) check() error {
 }
 
 // WhoCan answers whom RBAC grants a request.
-func (a *Service) WhoCan(_ context.Context, q WhoCanRequest) (out WhoCanAnswer, err error) {
-	view, policy, err := a.policy(q.Cluster, q.At)
+func (a *Service) WhoCan(ctx context.Context, q WhoCanRequest) (out WhoCanAnswer, err error) {
+	view, policy, err := a.policy(ctx, q.Cluster, q.At)
 	if err != nil {
 		return out, err
 	}

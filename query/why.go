@@ -51,19 +51,22 @@ type DecisionAt struct {
 }
 
 // decideAt decides the requests anew, by what is known of their clusters at a time.
-func (a *Service) decideAt(ctx context.Context, w *WhyAnswer, at time.Time) {
+func (a *Service) decideAt(ctx context.Context, w *WhyAnswer, at time.Time) (err error) {
 	states := map[string]*state.State{} // nil: nothing is known, and that is the answer
 	for i := range w.Requests {
 		r := &w.Requests[i]
 		e := *r.last
 		e.Server = r.APIServer
 		if _, ok := states[r.Cluster]; !ok {
-			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
+			if states[r.Cluster], err = a.stateOf(ctx, r.Cluster); err != nil {
+				return err
+			}
 		}
 		v := a.engine().DecideAt(&e, states[r.Cluster], at)
 		line := v.Line(&e)
 		r.At = &DecisionAt{at, line.Replayed, line.Authorizer, line.Grants, line.Errors, line.Missing, line.Impersonation}
 	}
+	return nil
 }
 
 // Stage is one recorded stage of a request.
@@ -112,19 +115,24 @@ func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {
 	if err != nil && !errors.Is(err, ErrEnough) {
 		return out, err
 	}
-	a.identities(&out)
+	if err := a.identities(ctx, &out); err != nil {
+		return out, err
+	}
 	a.twins(&out)
 	if !q.At.IsZero() {
-		a.decideAt(ctx, &out, q.At)
+		return out, a.decideAt(ctx, &out, q.At)
 	}
 	return out, nil
 }
 
 // identities adds how the credentials of requests were made, and what each authenticator says of the identity.
-func (a *Service) identities(w *WhyAnswer) {
+func (a *Service) identities(ctx context.Context, w *WhyAnswer) error {
 	for i := range w.Requests {
 		r := &w.Requests[i]
-		st, known := a.Replay.State(r.Cluster)
+		st, err := a.Replay.State(ctx, r.Cluster)
+		if err != nil {
+			return err
+		}
 		if r.Verdict != nil && r.Verdict.Credential != "" {
 			r.Issue = issueOf(st, r.Verdict.Credential)
 		}
@@ -136,11 +144,12 @@ func (a *Service) identities(w *WhyAnswer) {
 			continue
 		}
 		var s authn.State
-		if known {
+		if st != nil {
 			s = st
 		}
 		r.Authenticators = a.engine().Authn().Answers(r.last, cfg, s)
 	}
+	return nil
 }
 
 // add adds a row; last is the request of the row before.

@@ -90,7 +90,7 @@ func (l Log) service(ctx context.Context) (*query.Service, func() error, error) 
 		return tables.close()
 	}
 	return &query.Service{
-		Store: rows, Tables: tables.open, Replay: storedStates{l.name(): st}, Apiserver: log.history,
+		Store: rows, Tables: tables.open, Replay: logState{cluster: l.name(), state: st}, Apiserver: log.history,
 		Now: func() time.Time { return last.Add(time.Minute + completeness.Settle) }, Version: version.Version,
 		Offline: true, Empty: sum.Events == 0, Followed: trail.Lineage,
 	}, done, nil

@@ -88,7 +88,7 @@ func TestDocsMetrics(t *testing.T) {
 			"context: {cluster: c}}], current-context: c}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := newWatcher(sys, "c="+kubeconfig); err != nil {
+	if _, _, err := newWatcher(t.Context(), sys, "c="+kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	lines := make([]string, 0, len(reg.lines))

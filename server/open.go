@@ -55,10 +55,6 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := loadStates(ctx, store)
-	if err != nil {
-		return nil, err
-	}
 	asking := api.NewQueryLog(store, zap.NewNop())
 	s.closers = append(s.closers, asking.Close)
 	rules, err := configuredRules(s.cfg)
@@ -74,7 +70,7 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	if len(s.cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
 		site.Otherwise = newOtherwise(engine, store, site.DataDir(), s.log, s.reg).of
 	}
-	return apiHandler(ruledStore{store, rules}, states, nil, asking, zap.NewNop(), site), nil
+	return apiHandler(ruledStore{store, rules}, &storedStates{store: store}, nil, asking, zap.NewNop(), site), nil
 }
 
 // ConnectToJudge is Connect for commands that judge: where no server runs, it calls alone, opens one without listeners, judging until done.

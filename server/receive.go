@@ -81,7 +81,7 @@ func (s *system) takeState(ctx context.Context, cluster string, since time.Time,
 	if len(snap.Objects) == 0 {
 		return nil, fmt.Errorf("%w: it holds no role, binding, namespace or service account", webhook.ErrBadState)
 	}
-	if err := s.runner.CheckCluster(cluster, observations...); err != nil {
+	if err := s.runner.CheckCluster(ctx, cluster, observations...); err != nil {
 		return nil, fmt.Errorf("%w: %w; is it meant for another cluster's name?", webhook.ErrBadState, err)
 	}
 	now := time.Now()

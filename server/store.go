@@ -3,22 +3,17 @@ package server
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/forget"
-	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
-	"github.com/retrial-io/retrial/verdict"
 )
 
 func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
@@ -104,41 +99,4 @@ func keptPolicy(r config.Retention) time.Duration {
 		return 0
 	}
 	return time.Duration(max(r.Events, r.Rollups)) + 31*24*time.Hour
-}
-
-// storedStates has the states of all clusters as stored: what the API asks if no replay is running.
-type storedStates map[string]*state.State
-
-// loadStates rebuilds the states from the policy table.
-func loadStates(ctx context.Context, store *storage.Store) (storedStates, error) {
-	states := storedStates{}
-	_, err := store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
-		o, err := observe.Decode(v.Observation)
-		if err != nil {
-			return nil // as in the runner: what it said stays unknown
-		}
-		st, ok := states[v.Cluster]
-		if !ok {
-			st = state.New(v.Cluster)
-			states[v.Cluster] = st
-		}
-		st.Apply(o)
-		return nil
-	})
-	return states, err
-}
-
-// Lag returns no backlog: nothing is under way.
-func (storedStates) Lag() verdict.Backlog { return verdict.Backlog{} }
-
-// WaitDrained returns at once.
-func (storedStates) WaitDrained(context.Context) error { return nil }
-
-// Clusters returns, sorted, the clusters of which anything is known.
-func (s storedStates) Clusters() []string { return slices.Sorted(maps.Keys(s)) }
-
-// State returns what is known of a cluster.
-func (s storedStates) State(cluster string) (*state.State, bool) {
-	st, ok := s[cluster]
-	return st, ok
 }

@@ -31,11 +31,12 @@ import (
 
 func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 	for _, entry := range sys.cfg.Watch.Clusters {
-		cluster, w, err := newWatcher(sys, entry)
+		own, stop := context.WithCancel(ctx)
+		cluster, w, err := newWatcher(own, sys, entry)
 		if err != nil {
+			stop()
 			return fmt.Errorf("watch-clusters: %w", err)
 		}
-		own, stop := context.WithCancel(ctx)
 		group.Add(func() error {
 			// What is stored must be loaded first, or a wrong kubeconfig would go unnoticed.
 			if err := sys.runner.WaitDrained(own); err != nil {
@@ -52,7 +53,7 @@ func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 	return nil
 }
 
-func newWatcher(sys *system, entry string) (cluster string, w *watch.Watcher, err error) {
+func newWatcher(ctx context.Context, sys *system, entry string) (cluster string, w *watch.Watcher, err error) {
 	cluster, kubeconfig, err := config.WatchedCluster(entry)
 	if err != nil {
 		return "", nil, err
@@ -64,7 +65,7 @@ func newWatcher(sys *system, entry string) (cluster string, w *watch.Watcher, er
 	if err := os.MkdirAll(string(positions), 0o700); err != nil {
 		return "", nil, fmt.Errorf("position folder: %w", err)
 	}
-	encoder := &watchEncoder{check: func(obs ...observe.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
+	encoder := &watchEncoder{check: func(obs ...observe.Observation) error { return sys.runner.CheckCluster(ctx, cluster, obs...) }}
 	w, err = watch.New(watch.Config{Cluster: cluster, Kubeconfig: kubeconfig, Log: sys.log, Registerer: sys.reg},
 		sys.producer(), sys.redactor, encoder, positions)
 	return cluster, w, err

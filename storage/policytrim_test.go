@@ -47,9 +47,9 @@ func (w *writer) write(cluster, name string, bytes int) verdict.PolicyVersion {
 // that were forgotten, and all bytes.
 func contents(t *testing.T, s *storage.Store, cluster, name string) (kept, forgotten []string, bytes int) {
 	t.Helper()
-	if _, err := s.LoadPolicy(context.Background(), func(v verdict.PolicyVersion) error {
+	if err := s.LoadPolicy(context.Background(), []string{cluster}, func(v verdict.PolicyVersion) error {
 		o, err := observe.Decode(v.Observation)
-		if err != nil || v.Cluster != cluster || v.Name != name {
+		if err != nil || v.Name != name {
 			return err
 		}
 		bytes += len(v.Observation)
@@ -117,9 +117,9 @@ func TestPolicyTrim(t *testing.T) {
 			}
 		}
 	}
-	next, err := s.LoadPolicy(ctx, func(verdict.PolicyVersion) error { return nil })
-	if err != nil || next[0] != all[len(all)-1].Position.Offset+1 {
-		t.Errorf("reading goes on at %d: %v", next[0], err)
+	ends, err := s.PolicyEnds(ctx)
+	if err != nil || ends[0].Offset != all[len(all)-1].Position.Offset+1 {
+		t.Errorf("reading goes on at %+v: %v", ends[0], err)
 	}
 
 	// Delivered again, a write is forgotten again.
@@ -207,7 +207,7 @@ func TestPolicyTrimOfLostAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				whole, outlines, certain, bytes := 0, 0, 0, 0
-				if _, err := s.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
+				if err := s.LoadPolicy(ctx, []string{"c"}, func(v verdict.PolicyVersion) error {
 					o, err := observe.Decode(v.Observation)
 					switch bytes += len(v.Observation); {
 					case len(o.Object) < 1000 && o.Unknown && o.Object != nil:

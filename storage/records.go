@@ -40,12 +40,11 @@ func (s *Store) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion
 	return s.insertRows(ctx, "policy_objects", "policy versions", &r)
 }
 
-// LoadPolicy visits every stored observation, those of one Kafka partition in the order of
-// epoch, offset and index, and returns for each partition the offset after the last one of the partition's newest epoch.
-func (s *Store) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion) error) (map[int32]int64, error) {
+// LoadPolicy visits every stored observation of some clusters, those of one Kafka partition in the order of
+// epoch, offset and index.
+func (s *Store) LoadPolicy(ctx context.Context, clusters []string, visit func(verdict.PolicyVersion) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	next := map[int32]int64{} // rows come by epoch: what an older one left is overwritten
 	batches := make(chan []verdict.PolicyVersion, 4)
 	read := make(chan error, 1)
 	go func() {
@@ -60,7 +59,8 @@ func (s *Store) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion
 				return ctx.Err()
 			}
 		}
-		err := s.policyRows(ctx, "", func(v verdict.PolicyVersion) error {
+		of := statement.Params(ctx, clickhouse.Parameters{"clusters": statement.Texts(clusters)})
+		err := s.policyRows(of, " WHERE cluster IN {clusters:Array(String)}", func(v verdict.PolicyVersion) error {
 			if batch = append(batch, v); len(batch) < policyBatch {
 				return nil
 			}
@@ -74,9 +74,7 @@ func (s *Store) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion
 	var err error
 	for batch := range batches {
 		for i := range batch {
-			v := &batch[i]
-			next[v.Position.Partition] = v.Position.Offset + 1
-			if err = visit(*v); err != nil {
+			if err = visit(batch[i]); err != nil {
 				break
 			}
 		}
@@ -91,9 +89,35 @@ func (s *Store) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion
 		err = failed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load policy: %w", err)
+		return fmt.Errorf("load policy: %w", err)
 	}
-	return next, nil
+	return nil
+}
+
+// PolicyEnds returns, by Kafka partition, the newest epoch of which observations are stored, and the offset after the last of them.
+func (s *Store) PolicyEnds(ctx context.Context) (map[int32]event.Position, error) {
+	const query = "SELECT kpart, epoch, max(koffset) + 1 FROM %s.policy_objects GROUP BY kpart, epoch ORDER BY epoch"
+	list, err := statement.Collect(ctx, s.at(), query, nil, func(p *event.Position) ([]any, func()) {
+		return []any{&p.Partition, &p.Epoch, &p.Offset}, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read where policy ends: %w", err)
+	}
+	ends := make(map[int32]event.Position, len(list))
+	for _, p := range list {
+		ends[p.Partition] = p
+	}
+	return ends, nil
+}
+
+// PolicyClusters returns, sorted, the clusters of which observations are stored.
+func (s *Store) PolicyClusters(ctx context.Context) ([]string, error) {
+	list, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT toString(cluster) AS name FROM %s.policy_objects ORDER BY name", nil,
+		func(name *string) ([]any, func()) { return []any{name}, nil })
+	if err != nil {
+		return nil, fmt.Errorf("list clusters with a policy: %w", err)
+	}
+	return list, nil
 }
 
 // policyBatch is how many versions are handed over at a time.

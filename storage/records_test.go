@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,12 +28,14 @@ func TestPolicy(t *testing.T) {
 	}
 	end := int64(10)
 	load := func(s interface {
-		LoadPolicy(context.Context, func(verdict.PolicyVersion) error) (map[int32]int64, error)
+		LoadPolicy(context.Context, []string, func(verdict.PolicyVersion) error) error
+		PolicyEnds(context.Context) (map[int32]event.Position, error)
+		PolicyClusters(context.Context) ([]string, error)
 	}) {
 		t.Helper()
 		got := map[string]verdict.PolicyVersion{}
 		last := map[int32]verdict.PolicyVersion{}
-		next, err := s.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
+		err := s.LoadPolicy(ctx, []string{"b", "c"}, func(v verdict.PolicyVersion) error {
 			p := v.Position
 			if l, ok := last[p.Partition]; ok &&
 				(l.Position.Epoch > p.Epoch || l.Position.Epoch == p.Epoch && l.Position.Offset > p.Offset) {
@@ -53,8 +56,18 @@ func TestPolicy(t *testing.T) {
 				t.Fatalf("changed in the store\n was %+v\n is  %+v", v, got[v.Name])
 			}
 		}
-		if want := (map[int32]int64{0: end, 1: end}); !reflect.DeepEqual(next, want) {
-			t.Fatalf("next offsets %v, want those of the newest epoch: %v", next, want)
+		if err := s.LoadPolicy(ctx, []string{"b"}, func(v verdict.PolicyVersion) error {
+			return fmt.Errorf("an observation of cluster %q", v.Cluster)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		ends, err := s.PolicyEnds(ctx)
+		want := map[int32]event.Position{0: {Epoch: 2, Offset: end}, 1: {Epoch: 2, Partition: 1, Offset: end}}
+		if err != nil || !reflect.DeepEqual(ends, want) {
+			t.Fatalf("ends %v, want those of the newest epoch: %v; %v", ends, want, err)
+		}
+		if clusters, err := s.PolicyClusters(ctx); err != nil || !slices.Equal(clusters, []string{"c"}) {
+			t.Fatalf("clusters %q: %v", clusters, err)
 		}
 	}
 	s, closeStore := storagetest.Start(t, dir)

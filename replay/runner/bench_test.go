@@ -28,13 +28,13 @@ func (noCommits) Commit(context.Context, int64, stream.Pending) error { return n
 // real state, without broker and store.
 func BenchmarkSettle(b *testing.B) {
 	events, snap := recording(b, "testdata/events.jsonl", "testdata/state.json")
-	log := newSimLog("", 1, 1)
+	log := newSimLog(simPlan{}, 1, 1)
 	source := &simSource{log, &life{world: &simWorld{}, instant: true}}
 	r, err := New(Config{Hold: -1}, source, replay.New(replay.Config{}), nowhere{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := r.states.of(sample).LoadSnapshot(snap); err != nil {
+	if _, err := heldState(r.states, sample).LoadSnapshot(snap); err != nil {
 		b.Fatal(err)
 	}
 	feed := &simFeed{done: make(chan struct{}), pos: map[int32]int64{}, moved: make(chan struct{})}
@@ -52,7 +52,7 @@ func BenchmarkSettle(b *testing.B) {
 	}
 	m := perevent.Start(b)
 	for b.Loop() {
-		l := &lane{r: r, p: noCommits{}, log: r.log, progress: r.board.own(stream.TopicEvents, 0, 0)}
+		l := &lane{r: r, p: noCommits{}, log: r.log, progress: r.board.own(stream.TopicEvents, 0, 0), held: map[string]bool{sample: true}}
 		if err := l.settle(b.Context(), &block{first: 0, last: rows - 1, records: records}); err != nil {
 			b.Fatal(err)
 		}

@@ -15,7 +15,8 @@ import (
 // more once a listing shows it.
 func TestBlindness(t *testing.T) {
 	s := newStates()
-	observed := func(o ...observe.Observation) { s.of("prod").Apply(o...) }
+	prod := heldState(s, "prod")
+	observed := func(o ...observe.Observation) { prod.Apply(o...) }
 	count := func(anybody, role string) {
 		t.Helper()
 		want := `# HELP retrial_runner_unknown_objects Roles and bindings whose content is not known at present, by what could rest on it: any access of anybody, or what one role gives.
@@ -40,7 +41,7 @@ retrial_runner_unknown_objects{cluster="prod",reach="role"} ` + role + "\n"
 	observed(binding, role, cut)
 	count("1", "2")
 	snapshot := observe.Snapshot{Began: instant(9), Ended: instant(9), Kinds: kept.Resources()}
-	if _, err := s.of("prod").LoadSnapshot(snapshot); err != nil {
+	if _, err := prod.LoadSnapshot(snapshot); err != nil {
 		t.Fatal(err)
 	}
 	count("0", "0")

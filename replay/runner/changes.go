@@ -1,9 +1,12 @@
 package runner
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"sync"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -27,13 +30,52 @@ type changes struct {
 
 	mu      sync.Mutex
 	logs    map[int32][]change // by policy partition, ascending offset
+	epochs  map[int32]uint32   // of the offsets; what was stored under an earlier one has no place in the log
 	floor   map[int32]int64    // changes below this offset have been forgotten
 	head    map[int32]int64    // offset after the last applied record
 	entries int
 }
 
 func newChanges(limit int) *changes {
-	return &changes{limit: limit, logs: map[int32][]change{}, floor: map[int32]int64{}, head: map[int32]int64{}}
+	return &changes{limit: limit, logs: map[int32][]change{}, epochs: map[int32]uint32{}, floor: map[int32]int64{}, head: map[int32]int64{}}
+}
+
+// begin notes where reading a partition begins, and the epoch of its offsets.
+func (l *changes) begin(partition int32, epoch uint32, next int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs[partition] = epoch
+	if next > 0 {
+		l.head[partition] = next
+	}
+}
+
+// present reports whether what is stored at a position has a place in the log.
+func (l *changes) present(at event.Position) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return at.Epoch >= l.epochs[at.Partition]
+}
+
+// insert notes what records that were read before changed: of clusters that were not held then.
+func (l *changes) insert(partition int32, found []change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put(partition, found)
+}
+
+// drop forgets the changes of clusters.
+func (l *changes) drop(clusters map[string]bool) {
+	if len(clusters) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for partition, log := range l.logs {
+		kept := slices.DeleteFunc(log, func(c change) bool { return clusters[c.cluster] })
+		l.entries -= len(log) - len(kept)
+		l.logs[partition] = slices.Clip(kept)
+	}
 }
 
 // add notes what the records of a partition below next changed.
@@ -41,15 +83,26 @@ func (l *changes) add(partition int32, next int64, found []change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.head[partition] = max(l.head[partition], next)
+	l.put(partition, found)
+}
+
+// put adds to a log, in the order of offsets.
+func (l *changes) put(partition int32, found []change) {
 	if len(found) == 0 {
 		return
 	}
-	log := append(l.logs[partition], found...)
+	byOffset := func(a, b change) int { return cmp.Compare(a.offset, b.offset) }
+	log := l.logs[partition]
+	last := max(0, len(log)-1)
+	log = append(log, found...)
+	if !slices.IsSortedFunc(log[last:], byOffset) {
+		slices.SortStableFunc(log, byOffset)
+	}
 	l.entries += len(found)
 	// Half is dropped at once, so that the copy is paid for rarely.
 	if len(log) > l.limit {
 		drop := len(log) - l.limit/2
-		l.floor[partition] = log[drop-1].offset + 1
+		l.floor[partition] = max(l.floor[partition], log[drop-1].offset+1)
 		log = append([]change(nil), log[drop:]...)
 		l.entries -= drop
 	}

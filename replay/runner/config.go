@@ -64,9 +64,6 @@ type Config struct {
 	// default 100 ms and 10 s, doubling, with jitter.
 	RetryMin, RetryMax time.Duration
 
-	// OwnsPolicy reports whether this process writes the policy table for a partition of
-	// audit.policy; nil means every partition.
-	OwnsPolicy func(partition int32) bool
 	// Tagger notes which detection rules select a request; nil: no row gets marks.
 	Tagger Tagger
 	// Redact makes undecodable bytes fit to be kept in a dead letter; nil keeps none of them.
@@ -106,9 +103,6 @@ func (c Config) withDefaults() (Config, error) {
 	number(&c.CorrectionRows, 10_000)
 	number(&c.CorrectionLog, 65_536)
 	c.InFlightBytes = cmp.Or(c.InFlightBytes, 2*int64(c.BatchBytes))
-	if c.OwnsPolicy == nil {
-		c.OwnsPolicy = func(int32) bool { return true }
-	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}

@@ -37,7 +37,7 @@ func (l *lane) correct(ctx context.Context) error {
 	uncertain := forgotten || slices.ContainsFunc(found, func(c change) bool { return c.offset < l.horizon[c.partition] })
 	var filters []verdict.AffectedFilter
 	if forgotten {
-		for _, cluster := range l.r.states.names() {
+		for _, cluster := range slices.Sorted(maps.Keys(l.held)) {
 			filters = append(filters, verdict.AffectedFilter{Cluster: cluster})
 		}
 	} else {

@@ -61,9 +61,14 @@ type PolicyStore interface {
 	// SavePolicy writes observations; a place (partition, offset, index) already there
 	// changes nothing. One call is all or nothing.
 	SavePolicy(ctx context.Context, versions []verdict.PolicyVersion) error
-	// LoadPolicy visits all observations, those of one partition in the order of their
-	// offsets, and returns the offset after the last one per partition.
-	LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion) error) (map[int32]int64, error)
+	// LoadPolicy visits all observations of some clusters, those of one partition in the order
+	// of their offsets.
+	LoadPolicy(ctx context.Context, clusters []string, visit func(verdict.PolicyVersion) error) error
+	// PolicyEnds returns, by partition, the newest epoch of which observations are stored, and
+	// the offset after the last of them.
+	PolicyEnds(ctx context.Context) (map[int32]event.Position, error)
+	// PolicyClusters returns the clusters of which observations are stored.
+	PolicyClusters(ctx context.Context) ([]string, error)
 }
 
 // DeadLetterStore keeps what could not be processed.

@@ -51,7 +51,10 @@ func TestForgetPolicy(t *testing.T) {
 			return nil
 		}
 		settle()
-		s, _ := r.State("east")
+		s, err := r.State(t.Context(), "east")
+		if err != nil {
+			t.Fatal(err)
+		}
 		stood := standing(old)
 
 		r.ForgetPolicy(0)

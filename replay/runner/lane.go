@@ -3,7 +3,9 @@ package runner
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -63,6 +65,8 @@ type lane struct {
 	// been correcting for any change below it, so those corrections settle rollups too.
 	horizon map[int32]int64
 	judged  judged // which changes the stored rows were judged with
+	// held has the clusters whose state the partition needs: those it has rows of.
+	held map[string]bool
 	// everything has the rows of all clusters judged again.
 	everything bool
 	// jobs says how far the partition is with jobs it has worked on.
@@ -75,7 +79,9 @@ func (r *Runner) events(ctx context.Context, a stream.Assignment, p Partition) e
 		r: r, p: p, partition: a.Partition, epoch: a.Epoch,
 		log:  r.log.With(zap.Int32("partition", a.Partition), zap.Uint32("epoch", a.Epoch)),
 		next: max(a.Committed, 0), corrected: maps.Clone(a.Metadata.PolicyOffsets), layout: a.Metadata.Layout,
+		held: map[string]bool{},
 	}
+	defer func() { r.states.release(slices.Collect(maps.Keys(l.held))) }()
 	l.progress = r.board.own(stream.TopicEvents, a.Partition, l.next)
 	r.metrics.owned.Inc()
 	defer func() {
@@ -94,11 +100,16 @@ func (l *lane) run(ctx context.Context, a stream.Assignment) error {
 	if err := l.resume(ctx, a); err != nil {
 		return err
 	}
-	if _, err := l.r.retry(ctx, opAffected, func() error {
-		spans, err := l.r.store.Spans(ctx, l.partition)
-		l.judged = judged{judgedEarlier(spans)}
+	var spans []verdict.Span
+	if _, err := l.r.retry(ctx, opAffected, func() (err error) {
+		spans, err = l.r.store.Spans(ctx, l.partition)
 		return err
 	}); err != nil {
+		return err
+	}
+	l.judged = judged{judgedEarlier(spans)}
+	// Only now may the cursor pass what the policy topic tells of them.
+	if err := l.hold(ctx, maps.Keys(l.judged[0].spans)); err != nil {
 		return err
 	}
 	for {
@@ -169,6 +180,28 @@ func (l *lane) resume(ctx context.Context, a stream.Assignment) error {
 		return err
 	}
 	l.r.metrics.recovered.Inc()
+	return nil
+}
+
+// hold sees to it that the states of clusters are loaded while the partition is assigned.
+func (l *lane) hold(ctx context.Context, clusters iter.Seq[string]) error {
+	var missing []string
+	for cluster := range clusters {
+		if !l.held[cluster] {
+			missing = append(missing, cluster)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	defer l.r.timed(stepPolicy)()
+	if err := l.r.hold(ctx, missing); err != nil {
+		return err
+	}
+	for _, cluster := range missing {
+		l.held[cluster] = true
+	}
 	return nil
 }
 

@@ -31,7 +31,7 @@ type lateBinding struct {
 
 func newLateBinding(seed uint64) *lateBinding {
 	w := &lateBinding{
-		simWorld: &simWorld{plan: simPlan{seed: seed}, log: newSimLog("", 2, 1), rows: newSimRows(""),
+		simWorld: &simWorld{plan: simPlan{seed: seed}, log: newSimLog(simPlan{}, 2, 1), rows: newSimRows(""),
 			engine: replay.New(replay.Config{}), expected: &simExpected{}},
 		happened: simBase.Add(5 * time.Minute), affected: map[string]bool{},
 	}
@@ -218,7 +218,8 @@ func TestSimulationIsReproducible(t *testing.T) {
 		for range 3 {
 			var trace string
 			synctest.Test(t, func(t *testing.T) {
-				w := &simWorld{plan: planOf(seed), log: newSimLog("", 3, 2), rows: newSimRows(""), engine: replay.New(replay.Config{})}
+				w := &simWorld{plan: planOf(seed), log: newSimLog(simPlan{}, 3, 2), rows: newSimRows(""),
+					engine: replay.New(replay.Config{})}
 				_, steps := w.run(t)
 				trace = fmt.Sprintf("%d steps, %d rows, %d tokens", steps, len(w.rows.rows), len(w.rows.tokens))
 			})

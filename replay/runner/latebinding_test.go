@@ -29,7 +29,10 @@ func dayOfEvents(b *testing.B, p *pipeline, store Store, rounds int,
 	since time.Duration) (total int, day time.Time, all, refused map[whoWhere]int) {
 	b.Helper()
 	engine := replay.New(replay.Config{})
-	s, _ := p.State(sample)
+	s, err := p.State(b.Context(), sample)
+	if err != nil {
+		b.Fatal(err)
+	}
 	all, refused = map[whoWhere]int{}, map[whoWhere]int{}
 	log := bytes.Split(bytes.TrimSpace(testfile.Read(b, filepath.Join("..", "..", "internal", "sample", "audit.jsonl"))), []byte("\n"))
 	for round := range rounds {

@@ -53,6 +53,7 @@ const (
 // Steps of a block, as timed.
 const (
 	stepDecode = "decode"
+	stepPolicy = "policy"
 	stepKnown  = "known"
 	stepReplay = "replay"
 	stepInsert = "insert"
@@ -141,6 +142,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 type blindness struct {
 	states  *states
 	unknown *prometheus.Desc
+}
+
+// newHeldClusters tells how many clusters' states are held.
+func newHeldClusters(s *states) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "retrial_runner_clusters", Help: "Clusters whose policy is held in memory: " +
+		"those the owned partitions have rows of, and those asked about a while ago."}, func() float64 { return float64(len(s.names())) })
 }
 
 // How far what is not known of an object reaches.

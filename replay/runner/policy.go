@@ -2,108 +2,29 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// states holds the state of every cluster anything is known of.
-type states struct {
-	mu        sync.RWMutex
-	byCluster map[string]*state.State
-}
-
-func newStates() *states { return &states{byCluster: map[string]*state.State{}} }
-
-// of returns the state of a cluster, an empty one when nothing is known. Empty states are
-// kept: an event and the first observation of its cluster may arrive in either order.
-func (s *states) of(cluster string) *state.State {
-	st, known := s.find(cluster)
-	if known {
-		return st
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st = s.byCluster[cluster]; st == nil {
-		st = state.New(cluster)
-		s.byCluster[cluster] = st
-	}
-	return st
-}
-
-// find returns the state of a cluster without making one.
-func (s *states) find(cluster string) (*state.State, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	st, known := s.byCluster[cluster]
-	return st, known
-}
-
-// clear forgets everything.
-func (s *states) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.byCluster)
-}
-
-// names returns the clusters anything is known of, sorted.
-func (s *states) names() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.Sorted(maps.Keys(s.byCluster))
-}
-
-// loadPolicy rebuilds the states from the policy table and returns where reading the topic
-// goes on. It also rebuilds the log of changes, since a partition may not have been
-// corrected for all of what the table holds.
-func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
-	began := time.Now()
-	var from map[int32]int64
-	count, bad := 0, 0
-	epochs := map[int32]uint32{}
-	found := map[int32][]change{}
-	_, err := r.retry(ctx, opLoadPolicy, func() error {
-		r.states.clear()
-		count, bad = 0, 0
-		clear(epochs)
-		clear(found)
-		var err error
-		from, err = r.store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
-			o, err := observe.Decode(v.Observation)
-			if err != nil {
-				// Saved by a newer release, or damaged: what it said stays unknown, and
-				// answers that needed it are indeterminate or wrong until it is seen again.
-				bad++
-				return nil
-			}
-			count++
-			effects := r.states.of(v.Cluster).Apply(o)
-			p := v.Position
-			if p.Epoch > epochs[p.Partition] {
-				// Offsets began anew; what came before cannot be told from it by offset.
-				epochs[p.Partition] = p.Epoch
-				if len(found[p.Partition]) > 0 {
-					found[p.Partition] = []change{}
-				}
-			}
-			if c, ok := r.changeOf(v.Cluster, p.Partition, p.Offset, o.NotBefore, effects); ok {
-				found[p.Partition] = append(found[p.Partition], c)
-			}
-			return nil
-		})
+// startPolicy returns where reading audit.policy goes on: after what the policy table holds.
+func (r *Runner) startPolicy(ctx context.Context) (map[int32]int64, error) {
+	var stored map[int32]event.Position
+	if _, err := r.retry(ctx, opLoadPolicy, func() (err error) {
+		stored, err = r.store.PolicyEnds(ctx)
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return nil, err
 	}
 	var ends map[int32]int64
@@ -113,29 +34,184 @@ func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
 	}); err != nil {
 		return nil, err
 	}
-	for partition, next := range from {
-		// The topic was created anew: its offsets say nothing about what was loaded, and the
-		// partitions' cursors, which lie past its end too, start over.
-		if next > ends[partition] {
-			delete(from, partition)
-			delete(found, partition)
+	from := make(map[int32]int64, len(stored))
+	for partition, end := range stored {
+		if end.Offset > ends[partition] {
+			// The topic was created anew: its offsets say nothing about what is stored, and the partitions'
+			// cursors, which lie past its end too, start over.
+			r.changes.begin(partition, end.Epoch+1, 0)
+			continue
+		}
+		from[partition] = end.Offset
+		r.changes.begin(partition, end.Epoch, end.Offset)
+	}
+	return from, nil
+}
+
+// errEnded is what those are told who wait for a state when the runner has ended.
+var errEnded = errors.New("the replay has ended")
+
+// hold returns once the states of clusters are loaded, which stay so until they are released. After an error nothing is held.
+func (r *Runner) hold(ctx context.Context, clusters []string) error {
+	if err := r.wait(ctx, r.states.want(clusters, true)); err != nil {
+		r.states.release(clusters)
+		return err
+	}
+	return nil
+}
+
+// wait returns once states are loaded.
+func (r *Runner) wait(ctx context.Context, all []*held) error {
+	for _, h := range all {
+		select {
+		case <-h.ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.ended:
+			return errEnded
 		}
 	}
-	for partition, list := range found {
-		r.changes.add(partition, from[partition], list)
+	return nil
+}
+
+// loadStates loads what is queued, until ctx ends. It does not matter who asked for it: others may wait for it by then.
+func (r *Runner) loadStates(ctx context.Context) error {
+	for {
+		select {
+		case <-r.states.queued:
+			if clusters := r.states.take(); len(clusters) > 0 {
+				r.load(ctx, clusters)
+			}
+		case <-ctx.Done():
+			return nil
+		}
 	}
-	for partition, next := range from {
-		r.changes.add(partition, next, nil)
+}
+
+// load rebuilds states from the policy table. It also gives the log of changes what the table tells of them, since a partition may not
+// have been corrected for all of that. Only the end of ctx stops it.
+func (r *Runner) load(ctx context.Context, clusters []string) {
+	began := time.Now()
+	bad, count := 0, map[string]int{}
+	built := make(map[string]*state.State, len(clusters))
+	var found map[int32][]change
+	if _, err := r.retry(ctx, opLoadPolicy, func() error {
+		clear(count)
+		bad, found = 0, map[int32][]change{}
+		for _, cluster := range clusters {
+			built[cluster] = state.New(cluster)
+		}
+		return r.store.LoadPolicy(ctx, clusters, func(v verdict.PolicyVersion) error {
+			o, err := observe.Decode(v.Observation)
+			if err != nil {
+				// Saved by a newer release, or damaged: what it said stays unknown, and answers that needed it are
+				// indeterminate or wrong until it is seen again.
+				bad++
+				return nil
+			}
+			count[v.Cluster]++
+			effects := built[v.Cluster].Apply(o)
+			p := v.Position
+			if c, ok := r.changeOf(v.Cluster, p.Partition, p.Offset, o.NotBefore, effects); ok && r.changes.present(p) {
+				found[p.Partition] = append(found[p.Partition], c)
+			}
+			return nil
+		})
+	}); err != nil {
+		return
 	}
 	if bad > 0 {
 		r.log.Error("stored policy versions could not be read", zap.Int("count", bad))
 	}
-	for _, cluster := range r.states.names() {
-		r.states.of(cluster).Prepare()
+	for _, st := range built {
+		st.Prepare()
 	}
-	r.log.Info("policy loaded", zap.Int("observations", count), zap.Int("clusters", len(r.states.names())),
+	r.states.applying.Lock()
+	defer r.states.applying.Unlock()
+	r.states.mu.Lock()
+	defer r.states.mu.Unlock()
+	for name, st := range built {
+		for _, t := range r.states.byCluster[name].pending {
+			if c, ok := r.changeOf(name, t.partition, t.offset, issued(t.observations), st.Apply(t.observations...)); ok {
+				found[t.partition] = append(found[t.partition], c)
+			}
+		}
+	}
+	for partition, list := range found {
+		r.changes.insert(partition, list)
+	}
+	observations := 0
+	for name, st := range built { // only now, or a partition could pass what is not in the log of changes yet
+		h := r.states.byCluster[name]
+		h.state, h.known, h.pending = st, h.known || count[name] > 0, nil
+		close(h.ready)
+		observations += count[name]
+	}
+	r.log.Info("policy loaded", zap.Int("observations", observations), zap.Int("clusters", len(clusters)),
 		zap.Duration("took", time.Since(began)))
-	return from, nil
+}
+
+// apply takes in what a record says of a cluster, if somebody needs it: else the table has it.
+func (r *Runner) apply(cluster string, t told) (change, bool) {
+	r.states.applying.Lock()
+	defer r.states.applying.Unlock()
+	st := r.states.note(cluster, t)
+	if st == nil {
+		return change{}, false
+	}
+	return r.changeOf(cluster, t.partition, t.offset, issued(t.observations), st.Apply(t.observations...))
+}
+
+// dropStates forgets, until ctx ends, the states that nobody needs.
+func (r *Runner) dropStates(ctx context.Context) error {
+	for sleep.For(ctx, r.rest/5) == nil {
+		if n := r.states.drop(r.changes, r.rest); n > 0 {
+			r.log.Info("policy let go of, since no partition of this process needs it", zap.Int("clusters", n))
+		}
+	}
+	return nil
+}
+
+// Clusters returns, sorted, the clusters anything is known of: what the policy table has, and what is held.
+func (r *Runner) Clusters(ctx context.Context) ([]string, error) {
+	stored, err := r.store.PolicyClusters(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list clusters with a policy: %w", err)
+	}
+	known := map[string]bool{}
+	for _, name := range slices.Concat(stored, r.states.names()) {
+		known[name] = true
+	}
+	return slices.Sorted(maps.Keys(known)), nil
+}
+
+// State returns what is known of a cluster, nil if that is nothing. It is loaded if no partition of this process needs it, and kept
+// for some minutes. The State may be read from any goroutine and must not be written to.
+func (r *Runner) State(ctx context.Context, cluster string) (*state.State, error) {
+	all := r.states.want([]string{cluster}, false)
+	if err := r.wait(ctx, all); err != nil {
+		return nil, fmt.Errorf("load the policy of cluster %s: %w", cluster, err)
+	}
+	r.states.drop(r.changes, r.rest) // what others asked about, if that is much by now
+	r.states.mu.RLock()
+	defer r.states.mu.RUnlock()
+	if h := all[0]; h.known || h.users > 0 {
+		return h.state, nil
+	}
+	return nil, nil //nolint:nilnil // nothing is known of it
+}
+
+// CheckCluster tells, before they are sent, whether observations can be of a cluster: an
+// error that wraps state.ErrOtherCluster when they contradict what is known of it.
+func (r *Runner) CheckCluster(ctx context.Context, cluster string, obs ...observe.Observation) error {
+	s, err := r.State(ctx, cluster)
+	if err == nil && s != nil {
+		err = s.CheckCluster(obs...)
+	}
+	if err != nil {
+		return fmt.Errorf("check state of cluster %s: %w", cluster, err)
+	}
+	return nil
 }
 
 // muchPolicy is from how many bytes of policy at once the reader of policy indexes them, so that
@@ -164,44 +240,39 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 			versions = append(versions, version(&records[i], int32(j), obs[j], Near(obs)))
 		}
 	}
-	if r.cfg.OwnsPolicy(partition) {
-		// Dead letters first: a restart reads on after the last version in the table.
-		first := records[0].Position
-		if err := r.saveLetters(ctx, fmt.Sprintf("dlpo/%d/%d/%d-%d", first.Epoch, partition, first.Offset, next-1), letters); err != nil {
+	// Dead letters first: a restart reads on after the last version in the table.
+	first := records[0].Position
+	if err := r.saveLetters(ctx, fmt.Sprintf("dlpo/%d/%d/%d-%d", first.Epoch, partition, first.Offset, next-1), letters); err != nil {
+		return err
+	}
+	if len(versions) > 0 {
+		if _, err := r.retry(ctx, opSavePolicy, func() error { return r.store.SavePolicy(ctx, versions) }); err != nil {
 			return err
 		}
-		if len(versions) > 0 {
-			if _, err := r.retry(ctx, opSavePolicy, func() error { return r.store.SavePolicy(ctx, versions) }); err != nil {
-				return err
-			}
-		}
-		for i := range letters {
-			r.metrics.policyLetters.WithLabelValues(letters[i].Reason).Inc()
-		}
+	}
+	for i := range letters {
+		r.metrics.policyLetters.WithLabelValues(letters[i].Reason).Inc()
 	}
 	var found []change
-	told := map[string]int{}
+	size := map[string]int{}
 	for i := range records {
-		told[records[i].Cluster] += len(records[i].Value)
-		effects := r.states.of(records[i].Cluster).Apply(observations[i]...)
-		if c, ok := r.changeOf(records[i].Cluster, partition, records[i].Position.Offset, issued(observations[i]), effects); ok {
+		size[records[i].Cluster] += len(records[i].Value)
+		if c, ok := r.apply(records[i].Cluster, told{partition, records[i].Position.Offset, observations[i]}); ok {
 			found = append(found, c)
 		}
 	}
-	for cluster, bytes := range told {
-		if bytes >= muchPolicy {
-			r.states.of(cluster).Prepare()
+	for cluster, bytes := range size {
+		if st, ok := r.states.find(cluster); ok && bytes >= muchPolicy {
+			st.Prepare()
 		}
 	}
 	r.changes.add(partition, next, found)
 	r.metrics.policy.Add(float64(len(records)))
 	r.metrics.backlog.Set(float64(r.changes.size()))
-	if r.cfg.OwnsPolicy(partition) {
-		if _, err := r.retry(ctx, opPolicy, func() error {
-			return r.source.CommitPolicy(ctx, map[int32]int64{partition: next})
-		}); err != nil {
-			return err
-		}
+	if _, err := r.retry(ctx, opPolicy, func() error {
+		return r.source.CommitPolicy(ctx, map[int32]int64{partition: next})
+	}); err != nil {
+		return err
 	}
 	return nil
 }

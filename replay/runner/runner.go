@@ -14,10 +14,10 @@
 //   - Whatever order policy and events arrive in, the verdicts that stand are the ones a
 //     replay from scratch with all the policy would reach.
 //
-// Several processes may run it in one consumer group: each keeps the state of all clusters
-// (the policy topic is read by everybody), judges and corrects only its own partitions, and
-// [Config.OwnsPolicy] says which of them writes the policy table. Writing it twice is
-// harmless, since saving is idempotent.
+// Several processes may run it in one consumer group: each judges and corrects only its own
+// partitions, and holds the state of the clusters that these have (held.go). The policy topic
+// is read by everybody, and the policy table written: saving is idempotent, and a state is
+// loaded from what its process has saved.
 //
 // Time comes from package time; the tests run in testing/synctest bubbles, which is where
 // the clock is injected.
@@ -39,7 +39,6 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -63,9 +62,11 @@ type Runner struct {
 	// forwards counts the blocks of which records were appended to another partition.
 	forwards atomic.Int64
 
+	ended    chan struct{} // closed when Run returns
 	asking   chan struct{} // held while jobs are read and added
 	rejudges *rejudges
 
+	rest      time.Duration                                  // restFor; replaced by tests
 	jitter    func() float64                                 // in [0,1); replaced by tests
 	misplaced func(l stream.Layout, rec *stream.Record) bool // replaced by tests
 }
@@ -79,35 +80,37 @@ func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error)
 	}
 	known := newStates()
 	if cfg.Registerer != nil {
-		cfg.Registerer.MustRegister(newBlindness(known))
+		cfg.Registerer.MustRegister(newBlindness(known), newHeldClusters(known))
 	}
 	return &Runner{
 		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
 		metrics: newMetrics(cfg.Registerer), states: known, changes: newChanges(cfg.CorrectionLog), ages: newAges(),
-		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter, misplaced: misplaced,
-		pace:   newPace(cfg.Linger),
+		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes),
+		rest: restFor, jitter: jitter, misplaced: misplaced,
+		pace: newPace(cfg.Linger), ended: make(chan struct{}),
 		asking: make(chan struct{}, 1), rejudges: newRejudges(),
 	}, nil
 }
 
-// Run rebuilds the states from the policy table and then works until ctx ends, when it
-// returns nil, or something failed that no repetition helps. Everything it started has ended
-// when it returns. Blocks under way are settled or stay announced for the next owner.
+// Run works until ctx ends, when it returns nil, or something failed that no repetition helps.
+// Everything it started has ended when it returns. Blocks under way are settled or stay announced
+// for the next owner. It is called once.
 func (r *Runner) Run(ctx context.Context) error {
+	defer close(r.ended)
 	group, work := errgroup.WithContext(ctx)
-	from, err := r.loadPolicy(work)
+	from, err := r.startPolicy(work)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return fmt.Errorf("load policy: %w", err)
+		return fmt.Errorf("begin with policy: %w", err)
 	}
+	for range loaders {
+		group.Go(func() error { return r.loadStates(work) })
+	}
+	group.Go(func() error { return r.dropStates(work) })
 	feed := r.source.Policy(work, from, func(records []stream.Record) error { return r.applyPolicy(work, records) },
-		func(partition int32) {
-			if r.cfg.OwnsPolicy(partition) {
-				r.gate.rest(work, r.cfg.Linger)
-			}
-		})
+		func(int32) { r.gate.rest(work, r.cfg.Linger) })
 	r.gate.open(feed)
 	group.Go(func() error {
 		<-feed.Done()
@@ -172,26 +175,6 @@ func (r *Runner) learn(row *verdict.Row) {
 		longest = max(longest, l.Learnt)
 	}
 	r.metrics.cacheLag.Set(longest.Seconds())
-}
-
-// Clusters returns the clusters anything is known of, sorted.
-func (r *Runner) Clusters() []string { return r.states.names() }
-
-// State returns what is known of a cluster, false if that is nothing. The State may be
-// read from any goroutine and must not be written to.
-func (r *Runner) State(cluster string) (*state.State, bool) { return r.states.find(cluster) }
-
-// CheckCluster tells, before they are sent, whether observations can be of a cluster: an
-// error that wraps state.ErrOtherCluster when they contradict what is known of it.
-func (r *Runner) CheckCluster(cluster string, obs ...observe.Observation) error {
-	s, known := r.states.find(cluster)
-	if !known {
-		return nil
-	}
-	if err := s.CheckCluster(obs...); err != nil {
-		return fmt.Errorf("check state of cluster %s: %w", cluster, err)
-	}
-	return nil
 }
 
 // clusterSteps is the work that the events of one cluster may take in one block, or in one pass

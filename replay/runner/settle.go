@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,6 +31,9 @@ func (l *lane) settle(ctx context.Context, b *block) error {
 	r.decode(b, l.epoch, &l.decoders)
 	done()
 	judged := judgedBlock{spans: spansOf(b.rows)}
+	if err := l.hold(ctx, maps.Keys(judged.spans)); err != nil {
+		return err
+	}
 	if err := l.lookUp(ctx, b); err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type simPlan struct {
 	crashAt []int // steps after which the processes that run first crash, one after the other
 	pairs   bool  // two processes at a time
 	settled bool  // all policy is there before the first event: no correction covers for anything
+	grouped bool  // the events of a cluster are in one partition, and states that nobody needs are soon let go of
 	events  int
 	layouts int // changes of the layout
 }
@@ -170,6 +171,9 @@ func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan e
 	r.jitter = func() float64 { return 0.5 }
 	if w.plan.mutant == mutantStoresAll {
 		r.misplaced = func(stream.Layout, *stream.Record) bool { return false }
+	}
+	if w.plan.grouped {
+		r.rest = 500 * time.Millisecond
 	}
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -379,7 +383,7 @@ func (w *simWorld) check() (violations []string) {
 func simulate(t *testing.T, plan simPlan) (violations []string, steps int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &simWorld{plan: plan, log: newSimLog(plan.mutant, 3, 2), rows: newSimRows(plan.mutant), engine: replay.New(replay.Config{})}
+		w := &simWorld{plan: plan, log: newSimLog(plan, 3, 2), rows: newSimRows(plan.mutant), engine: replay.New(replay.Config{})}
 		violations, steps = w.run(t)
 	})
 	return violations, steps
@@ -393,6 +397,7 @@ func planOf(seed uint64) simPlan {
 		p.crashAt = append(p.crashAt, 1+rng.IntN(250))
 	}
 	p.layouts = max(0, rng.IntN(5)-2)
+	p.grouped = rng.IntN(2) == 0
 	return p
 }
 
@@ -444,7 +449,7 @@ const mutantSchedules = 200
 // Every safeguard taken away must be noticed; otherwise the simulation shows nothing.
 func TestSimulationNoticesMutants(t *testing.T) {
 	for _, mutant := range []string{mutantNoToken, mutantNoPending, mutantAckFirst, mutantNoKnown, mutantNoRecover, mutantNoCorrection,
-		mutantCorrectedAll, mutantNoWait, mutantStoresAll} {
+		mutantCorrectedAll, mutantNoWait, mutantStoresAll, mutantStaleTable} {
 		t.Run(strings.ReplaceAll(mutant, " ", "-"), func(t *testing.T) {
 			for seed := uint64(1); seed <= mutantSchedules; seed++ {
 				plan := planOf(seed)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -397,10 +398,48 @@ func (s *simStore) SavePolicy(ctx context.Context, versions []verdict.PolicyVers
 	return s.life.step(ctx, stream.TopicPolicy, "policy saved")
 }
 
-func (s *simStore) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion) error) (map[int32]int64, error) {
-	if err := s.life.flaky(ctx, stream.TopicPolicy, "load policy"); err != nil {
+func (s *simStore) LoadPolicy(ctx context.Context, clusters []string, visit func(verdict.PolicyVersion) error) error {
+	actor := "load " + strings.Join(clusters, " ")
+	if err := s.life.flaky(ctx, actor, "load policy"); err != nil {
+		return err
+	}
+	list := s.sortedPolicy()
+	if s.mutant == mutantStaleTable {
+		list = list[:len(list)/2]
+	}
+	for _, v := range list {
+		if !slices.Contains(clusters, v.Cluster) {
+			continue
+		}
+		if err := visit(v); err != nil {
+			return err
+		}
+	}
+	return s.life.flaky(ctx, actor, "policy loaded")
+}
+
+func (s *simStore) PolicyEnds(ctx context.Context) (map[int32]event.Position, error) {
+	if err := s.life.flaky(ctx, stream.TopicPolicy, "policy ends"); err != nil {
 		return nil, err
 	}
+	ends := map[int32]event.Position{}
+	for _, v := range s.sortedPolicy() {
+		v.Position.Offset++
+		ends[v.Position.Partition] = v.Position
+	}
+	return ends, nil
+}
+
+func (s *simStore) PolicyClusters(context.Context) (clusters []string, err error) {
+	for _, v := range s.sortedPolicy() {
+		clusters = append(clusters, v.Cluster)
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters), nil
+}
+
+// sortedPolicy returns what is stored as of now, in order.
+func (s *simStore) sortedPolicy() (list []verdict.PolicyVersion) {
 	s.mu.Lock()
 	policy := maps.Clone(s.policy) // another process may be saving
 	s.mu.Unlock()
@@ -415,14 +454,10 @@ func (s *simStore) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVers
 		}
 		return int(a.index - b.index)
 	})
-	next := map[int32]int64{}
 	for _, k := range keys {
-		next[k.at.Partition] = k.at.Offset + 1
-		if err := visit(policy[k]); err != nil {
-			return nil, err
-		}
+		list = append(list, policy[k])
 	}
-	return next, nil
+	return list
 }
 
 func (s *simStore) SaveDeadLetters(ctx context.Context, _ string, letters []verdict.StoredDeadLetter) error {

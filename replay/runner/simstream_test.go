@@ -24,6 +24,7 @@ const (
 	mutantCorrectedAll = "corrections committed before they are made"
 	mutantNoWait       = "no wait for the other partitions"
 	mutantStoresAll    = "what stands in the wrong partition stored"
+	mutantStaleTable   = "states loaded without what was saved last"
 )
 
 const simFetchWait = 50 * time.Millisecond
@@ -51,10 +52,15 @@ type simCommit struct {
 
 const simEpoch = 7
 
-func newSimLog(mutant string, events, policy int) *simLog {
-	g := &simLog{mutant: mutant, counts: map[string]int{stream.TopicEvents: events, stream.TopicPolicy: policy, stream.TopicDeadLetter: 1},
-		logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, epochs: map[place]uint32{}, owner: map[place]chan struct{}{},
-		layouts: []stream.Layout{{Partitions: int32(events), PerCluster: int32(events)}}, changed: make(chan struct{})}
+func newSimLog(plan simPlan, events, policy int) *simLog {
+	first := stream.Layout{Partitions: int32(events), PerCluster: int32(events)}
+	if plan.grouped {
+		first.PerCluster = 1
+	}
+	g := &simLog{mutant: plan.mutant,
+		counts: map[string]int{stream.TopicEvents: events, stream.TopicPolicy: policy, stream.TopicDeadLetter: 1},
+		logs:   map[place][]stream.Record{}, commits: map[place]simCommit{}, epochs: map[place]uint32{}, owner: map[place]chan struct{}{},
+		layouts: []stream.Layout{first}, changed: make(chan struct{})}
 	for topic, n := range g.counts {
 		for p := range int32(n) {
 			g.logs[place{topic, p}], g.epochs[place{topic, p}] = nil, simEpoch

@@ -253,6 +253,7 @@ func TestPanicBecomesDeadLetter(t *testing.T) {
 		rec.Topic, rec.Position = stream.TopicEvents, event.Position{Partition: 2, Offset: int64(10 + 2*i)}
 		records = append(records, rec)
 	}
+	heldState(r.states, "c")
 	b := &block{first: 10, last: 18, records: records}
 	r.decode(b, 3, new(decoders))
 	b.classify(nil)
@@ -271,7 +272,7 @@ func TestPanicBecomesDeadLetter(t *testing.T) {
 // then on, not as it was before.
 func TestUnreadablePolicyWriteMakesItsObjectUnknown(t *testing.T) {
 	store := &policyKept{}
-	source := &simSource{newSimLog("", 1, 1), &life{world: &simWorld{}, instant: true}}
+	source := &simSource{newSimLog(simPlan{}, 1, 1), &life{world: &simWorld{}, instant: true}}
 	r, err := New(Config{}, source, replay.New(replay.Config{}), store)
 	if err != nil {
 		t.Fatal(err)
@@ -280,6 +281,7 @@ func TestUnreadablePolicyWriteMakesItsObjectUnknown(t *testing.T) {
 	broken := workload.BindRole("b", 1001, 0, 1, simBase.Add(time.Minute), false)
 	broken.Verb, broken.RequestURI = "update", broken.RequestURI+"/b"
 	broken.ResponseObject = []byte(`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":["b"]}}`)
+	s := heldState(r.states, "c")
 	var records []stream.Record
 	for i, e := range []*event.Event{known, broken} {
 		rec := streamtest.PolicyEventRecord("c", "webhook", "", simBase, e)
@@ -292,7 +294,6 @@ func TestUnreadablePolicyWriteMakesItsObjectUnknown(t *testing.T) {
 	if len(store.letters) != 1 || len(store.versions) != 2 {
 		t.Errorf("%d dead letters and %d versions, want 1 and 2", len(store.letters), len(store.versions))
 	}
-	s, _ := r.State("c")
 	for _, tc := range []struct {
 		after time.Duration
 		want  state.Known

@@ -274,7 +274,7 @@ SELECT cluster, toUInt32(min(minute)), toUInt32(max(minute)) FROM `retrial`.even
 -- LoadPolicy
 SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,
     toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
-FROM `retrial`.policy_objects FINAL ORDER BY epoch, kpart, koffset, idx
+FROM `retrial`.policy_objects FINAL WHERE cluster IN {clusters:Array(String)} ORDER BY epoch, kpart, koffset, idx
 SETTINGS max_threads = 1, max_block_size = 8192, max_bytes_before_external_sort = 134217728;
 
 -- MarkSums

@@ -265,7 +265,11 @@ func (w *world) checkVerdicts(ctx context.Context, _ driver.Conn, store *storage
 		}
 		return states[cluster]
 	}
-	if _, err := store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
+	clusters, err := store.PolicyClusters(ctx)
+	if err != nil {
+		return err
+	}
+	if err := store.LoadPolicy(ctx, clusters, func(v verdict.PolicyVersion) error {
 		o, err := observe.Decode(v.Observation)
 		if err == nil {
 			of(v.Cluster).Apply(o)
