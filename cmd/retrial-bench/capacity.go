@@ -31,7 +31,7 @@ const (
 	kafkaDays     = 7       // that topics are kept
 	brokerRate    = 100e6   // bytes a second that a broker is taken to write; not measured
 	busy          = 0.6     // of a processor: the rest is for peaks, merges and the loss of a machine
-	startLimit    = 300.0   // seconds that deploy/scale-out.yaml gives a process to start
+	startLimit    = 300.0   // seconds that the events of a process may wait at its start
 	defaultMemory = 64      // GB of a machine
 )
 
@@ -152,19 +152,24 @@ func (c *capacity) plan() plan {
 	receive, judge := perSecond(c.IngestCost), perSecond(c.ReplayCost)
 	store := perSecond(c.StoreCost) + c.Questions*c.QuestionCost/1e3
 	log := c.Events * c.LogBytes * float64(c.Replicas)
+	start := versions*versionLoad + float64(c.Clusters)*c.ClusterLoad
+	// Of the processes that replay each holds the clusters of its partitions; one cluster cannot be parted.
+	replays := max(machines(judge), min(c.Clusters, int(math.Ceil(max(2*states/max(c.MemoryGB*1e9-blockBytes, 1), start/startLimit)))))
+	held := max(states/float64(replays), states/float64(c.Clusters))
 	p := plan{Asked: *c, Partitions: max(1, int(math.Ceil(c.Events/(laneRate*busy)))), Shares: []share{
 		{"receive (retrial ingest)", receive, machines(receive), ingestBytes / 1e9, 0},
 		{"Kafka", 0, max(int(math.Ceil(log/brokerRate)), c.Replicas), 0, log * kafkaDays * 86400 / 1e12},
-		{"replay (retrial replay)", judge, machines(judge), (2*states + blockBytes) / 1e9, 0},
+		{"replay (retrial replay)", judge, replays, (2*held + blockBytes) / 1e9, 0},
 		{"store (ClickHouse)", store, machines(store), 0, (day*float64(c.EventDays)*c.StoreBytes + versions*policyBytes) / 1e12},
 	}}
 	p.Partitions = max(p.Partitions, p.Shares[2].Machines)
-	start := versions*versionLoad + float64(c.Clusters)*c.ClusterLoad
+	start *= held / states
 	p.Limits = []limit{
-		{"memory of a process that replays", (2*states + blockBytes) / (c.MemoryGB * 1e9),
-			fmt.Sprintf("%.1f GB of policy, doubled by the collector: each process holds that of all clusters", states/1e9)},
+		{"memory of a process that replays", (2*held + blockBytes) / (c.MemoryGB * 1e9),
+			fmt.Sprintf("%.1f GB of policy, doubled by the collector: that of its part of the clusters", held/1e9)},
 		{"start of a process that replays", start / startLimit,
-			fmt.Sprintf("%.0f s until %.1f million versions are read; scale-out.yaml gives it %.0f s", start, versions/1e6, startLimit)},
+			fmt.Sprintf("%.0f s until %.1f million versions are read, for which its events wait; at most %.0f s", start,
+				versions*held/states/1e6, startLimit)},
 		{"policy that each process takes in", policyRate / readerRate,
 			fmt.Sprintf("%.1f records a second, of %d that one can", policyRate, readerRate)},
 		{"one partition", c.Events / float64(p.Partitions) / laneRate,

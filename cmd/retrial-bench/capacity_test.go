@@ -45,7 +45,8 @@ func trimmed(text string) (out []string) {
 	return out
 }
 
-// TestCapacityLimits: more clusters bring memory to its limit first, more events never; and what one machine does needs one of each kind.
+// TestCapacityLimits: more clusters take more processes to hold their policy, more events never; one cluster cannot be parted; and
+// what one machine does needs one of each kind.
 func TestCapacityLimits(t *testing.T) {
 	small := capacity{Events: 500, Clusters: 1, Writes: 1000, PolicyDays: 431, EventDays: 30, Questions: 1, Cores: 16, MemoryGB: 64,
 		Replicas: 3, ClusterMB: 1, IngestCost: 7.5, ReplayCost: 20, StoreCost: 40, QuestionCost: 150, LogBytes: 250, StoreBytes: 165}
@@ -72,8 +73,12 @@ func TestCapacityLimits(t *testing.T) {
 	const memory = "memory of a process that replays"
 	more := small
 	more.Clusters = 1000
+	if n := more.plan().Shares[2].Machines; n < 9 || n > 30 || used(more, memory) > 1 {
+		t.Errorf("%d processes hold the policy of a thousand clusters, each to %.2f of its memory", n, used(more, memory))
+	}
+	more.Clusters, more.Writes = 1, 1e9
 	if used(more, memory) <= 1 {
-		t.Errorf("the policy of a thousand clusters fits: %.2f", used(more, memory))
+		t.Error("one cluster is parted among processes")
 	}
 	more = small
 	more.Events *= 1000

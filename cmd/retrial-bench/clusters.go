@@ -35,7 +35,9 @@ func newBenchClusters(s cli.Streams) *cobra.Command {
 as many more clusters, each with accesses, groups and policy of its own. Then ask every question of
 docs/questions.md, and what pages ask, about the one cluster: in turn in both stores, five times. The
 answers have to be the same. What is printed is the CPU of one question, by the operating system, and
-the rows and bytes it read.`,
+the rows and bytes it read. At last the loop that replays is started on the second store: as the one
+process of all clusters, and as one of four that share twelve partitions, a cluster in one of them. What
+is printed is the live heap of the process once it holds the policy it needs, and how long that took.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if b.rows < 1 || b.clusters < 2 {
 				return cli.ExitWith(cli.ExitUsage, errors.New("invalid --rows or --clusters: want at least 1 and 2"))
@@ -74,6 +76,7 @@ type clustersResult struct {
 	Clusters  int                        `json:"clusters"`
 	Events    int                        `json:"events"` // of each
 	Questions map[string][2]questionCost `json:"questions"`
+	Held      [2]heldCost                `json:"held"` // by one process alone, and by one of several
 }
 
 func (b *clustersBench) run(ctx context.Context) (r *clustersResult, err error) {
@@ -102,8 +105,15 @@ func (b *clustersBench) run(ctx context.Context) (r *clustersResult, err error) 
 	}
 	fmt.Fprintf(b.log, "%d clusters after %.0f s; asking\n", b.clusters, time.Since(began).Seconds())
 	r = &clustersResult{Clusters: b.clusters, Events: b.rows}
-	r.Questions, err = b.ask(ctx)
-	return r, err
+	if r.Questions, err = b.ask(ctx); err != nil {
+		return nil, err
+	}
+	for i, partitions := range [...]int{benchPartitions, benchPartitions / heldShare} {
+		if r.Held[i], err = b.hold(ctx, partitions); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // fill inserts the events and the policy of the one cluster into both stores.
@@ -157,6 +167,9 @@ func (b *clustersBench) multiply(ctx context.Context) error {
 			value := c[0]
 			if v, ok := own[value]; ok {
 				value = v
+			}
+			if table == "events" && value == "kpart" {
+				value = fmt.Sprintf("toInt32(other %% %d)", benchPartitions)
 			}
 			names, values = append(names, c[0]), append(values, value)
 		}
@@ -278,5 +291,15 @@ func (r *clustersResult) print(out io.Writer) error {
 		sum[0], sum[1] = sum[0]+c[0].CPU, sum[1]+c[1].CPU
 	}
 	fmt.Fprintf(w, "all of them\t%.1f ms CPU\t\t%.1f ms CPU\t\t%.2f x\n", 1e3*sum[0], 1e3*sum[1], sum[1]/sum[0])
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	alone, share := r.Held[0], r.Held[1]
+	for _, c := range r.Held {
+		fmt.Fprintf(w, "a process with %d of %d partitions\t%d clusters\t%.0f MB of heap\tafter %.1f s\t%.1f s CPU\n", c.Partitions,
+			benchPartitions, c.Clusters, c.HeapMB, c.Seconds, c.CPU)
+	}
+	fmt.Fprintf(w, "one of %d beside one alone\t%.2f x\t%.2f x\t%.2f x\t%.2f x\n", heldShare,
+		float64(share.Clusters)/float64(alone.Clusters), share.HeapMB/alone.HeapMB, share.Seconds/alone.Seconds, share.CPU/alone.CPU)
 	return w.Flush()
 }
