@@ -56,17 +56,16 @@ func addStored(c *drift.Collector, cluster string, d *queries.Drift) {
 	s := drift.Sample{
 		Cluster: cluster, Server: d.APIServer, Outcome: d.Outcome, Class: d.Class, Cause: d.Cause, Missing: d.Missing,
 		Recorded: d.Recorded, RecordedReason: d.RecordedReason, Replayed: d.Replayed,
-		Code: d.Code, Config: d.Config,
+		Code: d.Code, Config: d.Config, At: d.First,
 	}
 	n := d.Requests
 	for i, x := range d.Examples {
-		s.User, s.Verb, s.URI, s.AuditID, s.At = x.User, x.Verb, x.URI, x.AuditID, x.At
-		if i == len(d.Examples)-1 {
-			s.Last, s.Users = d.Last, int(d.Users)
-			c.Add(&s, n)
-			return
+		s.User, s.Verb, s.URI, s.AuditID, s.Cause, s.At = x.User, x.Verb, x.URI, x.AuditID, x.Cause, x.At
+		if i < len(d.Examples)-1 {
+			c.Add(&s, 1)
+			n--
 		}
-		c.Add(&s, 1)
-		n--
 	}
+	s.Last, s.Users = d.Last, int(d.Users)
+	c.Add(&s, n)
 }

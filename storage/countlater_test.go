@@ -212,8 +212,10 @@ func sumsOf(t *testing.T, s *storage.Store) (out []string) {
 	for table, query := range map[string]string{
 		"access_usage": "SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered" + times,
 		"grant_usage":  "SELECT cluster, day, granted, access, kpart, ingest_day, implied" + times,
-		"volume":       "SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(count) AS n",
-		"activity":     "SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(count) AS n",
+		"unmatched": "SELECT cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, " +
+			"code, config_version, kpart, ingest_day, imported" + times,
+		"volume":   "SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(count) AS n",
+		"activity": "SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(count) AS n",
 		"accesses": "SELECT cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, " +
 			"max(seen), 1 AS n",
 		"group_sets": "SELECT group_set, groups, max(seen), 1 AS n",

@@ -153,6 +153,72 @@ func TestCredentialReadsLittle(t *testing.T) {
 	}
 }
 
+// TestDriftOfNodes: what is missing for thousands of objects is one group, each example says for which; of requests that were judged again
+// nothing is left, in whole slots and at the ends of a range.
+func TestDriftOfNodes(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	var in, fix []verdict.Row
+	for i, r := range rows(t, "c", 0) {
+		if r.Verdict == nil {
+			continue
+		}
+		v := *r.Verdict
+		v.Outcome, v.Class, v.Missing = verdict.OutcomeIndeterminate, verdict.ClassNodeGraph,
+			[]string{fmt.Sprintf("pods bound to node n (path to secrets/a/%d)", i)}
+		v.Cause = "not known: " + v.Missing[0]
+		r.Verdict = &v
+		in = append(in, r)
+		if len(in)%3 == 1 { // among them the first of all
+			old, again := r, *r.Verdict
+			old.Sign = -1
+			again.Outcome, again.Class, again.Missing, again.Cause, again.Revision = verdict.OutcomeMatch, "", nil, "", 2
+			r.Verdict, r.Revision = &again, 2
+			fix = append(fix, old, r)
+		}
+	}
+	insert(t, s, "a", in)
+	insert(t, s, "b", fix)
+	stand := func(r *verdict.Row, from, to time.Time) bool {
+		at := r.Event.RequestReceivedTimestamp
+		return (from.IsZero() || !at.Before(from.Truncate(time.Minute))) && (to.IsZero() ||
+			at.Before(to.Add(time.Minute-1).Truncate(time.Minute)))
+	}
+	first := in[0].Event.RequestReceivedTimestamp
+	for _, span := range [][2]time.Time{{}, {first.Add(3 * time.Minute), first.Add(47 * time.Minute)}, {first.Add(5 * time.Minute), {}},
+		{{}, first.Add(6 * time.Minute)}, {first, first.Add(2 * time.Minute)}} {
+		want, users := map[string]*verdict.Row{}, map[string]bool{}
+		var requests int64
+		for i := range in {
+			if i%3 != 0 && stand(&in[i], span[0], span[1]) {
+				requests++
+				users[in[i].Event.EffectiveUser().Username] = true
+				want[in[i].Verdict.Cause] = &in[i]
+			}
+		}
+		groups, err := s.DriftGroups(ctx, "c", span[0], span[1], 3, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum int64
+		for _, d := range groups {
+			sum += d.Requests
+			if !slices.Equal(d.Missing, []string{"pods bound to node n"}) || d.Cause != "" || len(d.Examples) == 0 ||
+				int(d.Users) > len(users) {
+				t.Errorf("%v: group %+v", span, d)
+			}
+			for _, x := range d.Examples {
+				if r := want[x.Cause]; r == nil || r.Event.AuditID != x.AuditID {
+					t.Errorf("%v: example %+v does not stand", span, x)
+				}
+			}
+		}
+		if sum != requests || sum == 0 {
+			t.Errorf("%v: %d requests in %d groups, want %d", span, sum, len(groups), requests)
+		}
+	}
+}
+
 // TestDriftGroups holds groups and counts to the rows.
 func TestDriftGroups(t *testing.T) {
 	s, in := identified(t)

@@ -138,18 +138,16 @@ func (r *rollup) compare(db string, p clickhouse.Parameters) string {
 	keys := strings.Join(r.keys, ", ")
 	read, _ := r.read(!one)
 	where := only(p, r.day)
-	if _, some := p["dropped"]; some {
+	if _, some := p["dropped"]; some && !r.goes() {
 		where += " AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}"
 	}
 	times, none, bounds := "", "", ""
 	if r.times {
 		times = ", request_received AS t"
 		none = ", CAST(NULL AS Nullable(DateTime64(6, 'UTC'))) AS t"
-		bounds = ", min(t) AS first_seen, max(t) AS last_seen"
-	}
-	// A key that only the rollup has comes without a time: any time of the day will do, as its count becomes 0 and no reader shows it.
-	if r.times {
-		bounds = ", ifNull(min(t), toDateTime64(day, 6, 'UTC')) AS first_seen, ifNull(max(t), toDateTime64(day, 6, 'UTC')) AS last_seen"
+		// A key that only the rollup has comes without a time: any time of the day will do, as its count becomes 0 and no reader shows it.
+		bounds = fmt.Sprintf(", ifNull(min(t), toDateTime64(%[1]s, 6, 'UTC')) AS first_seen, "+
+			"ifNull(max(t), toDateTime64(%[1]s, 6, 'UTC')) AS last_seen", r.day)
 	}
 	having := "count != 0"
 	if r.digest != "" {

@@ -138,8 +138,10 @@ func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
 	if err == nil {
 		err = s.remember(ctx, fmt.Sprint(droppedKey, p.day), fmt.Sprint(p.day))
 	}
-	if err == nil {
-		err = s.conn.Exec(ctx, fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local("events"), s.form().OnCluster(), p.id))
+	for _, table := range []string{"unmatched", "events"} { // whoever is interrupted here finds the partition of events again
+		if err == nil {
+			err = s.conn.Exec(ctx, fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local(table), s.form().OnCluster(), p.id))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("drop events partition %s: %w", p.id, err)

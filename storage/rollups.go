@@ -3,6 +3,8 @@ package storage
 import (
 	"fmt"
 	"strings"
+
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 // rollup is a table whose counts must equal sum(sign) over events, or the part of one that a view feeds.
@@ -50,6 +52,13 @@ var rollups = []rollup{ //nolint:gochecknoglobals // constant table
 			"subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', " +
 			"events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s WHERE outcome != '') WHERE 1",
 		"toDate(slot)", false, ""},
+	{"unmatched", "", []string{"cluster", "slot", "outcome", "class", "subject", "apiserver", "cause", "missing", "recorded",
+		"recorded_reason", "replayed", "code", "config_version", "kpart", "ingest_day", "imported"},
+		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, outcome, class, subject, apiserver, " + codec.FoldedCause + " AS cause, " +
+			codec.FoldedMissing + " AS missing, recorded, recorded_reason, replayed, code, config_version, kpart, ingest_day, " +
+			"toUInt8(source = 'import') AS imported, sign, request_received FROM %[1]s " +
+			"WHERE outcome NOT IN ('', 'match', 'not_judged')) WHERE 1",
+		"toDate(slot)", true, ""},
 	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
     arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
     arrayMap((h, k) -> if(endsWith(h, '/first'), if(bitAnd(shape, 32) = 32, 1, k), 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
@@ -103,6 +112,9 @@ func (t *internedTable) add(db, rows, condition string) string {
 // later reports whether the rollup may be made later than events are stored. Marks and the volume are counted at once: detections, and
 // pages that renew themselves, ask for these every few seconds.
 func (r *rollup) later() bool { return r.table != "detections" && r.table != "volume" }
+
+// goes reports whether the rollup is dropped together with its events; others are then their only record.
+func (r *rollup) goes() bool { return r.table == "unmatched" }
 
 // columns returns the columns of the rollup that are filled.
 func (r *rollup) columns() string {

@@ -38,7 +38,7 @@ type Sample struct {
 	Replayed        verdict.Decision
 	Code            int32 // of the response, 0 if not recorded
 	Config          string
-	User, Verb, URI string
+	User, Verb, URI string // of a request; "": none of those alike is known
 	AuditID         string
 	At              time.Time
 	// Of many alike: the time of the latest (zero: At) and the number of users (0: one).
@@ -116,7 +116,7 @@ func (c *Collector) Add(s *Sample, n int64) {
 		c.groups[k] = g
 	}
 	g.Count += n
-	if len(g.users) < maxUsers {
+	if len(g.users) < maxUsers && s.URI != "" {
 		g.users[s.User] = struct{}{}
 	}
 	if s.At.Before(g.First) {
@@ -133,7 +133,9 @@ func (c *Collector) Add(s *Sample, n int64) {
 	for _, l := range likely {
 		g.kinds[l.Kind] = l
 	}
-	g.example(s)
+	if s.URI != "" {
+		g.example(s)
+	}
 }
 
 // example keeps the earliest requests, by time and then audit ID.

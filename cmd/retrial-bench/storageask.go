@@ -236,9 +236,11 @@ func (b *storageBench) multiply(ctx context.Context, times int) error {
 		"grant_usage": "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day +
 			" AS first_seen, last_seen + " + day + " AS last_seen",
 		"activity": "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day",
-		"volume":   "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
+		"unmatched": "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day, first_seen + " + day +
+			" AS first_seen, last_seen + " + day + " AS last_seen",
+		"volume": "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
 	}
-	for _, table := range []string{"events", "access_usage", "grant_usage", "volume", "activity"} {
+	for _, table := range []string{"events", "access_usage", "grant_usage", "volume", "activity", "unmatched"} {
 		if _, err := rawRows(ctx, b.engine, "CREATE TABLE retrial.bench_"+table+" AS retrial."+table); err != nil {
 			return err
 		}

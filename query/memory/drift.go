@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -55,15 +56,19 @@ func (s *Store) DriftGroups(ctx context.Context, _ string, from, to time.Time, e
 
 func add(groups map[driftKey]*driftGroup, row *verdict.Row) {
 	e, v := row.Event, row.Verdict
+	cause, missing := v.Cause, codec.FoldMissing(v.Missing)
+	if v.Outcome == verdict.OutcomeIndeterminate {
+		cause = "" // it is that of each example
+	}
 	k := driftKey{
-		row.APIServer, v.Class, v.Cause, strings.Join(v.Missing, "\x00"), v.RecordedReason, v.Config,
+		row.APIServer, v.Class, cause, strings.Join(missing, "\x00"), v.RecordedReason, v.Config,
 		v.Outcome, v.Recorded, v.Replayed, e.Code(),
 	}
 	at, user := micro(e.RequestReceivedTimestamp), e.EffectiveUser().Username
 	g := groups[k]
 	if g == nil {
 		g = &driftGroup{users: map[string]*earliest{}, Drift: queries.Drift{
-			APIServer: row.APIServer, Outcome: v.Outcome, Class: v.Class, Cause: v.Cause, Missing: v.Missing,
+			APIServer: row.APIServer, Outcome: v.Outcome, Class: v.Class, Cause: cause, Missing: missing,
 			Recorded: v.Recorded, Replayed: v.Replayed, RecordedReason: v.RecordedReason,
 			Code: e.Code(), Config: v.Config, First: at, Last: at,
 		}}
@@ -78,7 +83,7 @@ func add(groups map[driftKey]*driftGroup, row *verdict.Row) {
 	} else if c := at.Compare(x.At); c > 0 || c == 0 && request >= x.request {
 		return
 	}
-	*x = earliest{queries.DriftExample{AuditID: e.AuditID, User: user, Verb: e.Verb, URI: e.RequestURI, At: at}, request}
+	*x = earliest{queries.DriftExample{AuditID: e.AuditID, User: user, Verb: e.Verb, URI: e.RequestURI, Cause: v.Cause, At: at}, request}
 }
 
 // done returns the group with its earliest examples.

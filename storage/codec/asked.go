@@ -41,9 +41,20 @@ var ofListed = []string{ //nolint:gochecknoglobals // constant table
 	"object_name",
 }
 
-// Listed reports whether a list reads a column, for Stored.Reads: who asked for what and when, which object it names, what was answered,
-// and the verdict without what explains it.
+// Listed reports whether a list of writes reads a column, for Stored.Reads: what a line has, which object the request names, and its
+// attributes.
 func Listed(sql string) bool { return slices.Contains(ofEvery, sql) || slices.Contains(ofListed, sql) }
+
+// ofLine are the columns of a row in one line.
+var ofLine = []string{ //nolint:gochecknoglobals // constant table
+	"cluster", "request_key", "sign", "audit_id", "stage", "request_uri", "verb", "user_name", "impersonated_name", "code",
+	"toUnixTimestamp64Micro(request_received)", "stage_delay", "shape", "outcome", "recorded", "class", "cause", "replayed",
+	"authorizer", "grants",
+}
+
+// InLine reports whether a row in one line has a column, for Stored.Reads: who asked for what and when, what was answered, and the verdict
+// without what explains it.
+func InLine(sql string) bool { return slices.Contains(ofLine, sql) }
 
 // Askable reports whether [Store.Marked] can read a property.
 func Askable(name string) bool { _, ok := askable[name]; return ok }

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,14 +19,21 @@ import (
 
 // located is where a listed event is found again.
 type located struct {
-	minute  uint32
-	request [16]byte
+	minute   uint32
+	request  [16]byte
+	received int64
+	stage    string
 }
 
-// Events lists events, newest first, with their verdicts: of each what codec.Listed reads. It reads whole minutes from the newest back, in
+// cursor is the place of the event in a list.
+func (l *located) cursor() Cursor {
+	return Cursor{Received: l.received, Key: hex.EncodeToString(l.request[:]) + l.stage}
+}
+
+// Events lists events, newest first, with their verdicts: of each what codec.InLine reads. It reads whole minutes from the newest back, in
 // ever longer stretches until the page is full, so that a page of a busy cluster does not read its whole history: first the filter's
-// columns alone, then the others of the rows of the page.
-func (rd *Reader) Events(ctx context.Context, f EventFilter) ([]verdict.Row, error) {
+// columns alone, then the others of the rows of the page. Only the second looks whether a row was taken back; if one was, more are located.
+func (rd *Reader) Events(ctx context.Context, f EventFilter) (out []verdict.Row, err error) {
 	if f.Limit <= 0 {
 		f.Limit = 50
 	}
@@ -35,19 +43,31 @@ func (rd *Reader) Events(ctx context.Context, f EventFilter) ([]verdict.Row, err
 		return nil, err
 	}
 	var found []located
-	for end, step := newest, int64(60); end >= oldest && len(found) < f.Limit; step *= 8 {
-		begin := max(end-step+60, oldest)
-		more, err := rd.locate(ctx, f, begin, end, f.Limit-len(found))
+	for end, step := newest, int64(60); end >= oldest && len(out) < f.Limit; {
+		begin, want := max(end-step+60, oldest), f.Limit-len(out)-len(found)
+		more, err := rd.locate(ctx, f, begin, end, want)
 		if err != nil {
 			return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
 		}
-		found, end = append(found, more...), begin-60
+		found = append(found, more...)
+		full := len(more) == want
+		if !full {
+			end, step = begin-60, step*8
+			if end >= oldest {
+				continue
+			}
+		}
+		rows, err := rd.listed(ctx, f, found)
+		if err != nil {
+			return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
+		}
+		if full { // behind the last, rows are only of a request that was not located whole
+			f.Before = found[len(found)-1].cursor()
+			rows = slices.DeleteFunc(rows, func(r verdict.Row) bool { return CursorOf(&r).behind(f.Before) })
+		}
+		out, found = append(out, rows...), nil
 	}
-	out, err := rd.listed(ctx, f, found)
-	if err != nil {
-		return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
-	}
-	return out, nil
+	return out[:min(len(out), f.Limit)], nil
 }
 
 // span returns the newest and the oldest minute a list can touch.
@@ -111,17 +131,17 @@ func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
 	return where, p
 }
 
-// locate finds so many of the newest events of some minutes that a filter selects.
+// locate finds so many of the newest events of some minutes that a filter selects, those that were taken back included.
 func (rd *Reader) locate(ctx context.Context, f EventFilter, begin, end int64, limit int) ([]located, error) {
 	where, p := f.conditions()
 	p["limit"] = fmt.Sprint(limit)
 	where = append([]string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}, where...)
 	p["begin"], p["end"] = fmt.Sprint(begin), fmt.Sprint(end)
 	var request string
-	return statement.Collect(ctx, rd.at, "SELECT toUInt32(minute), request_key FROM %s.events FINAL PREWHERE "+strings.Join(where, " AND ")+
-		" WHERE sign = 1"+newestFirst, p,
+	return statement.Collect(ctx, rd.at, "SELECT toUInt32(minute), request_key, toUnixTimestamp64Micro(request_received), stage "+
+		"FROM %s.events PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p,
 		func(l *located) ([]any, func()) {
-			return []any{&l.minute, &request}, func() { copy(l.request[:], request) }
+			return []any{&l.minute, &request, &l.received, &l.stage}, func() { copy(l.request[:], request) }
 		})
 }
 
@@ -137,13 +157,14 @@ func (rd *Reader) listed(ctx context.Context, f EventFilter, found []located) ([
 	}
 	p["limit"] = fmt.Sprint(f.Limit)
 	where = append([]string{"cluster = {cluster:String}", requests.Where(p)}, where...)
-	return rd.list(ctx, strings.Join(where, " AND "), p)
+	return rd.list(ctx, codec.InLine, strings.Join(where, " AND "), p)
 }
 
-// list reads what a list shows of the events that a condition selects. A row and the one that takes it back both meet the condition, or
-// neither does.
-func (rd *Reader) list(ctx context.Context, where string, p clickhouse.Parameters) (out []verdict.Row, err error) {
-	err = rd.standing(ctx, codec.Listed, "PREWHERE "+where+" WHERE sign = 1"+newestFirst, p, func(r verdict.Row) error {
+// list reads the columns that are wanted of the events that a condition selects. A row and the one that takes it back both meet the
+// condition, or neither does.
+func (rd *Reader) list(ctx context.Context, want func(sql string) bool, where string, p clickhouse.Parameters) (out []verdict.Row,
+	err error) {
+	err = rd.standing(ctx, want, "PREWHERE "+where+" WHERE sign = 1"+newestFirst, p, func(r verdict.Row) error {
 		out = append(out, r)
 		return nil
 	})
@@ -224,7 +245,7 @@ func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]v
 	p["first_minute"], p["last_minute"], p["limit"] = fmt.Sprint(first), fmt.Sprint(last), fmt.Sprint(mostWrites)
 	where := "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} " +
 		"AND verb IN {verbs:Array(String)} AND (" + strings.Join(each, " OR ") + ")"
-	out, err := rd.list(ctx, where, p)
+	out, err := rd.list(ctx, codec.Listed, where, p)
 	if err != nil {
 		return nil, fmt.Errorf("find writes in cluster %q: %w", cluster, err)
 	}

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
-
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/statement"
-	"github.com/retrial-io/retrial/verdict"
 )
 
 // CredentialUse is what was done with a credential from one place: as one user, with one
@@ -93,98 +90,6 @@ func (rd *Reader) Credentials(ctx context.Context, cluster, user string, from, t
 		return nil, fmt.Errorf("credentials of %q: %w", user, err)
 	}
 	return out, nil
-}
-
-// Drift is a group of requests whose verdicts are not a match and all say the same.
-type Drift struct {
-	APIServer          string
-	Outcome            verdict.Outcome
-	Class, Cause       string
-	Missing            []string
-	Recorded, Replayed verdict.Decision
-	RecordedReason     string
-	Code               int32 // of the response, 0 when not recorded
-	Config             string
-	Requests           int64
-	Users              uint64 // distinct, as whom the requests were made
-	First, Last        time.Time
-	Examples           []DriftExample // the earliest, one a user at most
-}
-
-// DriftExample is one request of a group.
-type DriftExample struct {
-	AuditID, User, Verb, URI string
-	At                       time.Time
-}
-
-const driftQuery = `SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version,
-    sum(requests) AS n, uniqExact(subject), min(first), max(last),
-    arrayMap(e -> e.1, arraySlice(arraySort(groupArray((first, subject, id, asked, uri))), 1, {examples:UInt32}) AS some),
-    arrayMap(e -> toString(e.2), some), arrayMap(e -> e.3, some), arrayMap(e -> toString(e.4), some), arrayMap(e -> e.5, some)
-FROM (
-    SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject,
-        sum(toInt64(sign)) AS requests, min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received)) AS last,
-        argMin(audit_id, (request_received, request_key)) AS id, argMin(verb, (request_received, request_key)) AS asked, argMin(request_uri, (request_received, request_key)) AS uri
-    FROM %s.events
-    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome IN ('drift', 'ambiguous', 'indeterminate')
-    GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject
-    HAVING requests > 0
-)
-GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version
-ORDER BY outcome, n DESC, class, cause, missing, recorded_reason, apiserver, code, config_version
-LIMIT {limit:UInt32}
-SETTINGS max_bytes_before_external_group_by = 268435456`
-
-// DriftGroups returns what is drift, ambiguous or indeterminate, grouped by all that the verdicts say, most requests of an outcome first;
-// zero bounds leave the range open. Each has up to the given number of examples.
-func (rd *Reader) DriftGroups(ctx context.Context, cluster string, from, to time.Time, examples, limit int) ([]Drift, error) {
-	p := minutes(cluster, from, to)
-	p["examples"], p["limit"] = fmt.Sprint(max(examples, 1)), fmt.Sprint(limit)
-	out, err := rd.driftGroups(ctx, p)
-	if err != nil {
-		return nil, fmt.Errorf("drift of cluster %q: %w", cluster, err)
-	}
-	for i := range out {
-		out[i].Examples = out[i].Examples[:min(len(out[i].Examples), examples)]
-	}
-	return out, nil
-}
-
-const judgedQuery = `SELECT sum(toInt64(sign)) AS requests, sumIf(toInt64(sign), outcome NOT IN ('not_judged', '')) AS judged
-FROM %s.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''`
-
-// Judged counts the requests from the minute of from to the minute of to, and how many of them were compared with the replica; zero bounds
-// leave the range open.
-func (rd *Reader) Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error) {
-	type counts struct{ requests, judged int64 }
-	out, err := statement.Collect(ctx, rd.at, judgedQuery, minutes(cluster, from, to),
-		func(c *counts) ([]any, func()) { return []any{&c.requests, &c.judged}, nil })
-	if err != nil {
-		return 0, 0, fmt.Errorf("judged requests of cluster %q: %w", cluster, err)
-	}
-	if len(out) == 0 {
-		return 0, 0, nil
-	}
-	return out[0].requests, out[0].judged, nil
-}
-
-func (rd *Reader) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]Drift, error) {
-	return statement.Collect(ctx, rd.at, driftQuery, p, func(d *Drift) ([]any, func()) {
-		var first, last int64
-		var at []int64
-		var users, ids, verbs, uris []string
-		var outcome, recorded, replayed string
-		return []any{&d.APIServer, &outcome, &d.Class, &d.Cause, &d.Missing, &recorded, &d.RecordedReason, &replayed, &d.Code, &d.Config,
-				&d.Requests, &d.Users, &first, &last, &at, &users, &ids, &verbs, &uris}, func() {
-				d.First, d.Last, d.Missing = codec.FromMicro(first), codec.FromMicro(last), codec.OrNil(d.Missing)
-				d.Outcome, d.Recorded, d.Replayed = verdict.OutcomeOf(outcome), verdict.DecisionOf(recorded), verdict.DecisionOf(replayed)
-				for i := range at {
-					d.Examples = append(d.Examples,
-						DriftExample{AuditID: ids[i], User: users[i], Verb: verbs[i], URI: uris[i], At: codec.FromMicro(at[i])})
-				}
-			}
-	})
 }
 
 // DirectRequests counts the requests that reached an aggregated API server without an event of a kube-apiserver.

@@ -170,6 +170,11 @@ func CursorOf(r *verdict.Row) Cursor {
 	return Cursor{Received: r.Event.RequestReceivedTimestamp.UnixMicro(), Key: r.Request.String() + string(r.Event.Stage)}
 }
 
+// behind reports whether a place comes after another in the list.
+func (c Cursor) behind(o Cursor) bool {
+	return c.Received < o.Received || c.Received == o.Received && c.Key < o.Key
+}
+
 // Reader answers questions of a store: it reads and changes nothing.
 type Reader struct{ at statement.DB }
 

@@ -108,6 +108,7 @@ var sharding = []struct{ table, key string }{ //nolint:gochecknoglobals // const
 	{"rejudges", "cityHash64(cluster)"},
 	{"audit_samples", "cityHash64(cluster)"},
 	{"activity", "kpart"},
+	{"unmatched", "kpart"},
 }
 
 // Distributed is a table over those of all shards: what is read and written in the cluster form.

@@ -53,14 +53,18 @@ func Texts(list []string) string {
 }
 
 // Numbers renders an array of integers.
-func Numbers[T ~int32 | ~int64 | ~uint32 | ~uint16](list []T) string {
+func Numbers[T ~int32 | ~int64 | ~uint64 | ~uint32 | ~uint16](list []T) string {
 	b := make([]byte, 0, 2+12*len(list))
 	b = append(b, '[')
 	for i, n := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendInt(b, int64(n), 10)
+		if n < 0 {
+			b = strconv.AppendInt(b, int64(n), 10)
+		} else {
+			b = strconv.AppendUint(b, uint64(n), 10)
+		}
 	}
 	return string(append(b, ']'))
 }

@@ -102,6 +102,9 @@ FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS
 GROUP BY group_set;
 INSERT INTO `retrial`.meta (key, value, updated) SELECT 'rollups counted', '1', fromUnixTimestamp64Micro(toInt64(1));
 INSERT INTO `retrial`.meta (key, value, updated) SELECT 'rollups counting', '1', fromUnixTimestamp64Micro(toInt64(1));
+INSERT INTO `retrial`.unmatched (cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, code, config_version, kpart, ingest_day, imported, count, first_seen, last_seen) SELECT cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, code, config_version, materialize(toInt32(0)) AS kpart, ingest_day, imported, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM (SELECT cluster, toStartOfTenMinutes(minute) AS slot, outcome, class, subject, apiserver, if(outcome = 'indeterminate', '', events.cause) AS cause, arrayDistinct(arrayMap(m -> splitByString(' (path to ', m)[1], events.missing)) AS missing, recorded, recorded_reason, replayed, code, config_version, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign, request_received FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome NOT IN ('', 'match', 'not_judged')) WHERE 1
+GROUP BY cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, code, config_version, ingest_day, imported;
 SELECT intDiv(toInt64(toUnixTimestamp(minute)) * 1000000, {step:Int64}) * {step:Int64} AS start, recorded, replayed, outcome, class, sum(count) AS events
 FROM `retrial`.volume
 WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
@@ -376,28 +379,36 @@ ORDER BY first, credential
 LIMIT {limit:UInt32};
 
 -- DriftGroups
-SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version,
-    sum(requests) AS n, uniqExact(subject), min(first), max(last),
-    arrayMap(e -> e.1, arraySlice(arraySort(groupArray((first, subject, id, asked, uri))), 1, {examples:UInt32}) AS some),
-    arrayMap(e -> toString(e.2), some), arrayMap(e -> e.3, some), arrayMap(e -> toString(e.4), some), arrayMap(e -> e.5, some)
+SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, sum(m) AS requests, uniqExact(subject), min(first), max(last),
+    arrayMap(e -> e.1, arraySlice(arraySort(groupArray((first, subject, begin, cityHash64(apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject)))), 1, {examples:UInt32}) AS some),
+    arrayMap(e -> toUInt32(e.3), some), arrayMap(e -> e.4, some)
 FROM (
-    SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject,
-        sum(toInt64(sign)) AS requests, min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received)) AS last,
-        argMin(audit_id, (request_received, request_key)) AS id, argMin(verb, (request_received, request_key)) AS asked, argMin(request_uri, (request_received, request_key)) AS uri
-    FROM `retrial`.events
-    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome IN ('drift', 'ambiguous', 'indeterminate')
+    SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject, sum(n) AS m, min(at) AS first, argMin(slot, at) AS begin, max(until) AS last
+    FROM (
+    SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject, slot, sum(count) AS n, toUnixTimestamp64Micro(min(first_seen)) AS at, toUnixTimestamp64Micro(max(last_seen)) AS until
+    FROM `retrial`.unmatched
+    WHERE cluster = {cluster:String} AND slot >= {from_slot:UInt32} AND slot < {to_slot:UInt32}
+    GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject, slot
+    HAVING n > 0
+    UNION ALL
+    SELECT apiserver, outcome, class, if(outcome = 'indeterminate', '', events.cause) AS cause, arrayDistinct(arrayMap(m -> splitByString(' (path to ', m)[1], events.missing)) AS missing, recorded, recorded_reason, replayed, code, config_version, subject, toStartOfTenMinutes(minute) AS slot, sum(toInt64(sign)) AS n, toUnixTimestamp64Micro(min(request_received)) AS at, toUnixTimestamp64Micro(max(request_received)) AS until
+    FROM `retrial`.events AS events
+    WHERE cluster = {cluster:String} AND (minute >= {first_minute:UInt32} AND minute < {from_slot:UInt32} OR minute >= {to_slot:UInt32} AND minute <= {last_minute:UInt32}) AND outcome IN ('drift', 'ambiguous', 'indeterminate')
+    GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject, slot
+    HAVING n > 0
+    )
     GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject
-    HAVING requests > 0
 )
 GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version
-ORDER BY outcome, n DESC, class, cause, missing, recorded_reason, apiserver, code, config_version
+ORDER BY outcome, requests DESC, class, cause, missing, recorded_reason, apiserver, code, config_version
 LIMIT {limit:UInt32}
 SETTINGS max_bytes_before_external_group_by = 268435456;
 
 -- Judged
-SELECT sum(toInt64(sign)) AS requests, sumIf(toInt64(sign), outcome NOT IN ('not_judged', '')) AS judged
-FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '';
+SELECT sum(count) AS requests, sumIf(count, outcome != 'not_judged') AS judged
+FROM `retrial`.volume
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''
+    AND ingest_day IN (SELECT ingest_day FROM `retrial`.events GROUP BY ingest_day, source = 'import');
 
 -- DirectRequests
 SELECT apiserver, sum(toInt64(sign)) AS requests, uniqExact(user_name), min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)),

@@ -68,3 +68,7 @@ CREATE OR REPLACE TABLE `retrial`.activity ON CLUSTER `main` AS `retrial_local`.
 ENGINE = Distributed(`main`, `retrial_local`, activity, kpart)
 COMMENT 'over all shards, columns of schema version 1';
 
+CREATE OR REPLACE TABLE `retrial`.unmatched ON CLUSTER `main` AS `retrial_local`.unmatched
+ENGINE = Distributed(`main`, `retrial_local`, unmatched, kpart)
+COMMENT 'over all shards, columns of schema version 1';
+
