@@ -410,8 +410,11 @@ const (
 	// restFor is how many times longer than it works the upkeep of findings rests: it takes a
 	// fortieth of a core, unless that would make findings late.
 	restFor = 39
-	// longestRest bounds the rest between two passes, and the sum of rests within one.
+	// longestRest bounds the rest between two passes, and what a pass leaves of its own for it.
 	longestRest = 30 * time.Second
+	// longestWithin bounds the sum of rests within a pass: nothing urgent is done meanwhile. What it
+	// would rest longer is added to the rest after it.
+	longestWithin = 5 * time.Second
 )
 
 // Pace spreads the upkeep of findings over time. It counts the CPU time that work takes, not its
@@ -423,6 +426,7 @@ type Pace struct {
 	began time.Time
 	cpu   time.Duration // used before the work began
 	left  time.Duration // of the rests within the pass
+	owed  time.Duration // of them, after the pass
 }
 
 // PaceConfig configures a Pace; all except CPU is required.
@@ -440,22 +444,24 @@ type PaceConfig struct {
 
 // NewPace returns a Pace whose work begins now.
 func NewPace(cfg PaceConfig) *Pace {
-	p := &Pace{cfg: cfg, left: longestRest}
+	p := &Pace{cfg: cfg, left: longestWithin}
 	p.begin()
 	return p
 }
 
 // Rest waits within a pass, after some of its work.
 func (p *Pace) Rest(ctx context.Context) error {
-	d := min(restFor*p.worked(), p.left)
+	want := restFor * p.worked()
+	d := min(want, p.left)
 	p.left -= d
+	p.owed = min(p.owed+want-d, longestRest)
 	return p.sleep(ctx, d)
 }
 
 // Between waits after a pass, before the next, and calls urgent every now and then.
 func (p *Pace) Between(ctx context.Context, urgent func(context.Context)) error {
-	p.left = longestRest
-	for rest := max(p.cfg.Every, min(restFor*p.worked(), longestRest)); ; {
+	rest := max(p.cfg.Every, min(restFor*p.worked(), longestRest)+p.owed)
+	for p.left, p.owed = longestWithin, 0; ; {
 		d := min(rest, max(p.cfg.Every, time.Second))
 		if err := p.sleep(ctx, d); err != nil {
 			return err

@@ -72,8 +72,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceWithinPass: however many pieces a pass has, its rests together are bounded, and the
-// next pass has its own.
+// TestPaceWithinPass: however many pieces a pass has, its rests together are bounded, what is left of
+// them follows it, bounded too, and the next pass has its own.
 func TestPaceWithinPass(t *testing.T) {
 	b := &bench{now: t0}
 	p := b.pace(true)
@@ -85,11 +85,11 @@ func TestPaceWithinPass(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if b.rested != longestRest {
-			t.Errorf("pass %d rests for %s in all, want %s", pass, b.rested, longestRest)
+		if b.rested != longestWithin {
+			t.Errorf("pass %d rests for %s in all, want %s", pass, b.rested, longestWithin)
 		}
-		if err := p.Between(t.Context(), nothing); err != nil || b.rested != longestRest+5*time.Second {
-			t.Errorf("pass %d: what was rested for is rested for again: %s, %v", pass, b.rested, err)
+		if err := p.Between(t.Context(), nothing); err != nil || b.rested != longestWithin+longestRest {
+			t.Errorf("pass %d: with the rest it owes it rests for %s, %v", pass, b.rested, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
