@@ -34,7 +34,8 @@ type FindingsRequest struct {
 
 func (r FindingsRequest) check() error { return before(r.From, r.To) }
 
-// Findings answers with the findings that stand; without a cluster, with those of all clusters.
+// Findings answers with the findings that stand; without a cluster, with those of all clusters. It does not stream: Limit bounds the
+// answer, and many who open a page share it.
 func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out FindingsAnswer, err error) {
 	f, err := q.filter()
 	if err != nil {

@@ -98,7 +98,8 @@ type WhyRequest struct {
 	At              time.Time `json:"at" help:"decide the request also by the policy of this time (RFC 3339)"`
 }
 
-// Why answers with everything about the requests of an audit ID.
+// Why answers with everything about the requests of an audit ID. It does not stream: WhyBytes bounds the answer, and what a request says of
+// its twin is known when all are read.
 func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {
 	out := WhyAnswer{Requests: []JudgedRequest{}}
 	var last event.Hash128
