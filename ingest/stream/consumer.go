@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +72,7 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 	}
 	return kafka.ConsumerGroupConfig{
 		ID: c.group(group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: []string{c.topic(topic)},
-		GroupBalancers:    []kafka.GroupBalancer{kafka.RangeGroupBalancer{}},
+		GroupBalancers:    []kafka.GroupBalancer{neighbours{}},
 		HeartbeatInterval: c.cfg.HeartbeatInterval,
 		SessionTimeout:    c.cfg.SessionTimeout,
 		RebalanceTimeout:  c.cfg.RebalanceTimeout,
@@ -79,6 +80,15 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 		StartOffset:       kafka.FirstOffset,
 		Timeout:           timeout,
 	}
+}
+
+// neighbours is the range balancer on partitions in their order, which a broker does not keep: so a process has whole groups of a layout.
+type neighbours struct{ kafka.RangeGroupBalancer }
+
+// AssignGroups implements kafka.GroupBalancer.
+func (n neighbours) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+	inOrder := slices.SortedFunc(slices.Values(partitions), func(a, b kafka.Partition) int { return a.ID - b.ID })
+	return n.RangeGroupBalancer.AssignGroups(members, inOrder)
 }
 
 // join makes this process a member of a group and calls start with every generation, until ctx ends, which is not an error, or the broker

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/segmentio/kafka-go"
 )
 
 // Fixed for all versions: other processes have appended by the same function.
@@ -65,6 +67,18 @@ func TestGroupsOfALayout(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A broker lists partitions in any order; members get neighbours all the same.
+func TestMembersGetNeighbours(t *testing.T) {
+	var partitions []kafka.Partition
+	for _, id := range []int{2, 5, 0, 3, 1, 4} {
+		partitions = append(partitions, kafka.Partition{Topic: "t", ID: id})
+	}
+	got := neighbours{}.AssignGroups([]kafka.GroupMember{{ID: "b", Topics: []string{"t"}}, {ID: "a", Topics: []string{"t"}}}, partitions)
+	if !slices.Equal(got["a"]["t"], []int{0, 1, 2}) || !slices.Equal(got["b"]["t"], []int{3, 4, 5}) {
+		t.Errorf("assigned %v", got)
 	}
 }
 

@@ -164,9 +164,9 @@ func (c *Client) addPartitions(ctx context.Context, partitions int) error {
 				fmt.Sprintf("topic %s needs %d partitions: add them, or grant Alter on it", name, partitions), err)
 		case errors.Is(err, kafka.UnsupportedVersion):
 			return fmt.Errorf("topic %s: this broker adds no partitions: %w", name, err)
-		case err != nil:
+		case err != nil && !errors.Is(err, kafka.InvalidPartitionNumber): // they are there, and not everybody knows yet
 			return fmt.Errorf("add partitions to topic %s, %d in all: %w", name, partitions, err)
 		}
-		return fmt.Errorf("%w: topic %s has %d partitions yet, of %d", ErrTransient, name, n, partitions)
+		return fmt.Errorf("%w: topic %s is seen with %d partitions, not %d", ErrTransient, name, n, partitions)
 	})
 }

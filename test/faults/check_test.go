@@ -78,7 +78,7 @@ func (w *world) committed() (map[int32]int64, error) {
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(b.Addr()), Transport: transport, Timeout: 10 * time.Second}
 	req := &kafka.OffsetFetchRequest{GroupID: stream.GroupReplay, Topics: map[string][]int{stream.TopicEvents: {}}}
-	for p := range eventPartitions {
+	for p := range mostPartitions {
 		req.Topics[stream.TopicEvents] = append(req.Topics[stream.TopicEvents], p)
 	}
 	resp, err := client.OffsetFetch(context.Background(), req)
@@ -296,7 +296,7 @@ func (w *world) checkVerdicts(ctx context.Context, _ driver.Conn, store *storage
 	}
 	w.mu.Unlock()
 	var all []int32
-	for p := range int32(eventPartitions) {
+	for p := range int32(mostPartitions) {
 		all = append(all, p)
 	}
 	for _, cluster := range clusters {

@@ -336,6 +336,7 @@ func (p *process) listen(u *parts, redactor *redact.Redactor, log *zap.Logger) (
 
 const (
 	eventPartitions = 2
+	mostPartitions  = 4        // when some have been added
 	maxEvent        = 64 << 10 // bytes; events above it lose their bodies
 	spoolBytes      = 1 << 20  // of the spool, so that an outage fills it
 	sessionTimeout  = 12 * time.Second

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,6 +24,7 @@ type step struct {
 	On   string        `json:",omitempty"` // what a fault waits for
 	What string        `json:",omitempty"` // what it does then
 	N    int           `json:",omitempty"`
+	Per  int           `json:",omitempty"` // partitions of a cluster
 	Skip int           `json:",omitempty"` // how many occasions a fault lets pass
 	For  time.Duration `json:",omitempty"`
 	Seed uint64        `json:",omitempty"`
@@ -50,6 +52,7 @@ const (
 	stepJoin     = "join"     // a second runner joins, or the second leaves
 	stepTruncate = "truncate" // when all is consumed, the end of the log is lost
 	stepRecreate = "recreate" // when all is consumed, the topic is made anew
+	stepLayout   = "layout"   // partitions are added, up to N, and clusters spread over Per of them
 )
 
 // draw makes the schedule of a seed.
@@ -70,7 +73,18 @@ func draw(seed uint64) schedule {
 		st.Seed, st.Then = uint64(rng.Uint32()), pause()
 		s.Steps = append(s.Steps, st)
 	}
+	s.relayout()
 	return s
+}
+
+// relayout has the layout change in some of the schedules; all else in them stays as it was drawn.
+func (s *schedule) relayout() {
+	rng := rand.New(rand.NewPCG(s.Seed, 0x1a707))
+	for range max(0, rng.IntN(5)-2) {
+		n := eventPartitions + rng.IntN(mostPartitions-eventPartitions+1)
+		s.Steps = slices.Insert(s.Steps, rng.IntN(len(s.Steps)), step{Kind: stepLayout, N: n, Per: 1 + rng.IntN(n),
+			On: pick(rng, "", "replay"), Seed: uint64(rng.Uint32()), Then: time.Duration(rng.IntN(12_000)) * time.Millisecond})
+	}
 }
 
 func pick[T any](rng *rand.Rand, list ...T) T { return list[rng.IntN(len(list))] }

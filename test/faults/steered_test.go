@@ -161,6 +161,40 @@ func steered() (out []named) {
 	}
 	add("late-policy-and-merge", true, true, append(merged, step{Kind: stepListing, Seed: 1}, step{Kind: stepListing, Seed: 11},
 		step{Kind: stepBinding, N: 1, Seed: 3}, step{Kind: stepBinding, N: 1, Seed: 4, Then: 30 * time.Second})...)
+	// An insert takes its time, and what is being inserted comes again: by the receiver that has changed the layout meanwhile, or by one
+	// that had not noticed yet that it was changed when it took it in first.
+	for seed := range uint64(3) {
+		slow := step{Kind: stepFault, On: onInsert, What: doSlow, For: time.Minute, Seed: 1}
+		first := step{Kind: stepPost, N: 20, Seed: 10 + seed, Then: 2 * time.Second}
+		change := step{Kind: stepLayout, N: 3, Per: 1, Seed: 3, Then: 2 * time.Second}
+		again := func(seed uint64, then time.Duration) step {
+			return step{Kind: stepRepeat, N: 3, Seed: seed, Then: then}
+		}
+		add(fmt.Sprint("layout/by-receiver/", seed), seed == 0, false, append(wide(1), slow, slow, first, change,
+			again(20+seed, 15*time.Second),
+			again(30+seed, 12*time.Second), again(40+seed, 100*time.Second))...)
+		change = step{Kind: stepLayout, On: "replay", N: 2, Per: 1, Seed: 3, Then: 3 * time.Second}
+		first.Then, slow.For = 12*time.Second, 25*time.Second
+		add(fmt.Sprint("layout/by-runner/", seed), false, false, append(wide(1), step{Kind: stepBinding, N: 3, Seed: 4, Then: time.Second},
+			change, slow, first, again(20+seed, 5*time.Second), again(30+seed, 4*time.Second), again(40+seed, 4*time.Second),
+			again(50+seed, 4*time.Second), again(60+seed, 90*time.Second))...)
+	}
+	for _, one := range []bool{true, false} {
+		where := map[bool]string{true: "one", false: "apart"}[one]
+		for _, what := range []string{doDie, doDieAfter} {
+			for _, at := range []string{onProduce, onCommit} {
+				add("layout/"+where+"/"+at+"/"+what, false, one, append(wide(2),
+					step{Kind: stepFault, On: at, What: what, Skip: 2, Seed: 1}, step{Kind: stepLayout, N: 4, Per: 2, Seed: 2},
+					step{Kind: stepPost, N: 20, Seed: 3, Then: 12 * time.Second}, step{Kind: stepRepeat, N: 3, Seed: 4,
+						Then: time.Minute})...)
+			}
+		}
+		add("layout-and-log-truncated/"+where, false, one, append(wide(2),
+			step{Kind: stepLayout, N: 4, Per: 1, Seed: 2, Then: 30 * time.Second},
+			step{Kind: stepPost, N: 30, Seed: 3, Then: 5 * time.Second}, step{Kind: stepTruncate, N: 90, Seed: 5},
+			step{Kind: stepLayout, Per: 4, Seed: 6, Then: time.Second}, step{Kind: stepPost, N: 30, Seed: 7, Then: time.Second},
+			step{Kind: stepRepeat, N: 3, Seed: 8, Then: time.Minute})...)
+	}
 	return out
 }
 

@@ -69,6 +69,8 @@ func (w *world) step(s *step) {
 		w.did("clock")
 	case stepJoin:
 		w.join()
+	case stepLayout:
+		w.layout(*s)
 	case stepTruncate, stepRecreate:
 		w.lose(rng, s)
 	}
@@ -261,6 +263,42 @@ func (w *world) hide(s *step) {
 			time.Sleep(s.For / 4)
 		}
 	}
+}
+
+// layout changes the layout, as `retrial partitions set` does, by the connection of a receiver, which then knows of it, or of
+// a runner. Like somebody who was told to, it tries again after an error.
+func (w *world) layout(s step) {
+	w.posting.Go(func() {
+		for range 20 {
+			if w.setLayout(s) == nil {
+				w.did("layout")
+				return
+			}
+			time.Sleep(3 * time.Second)
+		}
+	})
+}
+
+func (w *world) setLayout(s step) error {
+	p, up := w.receiver()
+	w.mu.Lock()
+	for _, other := range w.processes {
+		if s.On == "replay" && other.replays && !other.isDead() {
+			p, up = other, other.now()
+		}
+	}
+	w.mu.Unlock()
+	if p == nil || up == nil {
+		return errNetwork
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	there, err := up.client.HighWatermarks(ctx, stream.TopicEvents)
+	if err == nil {
+		n := max(s.N, len(there))
+		_, err = up.client.SetLayout(ctx, n, min(s.Per, n))
+	}
+	return err
 }
 
 // join has a second runner join, or leave again.
