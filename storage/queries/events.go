@@ -223,6 +223,9 @@ func (w *Written) By(e *event.Event) bool {
 // mostWrites bounds the rows that Writes returns.
 const mostWrites = 2000
 
+// mostMinutes is how many minutes are named where requests of a few short windows are looked for: the primary key has them.
+const mostMinutes = 2000
+
 // Writes returns the ends of the requests that may have written objects, newest first, by one query for all: of each what codec.Listed
 // reads.
 func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]verdict.Row, error) {
@@ -233,9 +236,14 @@ func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]v
 		"stage": statement.Text(string(event.StageResponseComplete))}
 	each := make([]string, len(of))
 	first, last := codec.Minute(of[0].From), codec.Minute(of[0].To)
+	var minutes []uint32 // of all of them, unless they are many
 	for i := range of {
 		w := &of[i]
-		first, last = min(first, codec.Minute(w.From)), max(last, codec.Minute(w.To))
+		from, to := codec.Minute(w.From), codec.Minute(w.To)
+		first, last = min(first, from), max(last, to)
+		for m := from; m <= to && len(minutes) <= mostMinutes; m += 60 {
+			minutes = append(minutes, m)
+		}
 		each[i] = fmt.Sprintf("toUnixTimestamp64Micro(request_received) BETWEEN %d AND %d AND object_resource = {r%[3]d:String} "+
 			"AND object_namespace IN ('', {s%[3]d:String}) AND object_name IN ('', {n%[3]d:String})",
 			w.From.UnixMicro(), w.To.UnixMicro(), i)
@@ -245,6 +253,11 @@ func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]v
 	p["first_minute"], p["last_minute"], p["limit"] = fmt.Sprint(first), fmt.Sprint(last), fmt.Sprint(mostWrites)
 	where := "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} " +
 		"AND verb IN {verbs:Array(String)} AND (" + strings.Join(each, " OR ") + ")"
+	if len(minutes) <= mostMinutes {
+		where = "minute IN {minutes:Array(UInt32)} AND " + where
+		slices.Sort(minutes)
+		p["minutes"] = statement.Numbers(slices.Compact(minutes))
+	}
 	out, err := rd.list(ctx, codec.Listed, where, p)
 	if err != nil {
 		return nil, fmt.Errorf("find writes in cluster %q: %w", cluster, err)
