@@ -50,7 +50,7 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 		log: c.log.With(zapTopic(topic), zap.String("group", group))}
 	config := c.groupConfig(group, topic)
 	// A topic that gets more partitions is noticed.
-	config.WatchPartitionChanges, config.PartitionWatchInterval = true, 10*time.Second
+	config.WatchPartitionChanges, config.PartitionWatchInterval = true, 30*time.Second
 	err := c.join(ctx, config, topic, k.log, func(gen *kafka.Generation) { k.start(ctx, gen) })
 	if cause := context.Cause(ctx); err == nil && ends(cause) {
 		err = cause
