@@ -32,12 +32,12 @@ func (p *Partitions) Reached() bool {
 
 // DescribePartitions asks Kafka for the layout, and for ends, commits and owners of the partitions of TopicEvents.
 func (c *Client) DescribePartitions(ctx context.Context) (out Partitions, err error) {
-	err = c.retry(ctx, func(ctx context.Context) error {
-		n, err := c.countEvents(ctx)
-		if err != nil {
+	err = c.retry(ctx, func(ctx context.Context) (err error) {
+		if out.Layout, err = c.Layout(ctx); err != nil {
 			return err
 		}
-		if out.Layout, err = c.Layout(ctx); err != nil {
+		n, err := c.Partitions(ctx, TopicEvents) // as the layout has just counted them
+		if err != nil {
 			return err
 		}
 		parts := make([]int32, n)

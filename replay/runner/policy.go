@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -178,11 +177,9 @@ func (r *Runner) Clusters(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list clusters with a policy: %w", err)
 	}
-	known := map[string]bool{}
-	for _, name := range slices.Concat(stored, r.states.names()) {
-		known[name] = true
-	}
-	return slices.Sorted(maps.Keys(known)), nil
+	known := slices.Concat(stored, r.states.names())
+	slices.Sort(known)
+	return slices.Compact(known), nil
 }
 
 // State returns what is known of a cluster, nil if that is nothing. It is loaded if no partition of this process needs it, and kept
