@@ -299,7 +299,19 @@ func (c *Client) Layout(ctx context.Context) (Layout, error) {
 
 // countEvents asks how many partitions TopicEvents has by now.
 func (c *Client) countEvents(ctx context.Context) (int, error) {
-	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{c.topic(TopicEvents)}})
+	n, err := c.count(ctx, TopicEvents)
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.partitions[TopicEvents], c.counted = n, time.Now()
+	return n, nil
+}
+
+// count asks how many partitions a topic has by now.
+func (c *Client) count(ctx context.Context, topic string) (int, error) {
+	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{c.topic(topic)}})
 	if err == nil {
 		for _, t := range resp.Topics {
 			err = errors.Join(err, t.Error)
@@ -313,11 +325,8 @@ func (c *Client) countEvents(ctx context.Context) (int, error) {
 		n = max(n, len(t.Partitions))
 	}
 	if n == 0 {
-		return 0, fmt.Errorf("%w: topic %s does not exist", ErrTransient, c.topic(TopicEvents))
+		return 0, fmt.Errorf("%w: topic %s does not exist", ErrTransient, c.topic(topic))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.partitions[TopicEvents], c.counted = n, time.Now()
 	return n, nil
 }
 

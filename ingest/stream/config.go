@@ -50,6 +50,9 @@ type Config struct {
 	HeartbeatInterval time.Duration // 1 s, InProcess 15 s; how fast a member notices a rebalance
 	SessionTimeout    time.Duration // 10 s, InProcess a day; how fast a dead member is noticed
 	RebalanceTimeout  time.Duration // 30 s; how long a handler may take to end
+	// PartitionsEvery is how often it is looked whether a topic that is consumed has more partitions, which
+	// are then assigned; 30 s. Negative: never.
+	PartitionsEvery time.Duration
 	// StallTimeout is how long a fetch may return nothing although there are records
 	// before the group client is restarted; 60 s.
 	StallTimeout time.Duration
@@ -110,5 +113,6 @@ func (c *Config) setDefaults() {
 	def(&c.HeartbeatInterval, time.Second)
 	def(&c.SessionTimeout, 10*time.Second)
 	def(&c.RebalanceTimeout, 30*time.Second)
+	def(&c.PartitionsEvery, 30*time.Second)
 	def(&c.StallTimeout, 60*time.Second)
 }

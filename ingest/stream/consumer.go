@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/sleep"
 )
 
 // Handler works on partitions while they are assigned to this process.
@@ -48,10 +51,7 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 	defer end(nil)
 	k := &consumer{c: c, topic: topic, group: group, h: h, end: end, wait: newBackoff(),
 		log: c.log.With(zapTopic(topic), zap.String("group", group))}
-	config := c.groupConfig(group, topic)
-	// A topic that gets more partitions is noticed.
-	config.WatchPartitionChanges, config.PartitionWatchInterval = true, 30*time.Second
-	err := c.join(ctx, config, topic, k.log, func(gen *kafka.Generation) { k.start(ctx, gen) })
+	err := c.join(ctx, group, topic, k.log, func(gen *kafka.Generation, counted int) { k.start(ctx, gen, counted) })
 	if cause := context.Cause(ctx); err == nil && ends(cause) {
 		err = cause
 	}
@@ -72,7 +72,6 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 	}
 	return kafka.ConsumerGroupConfig{
 		ID: c.group(group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: []string{c.topic(topic)},
-		GroupBalancers:    []kafka.GroupBalancer{neighbours{}},
 		HeartbeatInterval: c.cfg.HeartbeatInterval,
 		SessionTimeout:    c.cfg.SessionTimeout,
 		RebalanceTimeout:  c.cfg.RebalanceTimeout,
@@ -83,18 +82,22 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 }
 
 // neighbours is the range balancer on partitions in their order, which a broker does not keep: so a process has whole groups of a layout.
-type neighbours struct{ kafka.RangeGroupBalancer }
+type neighbours struct {
+	kafka.RangeGroupBalancer
+	counted atomic.Int64 // partitions that were assigned last, if this process assigned them
+}
 
 // AssignGroups implements kafka.GroupBalancer.
-func (n neighbours) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+func (n *neighbours) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+	n.counted.Store(int64(len(partitions)))
 	inOrder := slices.SortedFunc(slices.Values(partitions), func(a, b kafka.Partition) int { return a.ID - b.ID })
 	return n.RangeGroupBalancer.AssignGroups(members, inOrder)
 }
 
-// join makes this process a member of a group and calls start with every generation, until ctx ends, which is not an error, or the broker
-// refuses what it never granted. Other failures are retried: by the group client after its pause, after a growing one if access is refused.
-func (c *Client) join(ctx context.Context, config kafka.ConsumerGroupConfig, topic string, log *zap.Logger,
-	start func(*kafka.Generation)) error {
+// join makes this process a member of a group that shares a topic's partitions, and calls start with every generation and, if this process
+// has assigned them, how many partitions it saw. It ends with ctx, which is not an error, or when the broker refuses what it never granted.
+// Other failures are retried: by the group client after its pause, after a growing one if access is refused.
+func (c *Client) join(ctx context.Context, group, topic string, log *zap.Logger, start func(gen *kafka.Generation, counted int)) error {
 	err := c.retry(ctx, func(ctx context.Context) error {
 		_, err := c.Partitions(ctx, topic)
 		return err
@@ -105,6 +108,8 @@ func (c *Client) join(ctx context.Context, config kafka.ConsumerGroupConfig, top
 		}
 		return err
 	}
+	config, balancer := c.groupConfig(group, topic), &neighbours{}
+	config.GroupBalancers = []kafka.GroupBalancer{balancer}
 	cg, err := kafka.NewConsumerGroup(config)
 	if err != nil {
 		return err
@@ -120,7 +125,7 @@ func (c *Client) join(ctx context.Context, config kafka.ConsumerGroupConfig, top
 		switch err = c.answered(right{"join group", config.ID}, err); {
 		case err == nil:
 			wait, failures = newBackoff(), 0
-			start(gen)
+			start(gen, int(balancer.counted.Swap(0)))
 		case errors.Is(err, ErrAuth):
 			return fmt.Errorf("join group %s: %w", strings.TrimPrefix(config.ID, c.cfg.TopicPrefix), err)
 		case refused(err):
@@ -142,9 +147,28 @@ func during(ctx context.Context, gen *kafka.Generation, f func(context.Context))
 	})
 }
 
+// watchPartitions returns when a topic has more partitions than were counted (0: than it has now), or ctx ends. What the client knows of a
+// topic is some seconds old, so fewer mean nothing. The group client could look for itself, but would make a heartbeat wait for the answer.
+func (c *Client) watchPartitions(ctx context.Context, topic string, counted int) {
+	if c.cfg.PartitionsEvery < 0 {
+		<-ctx.Done()
+		return
+	}
+	for first := true; first || sleep.For(ctx, c.cfg.PartitionsEvery) == nil; first = false {
+		n, err := c.count(ctx, topic)
+		switch {
+		case err == nil && counted == 0:
+			counted = n
+		case err == nil && n > counted:
+			c.log.Info("the topic has more partitions, they are assigned anew", zapTopic(topic), zap.Int("partitions", n))
+			return
+		}
+	}
+}
+
 // start runs the handlers of a generation. The group client ends all of them when one
 // returns, and joins the next generation when all have.
-func (k *consumer) start(ctx context.Context, gen *kafka.Generation) {
+func (k *consumer) start(ctx context.Context, gen *kafka.Generation, counted int) {
 	parts := gen.Assignments[k.c.topic(k.topic)]
 	ids := make([]int32, len(parts))
 	for i, a := range parts {
@@ -153,6 +177,7 @@ func (k *consumer) start(ctx context.Context, gen *kafka.Generation) {
 	k.c.metrics.rebalances.WithLabelValues(k.topic).Inc()
 	k.c.metrics.assigned.WithLabelValues(k.topic).Set(float64(len(parts)))
 	k.log.Info("partitions assigned", zap.Int32("generation", gen.ID), zap.Int32s("partitions", ids))
+	during(ctx, gen, func(ctx context.Context) { k.c.watchPartitions(ctx, k.topic, counted) })
 	for _, id := range ids {
 		during(ctx, gen, func(ctx context.Context) { k.run(ctx, gen, id) })
 	}

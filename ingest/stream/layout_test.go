@@ -76,7 +76,7 @@ func TestMembersGetNeighbours(t *testing.T) {
 	for _, id := range []int{2, 5, 0, 3, 1, 4} {
 		partitions = append(partitions, kafka.Partition{Topic: "t", ID: id})
 	}
-	got := neighbours{}.AssignGroups([]kafka.GroupMember{{ID: "b", Topics: []string{"t"}}, {ID: "a", Topics: []string{"t"}}}, partitions)
+	got := new(neighbours).AssignGroups([]kafka.GroupMember{{ID: "b", Topics: []string{"t"}}, {ID: "a", Topics: []string{"t"}}}, partitions)
 	if !slices.Equal(got["a"]["t"], []int{0, 1, 2}) || !slices.Equal(got["b"]["t"], []int{3, 4, 5}) {
 		t.Errorf("assigned %v", got)
 	}

@@ -24,7 +24,7 @@ const GroupLease = "retrial-lease-"
 // a pause.
 func (c *Client) Lease(ctx context.Context, name string, f func(ctx context.Context) error) error {
 	log := c.log.With(zap.String("lease", name))
-	err := c.join(ctx, c.groupConfig(GroupLease+name, TopicDeadLetter), TopicDeadLetter, log, func(gen *kafka.Generation) {
+	err := c.join(ctx, GroupLease+name, TopicDeadLetter, log, func(gen *kafka.Generation, _ int) {
 		first := func(a kafka.PartitionAssignment) bool { return a.ID == 0 }
 		if slices.ContainsFunc(gen.Assignments[c.topic(TopicDeadLetter)], first) { // otherwise another process holds it
 			during(ctx, gen, func(ctx context.Context) { hold(ctx, log, f) })

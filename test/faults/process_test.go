@@ -240,7 +240,7 @@ func (p *process) open() (*parts, error) {
 		Brokers: []string{"embedded:9092"}, Dial: p.dial, Partitions: eventPartitions, Replication: 1, FetchWait: 500 * time.Millisecond,
 		MaxRecordBytes: maxEvent + 2<<10, HeartbeatInterval: 3 * time.Second, SessionTimeout: sessionTimeout, RebalanceTimeout: 20 *
 			time.Second,
-		InFlightBytes: 32 << 20, ProduceTimeout: 10 * time.Second, Log: log, Registerer: p.reg,
+		PartitionsEvery: 10 * time.Second, InFlightBytes: 32 << 20, ProduceTimeout: 10 * time.Second, Log: log, Registerer: p.reg,
 	}); err != nil {
 		return u, err
 	}
