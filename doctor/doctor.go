@@ -230,14 +230,18 @@ func (s Site) findingsCheck(c *Checks) {
 	if !known {
 		return
 	}
-	leads, _ := s.gauge(MetricDetectLeader)
+	led, _ := s.gauge(MetricDetectPartsLed)
+	parts, _ := s.gauge(MetricDetectParts)
 	behind := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	switch {
 	case behind > lateFindings:
 		c.Add(id, CheckFail, "See the server's log, its CPU load, and the retrial_detect metrics.",
 			"Findings are %s behind: what was stored since is not processed yet.", behind)
-	case leads == 0 && len(s.Config.Kafka.Brokers) > 0:
+	case led == 0 && len(s.Config.Kafka.Brokers) > 0:
 		c.Add(id, CheckOK, "", "Another process computes them.")
+	case led < parts && led > 0:
+		c.Add(id, CheckOK, "", "They are %s behind what is stored, in the %.0f of %.0f parts of the clusters that this process has.",
+			behind, led, parts)
 	default:
 		c.Add(id, CheckOK, "", "They are %s behind what is stored.", behind)
 	}

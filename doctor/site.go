@@ -129,6 +129,8 @@ const (
 	MetricCountersRead   = "retrial_completeness_read_timestamp_seconds"
 	MetricCountersFailed = "retrial_completeness_read_failures_total"
 
-	MetricDetectLag    = "retrial_detect_lag_seconds"
-	MetricDetectLeader = "retrial_detect_leader"
+	MetricDetectLag      = "retrial_detect_lag_seconds"
+	MetricDetectLeader   = "retrial_detect_leader"
+	MetricDetectParts    = "retrial_detect_parts"
+	MetricDetectPartsLed = "retrial_detect_parts_led"
 )

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 //
 //	runner ─▶ tagger: marks, in the row that is stored ─▶ events ─▶ sums of marks
 //	                                                                   │ those that changed
-//	one process of all (lease): a pass every few seconds ◀─────────────┘
+//	whoever has the cluster (lease): a pass every few seconds ◀────────┘
 //	   └─▶ marked requests ─▶ findings
 type detections struct {
 	cfg     config.Config
@@ -38,14 +39,25 @@ type detections struct {
 
 	mu   sync.Mutex
 	told map[string]bool // rules whose failure has been logged
-	asOf time.Time       // up to when changes have been worked out; zero: by another process
+	asOf time.Time       // up to when changes have been worked out; zero: this process works out none
+
+	kept *upkeep // what was last worked on
+}
+
+// upkeep is the work on the findings of a share of the clusters.
+type upkeep struct {
+	parts []int32
+	of    int
+	live  *detect.Live
+	pace  *detect.Pace
 }
 
 type detectMetrics struct {
 	findings, errors          *prometheus.CounterVec
 	withdrawn, spans, dropped prometheus.Counter
 	seconds                   prometheus.Histogram
-	waiting, leader           prometheus.Gauge
+	waiting                   prometheus.Gauge
+	leader, parts, led        prometheus.Gauge
 }
 
 // Where an expression or a pass can fail.
@@ -76,8 +88,13 @@ func newDetectMetrics(reg prometheus.Registerer, enabled bool, lag func() float6
 		waiting: gauge("waiting_spans", "Stretches of time that changed and wait to be worked out, most of them for time to pass."),
 		dropped: counter("dropped_requests_total", "Requests left out of rules that count because there were too many groups at once."),
 		leader: prometheus.NewGauge(prometheus.GaugeOpts{Name: doctor.MetricDetectLeader,
-			Help: "1 in the process that works out findings."}),
+			Help: "1 in a process that works out findings."}),
+		parts: prometheus.NewGauge(prometheus.GaugeOpts{Name: doctor.MetricDetectParts,
+			Help: "Parts the clusters are divided into, so that processes share the work on findings."}),
+		led: prometheus.NewGauge(prometheus.GaugeOpts{Name: doctor.MetricDetectPartsLed,
+			Help: "Parts whose findings this process works out; over all processes the sum is the number of parts."}),
 	}
+	m.parts.Set(1) // as long as nobody has divided anything, nobody works out anything
 	for _, step := range []string{failMark, failFind, failPass} {
 		m.errors.WithLabelValues(step)
 	}
@@ -88,7 +105,7 @@ func newDetectMetrics(reg prometheus.Registerer, enabled bool, lag func() float6
 	if !enabled {
 		return m // a leader is not to be missed
 	}
-	reg.MustRegister(m.leader, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: doctor.MetricDetectLag,
+	reg.MustRegister(m.leader, m.parts, m.led, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: doctor.MetricDetectLag,
 		Help: "How long requests may have waited for findings to take them into account; 0 where this process makes no findings."}, lag))
 	return m
 }
@@ -136,45 +153,106 @@ func (d *detections) lag(now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// run keeps findings up to date until ctx ends, whenever this process holds the lease.
+// alone reports whether nobody else works out findings while a lease is lost.
+func (d *detections) alone() bool { return len(d.cfg.Kafka.Brokers) == 0 }
+
+// run keeps the findings of this process's share of the clusters up to date until ctx ends.
 func (d *detections) run(ctx context.Context) error {
 	if !d.cfg.Detect.Enabled {
 		<-ctx.Done()
 		return nil
 	}
-	alone := len(d.cfg.Kafka.Brokers) == 0 // nobody else works findings out while the lease is lost
-	if alone {
+	if d.alone() {
 		d.worked(time.Now())
 	}
-	return d.stream.Lease(ctx, "detect", func(ctx context.Context) error {
-		d.metrics.leader.Set(1)
-		defer d.metrics.leader.Set(0)
-		if !alone {
-			d.worked(time.Now())
-			defer d.worked(time.Time{})
-		}
-		pace := detect.NewPace(d.pace())
-		cfg := detect.LiveConfig{Lateness: time.Duration(d.cfg.Detect.Lateness), Rest: pace.Rest, Since: d.since(), AsOf: d.worked}
-		if d.owned {
-			cfg.Changes = d.store.Inserted
-		}
-		live, err := d.live(cfg)
-		if err != nil {
-			return err
-		}
-		for {
-			try := func(ctx context.Context, pass func(context.Context) (detect.Pass, error)) {
-				if _, err := d.pass(ctx, pass); err != nil && ctx.Err() == nil {
-					d.metrics.errors.WithLabelValues(failPass).Inc()
-					d.log.Warn("findings are not up to date, trying again", zap.Error(err))
-				}
+	return d.stream.Divide(ctx, "detect", d.keep)
+}
+
+// keep keeps the findings of a share up to date until it is lost, and then tells whoever has its parts next how far they are.
+func (d *detections) keep(ctx context.Context, share *stream.Share) error {
+	for gauge, n := range map[prometheus.Gauge]int{d.metrics.leader: 1, d.metrics.led: len(share.Parts)} {
+		gauge.Set(float64(n))
+		defer gauge.Set(0)
+	}
+	d.metrics.parts.Set(float64(share.Of))
+	if !d.alone() {
+		d.worked(d.begun(ctx, share))
+		defer d.worked(time.Time{})
+		defer func() { d.note(context.WithoutCancel(ctx), share) }()
+	}
+	work, err := d.upkeep(share)
+	if err != nil {
+		return err
+	}
+	noted := time.Now()
+	for {
+		try := func(ctx context.Context, pass func(context.Context) (detect.Pass, error)) {
+			if _, err := d.pass(ctx, pass); err != nil && ctx.Err() == nil {
+				d.metrics.errors.WithLabelValues(failPass).Inc()
+				d.log.Warn("findings are not up to date, trying again", zap.Error(err))
 			}
-			try(ctx, live.Pass)
-			if err := pace.Between(ctx, func(ctx context.Context) { try(ctx, live.Urgent) }); err != nil {
-				return nil //nolint:nilerr // the lease is lost, or the process stops
-			}
 		}
-	})
+		try(ctx, work.live.Pass)
+		if err := work.pace.Between(ctx, func(ctx context.Context) { try(ctx, work.live.Urgent) }); err != nil {
+			return nil //nolint:nilerr // the share is lost, or the process stops
+		}
+		if !d.alone() && time.Since(noted) >= noteEvery {
+			d.note(ctx, share)
+			noted = time.Now()
+		}
+	}
+}
+
+// upkeep returns the work on a share, which is what it was before if the share is: leases are given anew whenever a process comes or goes.
+func (d *detections) upkeep(share *stream.Share) (*upkeep, error) {
+	if k := d.kept; k != nil && k.of == share.Of && slices.Equal(k.parts, share.Parts) {
+		k.pace = detect.NewPace(d.pace())
+		return k, nil
+	}
+	k := &upkeep{parts: slices.Clone(share.Parts), of: share.Of, pace: detect.NewPace(d.pace())}
+	cfg := detect.LiveConfig{Lateness: time.Duration(d.cfg.Detect.Lateness), Since: d.since(), AsOf: d.worked,
+		Rest: func(ctx context.Context) error { return k.pace.Rest(ctx) }}
+	if d.owned {
+		cfg.Changes = d.store.Inserted
+	}
+	if !share.All() {
+		cfg.Mine = share.Has
+	}
+	var err error
+	if k.live, err = d.live(cfg); err != nil {
+		return nil, err
+	}
+	d.kept = k
+	return k, nil
+}
+
+const (
+	// noteEvery is how often it is noted how far findings are: to who takes over from a process that died they may seem so much later.
+	noteEvery = 30 * time.Second
+	// noteWithin bounds how long a note is waited for, also when the process stops.
+	noteWithin = 3 * time.Second
+)
+
+// begun returns up to when the changes of a share have been worked out, by whoever had its parts before; now if nobody has said.
+func (d *detections) begun(ctx context.Context, share *stream.Share) time.Time {
+	now := time.Now()
+	since, err := share.Since(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("how far findings are behind is not known and counts from now on", zap.Error(err))
+	}
+	if err != nil || since.IsZero() || since.After(now) {
+		return now
+	}
+	return since
+}
+
+// note notes how far the findings of a share are.
+func (d *detections) note(ctx context.Context, share *stream.Share) {
+	ctx, cancel := context.WithTimeout(ctx, noteWithin)
+	defer cancel()
+	if err := share.Done(ctx, d.since()); err != nil {
+		d.log.Debug("how far findings are is not noted", zap.Error(err))
+	}
 }
 
 // pace returns how passes are spread: by this process's processor time, or, if the store is a server, by the time they take.

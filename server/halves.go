@@ -12,7 +12,7 @@ import (
 //
 //	retrial ingest ×N                                   retrial replay ×M
 //	apiservers ─mTLS─▶ webhook ─redact─▶ spool ─▶ Kafka ─▶ runner ─▶ ClickHouse
-//	retrial import ─▶ its socket ─┘                        ├─▶ page, API, detections (one of M)
+//	retrial import ─▶ its socket ─┘                        ├─▶ page, API, detections (M share the clusters)
 //	                                                       └─ watched clusters (one of M)
 type Halves uint8
 

@@ -87,7 +87,7 @@ func TestMarks(t *testing.T) {
 				t.Errorf("%s: %s: counted %d, %v; want %d", what, rule, n, err, len(want(in, rule)))
 			}
 		}
-		sums, _, err := s.MarkSums(ctx, time.Time{})
+		sums, _, err := s.MarkSums(ctx, nil, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestMarks(t *testing.T) {
 	}
 	check("as inserted", in)
 	digests := func() map[string]int64 {
-		sums, _, err := s.MarkSums(ctx, time.Time{})
+		sums, _, err := s.MarkSums(ctx, nil, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestMarksRecover(t *testing.T) {
 	ctx := context.Background()
 	insert(t, s, "a", marked(t, "c"))
 	sums := func() []verdict.MarkSum {
-		list, _, err := s.MarkSums(ctx, time.Time{})
+		list, _, err := s.MarkSums(ctx, nil, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -469,7 +469,7 @@ func TestFindingsAreKept(t *testing.T) {
 	if err := s.SaveSpansDone(ctx, []verdict.SpanDone{newer, done}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.SpansDone(ctx); err != nil || !reflect.DeepEqual(got, []verdict.SpanDone{newer}) {
+	if got, err := s.SpansDone(ctx, nil); err != nil || !reflect.DeepEqual(got, []verdict.SpanDone{newer}) {
 		t.Errorf("done %+v, %v", got, err)
 	}
 }

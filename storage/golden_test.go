@@ -116,7 +116,10 @@ func TestGoldenQueries(t *testing.T) {
 		{"LoadPolicy", func() error {
 			return s.LoadPolicy(ctx, []string{"c"}, func(verdict.PolicyVersion) error { return nil })
 		}},
-		{"MarkSums", func() error { _, _, err := s.MarkSums(ctx, from); return err }},
+		{"MarkSums", func() error { _, _, err := s.MarkSums(ctx, nil, from); return err }},
+		{"MarkSums of a share", func() error { _, _, err := s.MarkSums(ctx, []string{"c", "d"}, from); return err }},
+		{"MarkedClusters", func() error { _, err := s.MarkedClusters(ctx); return err }},
+		{"ClustersOf", func() error { _, err := s.ClustersOf(ctx, []string{"c", "d"}); return err }},
 		{"Marked", func() error {
 			filters := []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to},
 				{Cluster: "c", Rule: "third", From: from, To: to.Add(time.Hour)}}
@@ -145,7 +148,7 @@ func TestGoldenQueries(t *testing.T) {
 			_, err := s.FindingsOf(ctx, "c", []string{"rule", "other"}, []time.Time{day})
 			return err
 		}},
-		{"SpansDone", func() error { _, err := s.SpansDone(ctx); return err }},
+		{"SpansDone", func() error { _, err := s.SpansDone(ctx, []string{"c", "d"}); return err }},
 		{"CredentialUses", func() error { _, err := s.CredentialUses(ctx, "c", "JTI=1", from, to, 10); return err }},
 		{"Credentials", func() error { _, err := s.Credentials(ctx, "c", "u", from, to, 10); return err }},
 		{"DriftGroups", func() error { _, err := s.DriftGroups(ctx, "c", from, to, 3, 100); return err }},

@@ -19,20 +19,21 @@ import (
 // Store is what Live reads and writes; *storage.Store implements it.
 type Store interface {
 	MarkStore
-	// Clusters returns the clusters that have events, with the range of their requests.
-	Clusters(ctx context.Context) ([]queries.Cluster, error)
+	// ClustersOf returns those of some clusters (nil: of all) that have events, with the range of their requests.
+	ClustersOf(ctx context.Context, clusters []string) ([]queries.Cluster, error)
 	// Earliest returns when a cluster's earliest judged request was received.
 	Earliest(ctx context.Context, cluster string) (time.Time, error)
 	// FindingsOf returns all findings of rules and spans; the newest SaveFindings of each stands.
 	FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error)
 	SaveFindings(ctx context.Context, list []verdict.StoredFinding) error
-	SpansDone(ctx context.Context) ([]verdict.SpanDone, error)
+	SpansDone(ctx context.Context, clusters []string) ([]verdict.SpanDone, error)
 	SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error
 }
 
 // MarkStore is what Live reads of marks; storage.Store documents the answers.
 type MarkStore interface {
-	MarkSums(ctx context.Context, since time.Time) (sums []verdict.MarkSum, next time.Time, err error)
+	MarkedClusters(ctx context.Context) ([]string, error)
+	MarkSums(ctx context.Context, clusters []string, since time.Time) (sums []verdict.MarkSum, next time.Time, err error)
 	Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(row verdict.Row, selected []int) error) error
 	MarkedCount(ctx context.Context, f verdict.MarkFilter) (int64, error)
 	PaneCounts(ctx context.Context, filters []verdict.MarkFilter, thresholds [][]verdict.Threshold) ([][]verdict.PaneCounts, error)
@@ -48,6 +49,9 @@ type LiveConfig struct {
 	// Now is the clock; required. Findings are functions of requests' own times: the clock only
 	// paces the work, orders versions of a finding, and shows when a cluster is quiet.
 	Now func() time.Time
+	// Mine tells of which clusters findings are kept: the others are somebody else's, and nothing of them is
+	// read but their names. Nil: of all.
+	Mine func(cluster string) bool
 	// Changes counts what this process stored, if no other process writes to the store: while it
 	// stays the same the store is read at most once a minute. Nil: each pass reads.
 	Changes func() uint64
@@ -288,11 +292,15 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
+	clusters, err := l.mine(ctx)
+	if err != nil {
+		return err
+	}
 	since := l.loadAt // the earliest time at which what changed may have changed
 	if !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full) {
 		l.loaded, l.since, l.full, since = false, time.Time{}, now, l.asOf
 		l.sums, l.pending, l.seen, l.done = map[series]map[int64]slotSum{}, map[span]time.Time{}, map[span]time.Time{}, map[span]int64{}
-		done, err := l.store.SpansDone(ctx)
+		done, err := l.store.SpansDone(ctx, clusters)
 		if err != nil {
 			return err
 		}
@@ -304,7 +312,7 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 	if since.IsZero() {
 		since = now
 	}
-	sums, next, err := l.store.MarkSums(ctx, l.since)
+	sums, next, err := l.store.MarkSums(ctx, clusters, l.since)
 	if err != nil {
 		return err
 	}
@@ -323,12 +331,30 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 		l.sums[s][at] = now
 		l.touch(s, r, m.Slot, since)
 	}
-	if l.known, err = l.store.Clusters(ctx); err != nil {
+	if l.known, err = l.store.ClustersOf(ctx, clusters); err != nil {
 		return err
 	}
 	l.loaded, l.loadAt, l.readAt, l.changes = true, now, now, changes
 	l.since = later(l.since, next)
 	return nil
+}
+
+// mine returns the clusters whose findings are kept, nil for all.
+func (l *Live) mine(ctx context.Context) ([]string, error) {
+	if l.cfg.Mine == nil {
+		return nil, nil
+	}
+	all, err := l.store.MarkedClusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mine := []string{} // none is not all
+	for _, name := range all {
+		if l.cfg.Mine(name) {
+			mine = append(mine, name)
+		}
+	}
+	return mine, nil
 }
 
 // touch records the spans that a slot's requests may count in, and since when they may have
@@ -404,94 +430,4 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-const (
-	// restFor is how many times longer than it works the upkeep of findings rests: it takes a
-	// fortieth of a core, unless that would make findings late.
-	restFor = 39
-	// longestRest bounds the rest between two passes, and what a pass leaves of its own for it.
-	longestRest = 30 * time.Second
-	// longestWithin bounds the sum of rests within a pass: nothing urgent is done meanwhile. What it
-	// would rest longer is added to the rest after it.
-	longestWithin = 5 * time.Second
-)
-
-// Pace spreads the upkeep of findings over time. It counts the CPU time that work takes, not its
-// elapsed time: a process that was stopped or starved has rested enough. It is not safe for
-// concurrent use.
-type Pace struct {
-	cfg PaceConfig
-
-	began time.Time
-	cpu   time.Duration // used before the work began
-	left  time.Duration // of the rests within the pass
-	owed  time.Duration // of them, after the pass
-}
-
-// PaceConfig configures a Pace; all except CPU is required.
-type PaceConfig struct {
-	// Every is the least time between two passes.
-	Every time.Duration
-	// Now is a clock that keeps running while the process is stopped.
-	Now func() time.Time
-	// CPU returns the processor time that the process has used. Nil if another process does most of
-	// the work: then elapsed time counts.
-	CPU func() time.Duration
-	// Sleep waits, or returns the context's error.
-	Sleep func(ctx context.Context, d time.Duration) error
-}
-
-// NewPace returns a Pace whose work begins now.
-func NewPace(cfg PaceConfig) *Pace {
-	p := &Pace{cfg: cfg, left: longestWithin}
-	p.begin()
-	return p
-}
-
-// Rest waits within a pass, after some of its work.
-func (p *Pace) Rest(ctx context.Context) error {
-	want := restFor * p.worked()
-	d := min(want, p.left)
-	p.left -= d
-	p.owed = min(p.owed+want-d, longestRest)
-	return p.sleep(ctx, d)
-}
-
-// Between waits after a pass, before the next, and calls urgent every now and then.
-func (p *Pace) Between(ctx context.Context, urgent func(context.Context)) error {
-	rest := max(p.cfg.Every, min(restFor*p.worked(), longestRest)+p.owed)
-	for p.left, p.owed = longestWithin, 0; ; {
-		d := min(rest, max(p.cfg.Every, time.Second))
-		if err := p.sleep(ctx, d); err != nil {
-			return err
-		}
-		if rest -= d; rest <= 0 {
-			return nil
-		}
-		urgent(ctx)
-	}
-}
-
-func (p *Pace) sleep(ctx context.Context, d time.Duration) error {
-	err := p.cfg.Sleep(ctx, d)
-	p.begin()
-	return err
-}
-
-func (p *Pace) begin() {
-	p.began = p.cfg.Now()
-	if p.cfg.CPU != nil {
-		p.cpu = p.cfg.CPU()
-	}
-}
-
-// worked returns what the work since the last rest cost at most: other work in the process uses the
-// processor meanwhile, so neither measure is exact.
-func (p *Pace) worked() time.Duration {
-	took := p.cfg.Now().Sub(p.began)
-	if p.cfg.CPU != nil {
-		took = min(took, p.cfg.CPU()-p.cpu)
-	}
-	return max(took, 0)
 }

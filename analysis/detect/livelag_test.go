@@ -190,9 +190,9 @@ type counted struct {
 	sums int
 }
 
-func (c *counted) MarkSums(ctx context.Context, since time.Time) ([]verdict.MarkSum, time.Time, error) {
+func (c *counted) MarkSums(ctx context.Context, clusters []string, since time.Time) ([]verdict.MarkSum, time.Time, error) {
 	c.sums++
-	return c.Store.MarkSums(ctx, since)
+	return c.Store.MarkSums(ctx, clusters, since)
 }
 
 // TestLiveLeavesAnIdleStoreAlone: while nothing is stored, passes read the store only once a

@@ -131,10 +131,11 @@ func (p *patient) gauge(name string, value float64, labels prometheus.Labels) {
 	p.registry.MustRegister(g)
 }
 
-// findings sets how far findings are behind, and whether this process works them out.
-func (p *patient) findings(seconds, leads float64) {
+// findings sets how far findings are behind, and how many of three parts this process has.
+func (p *patient) findings(seconds, led float64) {
 	p.gauge(doctor.MetricDetectLag, seconds, nil)
-	p.gauge(doctor.MetricDetectLeader, leads, nil)
+	p.gauge(doctor.MetricDetectParts, 3, nil)
+	p.gauge(doctor.MetricDetectPartsLed, led, nil)
 }
 
 // examine answers the checks of an ID.
@@ -217,10 +218,12 @@ func TestDoctor(t *testing.T) {
 			"100,001 events"},
 		"a wide policy lag": {func(_ *testing.T, p *patient) { p.lag.Policy = doctor.WidePolicyLag + 1 }, "policy-lag", "",
 			doctor.CheckWarn, "10,001 policy changes"},
-		"findings in time": {func(_ *testing.T, p *patient) { p.findings(299, 1) }, "findings", "", doctor.CheckOK,
+		"findings in time": {func(_ *testing.T, p *patient) { p.findings(299, 3) }, "findings", "", doctor.CheckOK,
 			"They are 4m59s behind"},
 		"findings late": {func(_ *testing.T, p *patient) { p.findings(301, 1) }, "findings", "", doctor.CheckFail,
 			"Findings are 5m1s behind"},
+		"others find too": {func(_ *testing.T, p *patient) { p.findings(20, 1) }, "findings", "", doctor.CheckOK,
+			"20s behind what is stored, in the 1 of 3 parts"},
 		"nobody finds": {func(_ *testing.T, p *patient) { p.findings(600, 0) }, "findings", "", doctor.CheckFail, "10m0s behind"},
 		"another finds": {func(_ *testing.T, p *patient) {
 			p.site.Config.Kafka.Brokers = []string{"a:1"}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -13,8 +15,7 @@ import (
 	"github.com/retrial-io/retrial/internal/sleep"
 )
 
-// GroupLease is the prefix of the consumer groups through which leases are held. They commit
-// nothing.
+// GroupLease is the prefix of the consumer groups through which leases are held, and work is divided.
 const GroupLease = "retrial-lease-"
 
 // Lease runs f while this process holds the named lease, until ctx ends; it then returns nil. Of all processes that request the lease on
@@ -34,6 +35,98 @@ func (c *Client) Lease(ctx context.Context, name string, f func(ctx context.Cont
 		return fmt.Errorf("lease %s: %w", name, err)
 	}
 	return nil
+}
+
+// Divide divides work among all processes that ask for a share of it on one Kafka, and runs f with that of this process, until ctx ends; it
+// then returns nil. There are as many parts as TopicEvents has partitions, of which nothing is read, and each has one process. For f the
+// same holds as for Lease; whoever comes or goes, all shares are given anew.
+func (c *Client) Divide(ctx context.Context, name string, f func(ctx context.Context, s *Share) error) error {
+	log, group := c.log.With(zap.String("lease", name)), GroupLease+name
+	err := c.join(ctx, group, TopicEvents, log, func(gen *kafka.Generation, counted int) {
+		during(ctx, gen, func(ctx context.Context) {
+			s := &Share{Of: counted, c: c, group: group, generation: int(gen.ID), member: gen.MemberID}
+			for _, a := range gen.Assignments[c.topic(TopicEvents)] {
+				s.Parts, s.Of = append(s.Parts, int32(a.ID)), max(s.Of, a.ID+1)
+			}
+			if counted == 0 {
+				err := c.retry(ctx, func(ctx context.Context) error {
+					n, err := c.count(ctx, TopicEvents)
+					s.Of = max(s.Of, n)
+					return err
+				})
+				if err != nil {
+					return // and the share is given anew
+				}
+			}
+			ctx, cancel := context.WithCancel(ctx)
+			watched := make(chan struct{})
+			go func() {
+				defer close(watched)
+				defer cancel()
+				c.watchPartitions(ctx, TopicEvents, s.Of)
+			}()
+			if len(s.Parts) > 0 { // otherwise there are more processes than parts
+				hold(ctx, log.With(zap.Int32s("parts", s.Parts), zap.Int("of", s.Of)), func(ctx context.Context) error { return f(ctx, s) })
+				cancel()
+			}
+			<-watched
+			cancel()
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("divide %s: %w", name, err)
+	}
+	return nil
+}
+
+// Share is what one process has of work that is divided by name.
+type Share struct {
+	Parts []int32
+	Of    int // parts there are
+
+	c             *Client
+	group, member string
+	generation    int
+}
+
+// All reports whether this process has all parts.
+func (s *Share) All() bool { return len(s.Parts) == s.Of }
+
+// Has reports whether what has the name belongs to the share.
+func (s *Share) Has(name string) bool {
+	return slices.Contains(s.Parts, PartitionOf([]byte(name), s.Of))
+}
+
+// Since returns up to when all parts are known to have been done, by whichever process had them: see Done. It is zero if that is not known.
+func (s *Share) Since(ctx context.Context) (at time.Time, err error) {
+	commits, err := s.c.committed(ctx, s.group, TopicEvents, s.Parts...)
+	for _, c := range commits {
+		text, given := strings.CutPrefix(c.metadata, doneUntil)
+		us, invalid := strconv.ParseInt(text, 10, 64)
+		if until := time.UnixMicro(us); given && invalid == nil && (at.IsZero() || until.Before(at)) {
+			at = until
+		}
+	}
+	return at, err
+}
+
+// doneUntil is what the metadata of a part's commit begins with; microseconds since 1970 follow.
+const doneUntil = "until="
+
+// Done notes for whoever has the parts next up to when they are done. It is refused if this process has lost them.
+func (s *Share) Done(ctx context.Context, until time.Time) error {
+	// Commits need an offset, though nothing is read. With that of the group that stores events, this one shows no lag of its own.
+	stored, err := s.c.committed(ctx, GroupReplay, TopicEvents, s.Parts...)
+	if err != nil {
+		return err
+	}
+	offsets := map[int32]int64{}
+	for _, p := range s.Parts {
+		offsets[p] = max(stored[p].offset, 0)
+	}
+	text := doneUntil + strconv.FormatInt(until.UnixMicro(), 10)
+	return s.c.commit(ctx, commitRequest{group: s.group, generation: s.generation, member: s.member, topic: TopicEvents, offsets: offsets,
+		metadata: func(int32) string { return text }})
 }
 
 // pauseOfFailure is how long the lease is idle after its holder's work failed.

@@ -19,29 +19,52 @@ import (
 // after the clock time it carries, and replicas' clocks differ.
 const overlap = 5 * time.Minute
 
-// MarkSums returns the sums that may have changed after a time by the store's clock, and the
+// MarkedClusters returns the names of the clusters whose requests have, or had, marks.
+func (rd *Reader) MarkedClusters(ctx context.Context) ([]string, error) {
+	out, err := statement.Collect(ctx, rd.at, "SELECT DISTINCT cluster FROM %s.detections", nil, func(name *string) ([]any, func()) {
+		return []any{name}, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list clusters with marked requests: %w", err)
+	}
+	return out, nil
+}
+
+// MarkSums returns the sums of some clusters (nil: of all) that may have changed after a time by the store's clock, and the
 // time to ask from next; the zero time asks for all. A rule's sum of a slot comes whole.
-func (rd *Reader) MarkSums(ctx context.Context, since time.Time) (sums []verdict.MarkSum, next time.Time, err error) {
-	var newest int64
-	p := clickhouse.Parameters{"since": fmt.Sprint(max(since.Unix(), 0))}
-	if err := rd.at.Conn.QueryRow(ctx,
-		"SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+rd.at.Table("detections")).Scan(&newest); err != nil {
-		return nil, next, fmt.Errorf("read newest change of detections: %w", err)
-	}
-	only := ""
+func (rd *Reader) MarkSums(ctx context.Context, clusters []string, since time.Time) (sums []verdict.MarkSum, next time.Time, err error) {
+	err = some(clusters, func(only string, p clickhouse.Parameters) error {
+		var newest int64
+		if err := rd.at.Conn.QueryRow(statement.Params(ctx, p),
+			"SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+rd.at.Table("detections")+only).Scan(&newest); err != nil {
+			return fmt.Errorf("read newest change of detections: %w", err)
+		}
+		if at := time.Unix(newest, 0).Add(-overlap); newest > 0 && at.After(next) {
+			next = at
+		}
+		list, err := rd.markSums(ctx, only, p, since)
+		sums = append(sums, list...)
+		return err
+	})
+	return sums, next, err
+}
+
+func (rd *Reader) markSums(ctx context.Context, only string, p clickhouse.Parameters, since time.Time) ([]verdict.MarkSum, error) {
 	if !since.IsZero() {
-		only = "\nWHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM %[1]s.detections WHERE changed >= {since:UInt32})"
+		p["since"] = fmt.Sprint(max(since.Unix(), 0))
+		if only == "" {
+			only = " WHERE "
+		} else {
+			only += " AND "
+		}
+		only += "(cluster, rule, slot) IN (SELECT cluster, rule, slot FROM %[1]s.detections" + only + "changed >= {since:UInt32})"
 	}
-	sums, err = statement.Collect(ctx, rd.at, `SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
+	return statement.Collect(ctx, rd.at, `SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
 FROM %[1]s.detections`+only+`
 GROUP BY cluster, rule, slot`, p, func(m *verdict.MarkSum) ([]any, func()) {
 		var at int64
 		return []any{&m.Cluster, &m.Rule, &at, &m.Count, &m.Digest}, func() { m.Slot = time.Unix(at, 0).UTC() }
 	})
-	if newest > 0 {
-		next = time.Unix(newest, 0).Add(-overlap)
-	}
-	return sums, next, err
 }
 
 // marked is the condition of rows that have a mark of a rule, and where the mark is.

@@ -136,16 +136,20 @@ func (rd *Reader) FindingsOf(ctx context.Context, cluster string, rules []string
 	return out, nil
 }
 
-// SpansDone returns from which marks the findings of each rule and span were worked out.
-func (rd *Reader) SpansDone(ctx context.Context) ([]verdict.SpanDone, error) {
-	out, err := statement.Collect(ctx, rd.at,
-		"SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM %s.detections_done FINAL", nil,
-		func(d *verdict.SpanDone) ([]any, func()) {
-			var span, updated int64
-			return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() {
-				d.Span, d.Updated = time.Unix(span, 0).UTC(), codec.FromMicro(updated)
-			}
-		})
+// SpansDone returns from which marks the findings of each rule and span of some clusters (nil: of all) were worked out.
+func (rd *Reader) SpansDone(ctx context.Context, clusters []string) (out []verdict.SpanDone, err error) {
+	err = some(clusters, func(only string, p clickhouse.Parameters) error {
+		list, err := statement.Collect(ctx, rd.at, "SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, "+
+			"toUnixTimestamp64Micro(updated) FROM %s.detections_done FINAL"+only, p,
+			func(d *verdict.SpanDone) ([]any, func()) {
+				var span, updated int64
+				return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() {
+					d.Span, d.Updated = time.Unix(span, 0).UTC(), codec.FromMicro(updated)
+				}
+			})
+		out = append(out, list...)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read progress of detections: %w", err)
 	}

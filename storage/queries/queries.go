@@ -5,6 +5,7 @@ package queries
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -26,19 +27,48 @@ type Cluster struct {
 }
 
 const clustersQuery = `SELECT cluster, sum(count) AS events, toInt64(toUnixTimestamp(minIf(minute, count > 0))), toInt64(toUnixTimestamp(maxIf(minute, count > 0)))
-FROM %s.volume
+FROM %[1]s.volume%[2]s
 GROUP BY cluster
 HAVING events > 0
 ORDER BY cluster`
 
 // Clusters lists the clusters by name, each with the range of its events: pages open on the newest data, not on the last hour.
-func (rd *Reader) Clusters(ctx context.Context) ([]Cluster, error) {
-	return statement.Collect(ctx, rd.at, clustersQuery, nil, func(c *Cluster) ([]any, func()) {
+func (rd *Reader) Clusters(ctx context.Context) ([]Cluster, error) { return rd.clusters(ctx, "", nil) }
+
+// ClustersOf lists those of some clusters that have events; nil: of all.
+func (rd *Reader) ClustersOf(ctx context.Context, clusters []string) (out []Cluster, err error) {
+	err = some(clusters, func(only string, p clickhouse.Parameters) error {
+		list, err := rd.clusters(ctx, only, p)
+		out = append(out, list...)
+		return err
+	})
+	return out, err
+}
+
+func (rd *Reader) clusters(ctx context.Context, only string, p clickhouse.Parameters) ([]Cluster, error) {
+	return statement.Collect(ctx, rd.at, fmt.Sprintf(clustersQuery, "%[1]s", only), p, func(c *Cluster) ([]any, func()) {
 		var first, last int64
 		return []any{&c.Name, &c.Events, &first, &last}, func() {
 			c.First, c.Last = time.Unix(first, 0).UTC(), time.Unix(last, 0).UTC()
 		}
 	})
+}
+
+// someClusters bounds the names in one statement.
+const someClusters = 1000
+
+// some calls f with a condition on some clusters, as often as there are too many for one statement; nil: on none, once. Tables begin with
+// the cluster, so that the others are not read.
+func some(clusters []string, f func(only string, p clickhouse.Parameters) error) error {
+	if clusters == nil {
+		return f("", clickhouse.Parameters{})
+	}
+	for list := range slices.Chunk(clusters, someClusters) {
+		if err := f(" WHERE cluster IN {clusters:Array(String)}", clickhouse.Parameters{"clusters": statement.Texts(list)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Bucket is the volume of a stretch of time.

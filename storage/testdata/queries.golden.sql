@@ -283,9 +283,24 @@ SETTINGS max_threads = 1, max_block_size = 8192, max_bytes_before_external_sort 
 -- MarkSums
 SELECT toInt64(toUnixTimestamp(max(changed))) FROM `retrial`.detections;
 SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
-FROM `retrial`.detections
-WHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detections WHERE changed >= {since:UInt32})
+FROM `retrial`.detections WHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detections WHERE changed >= {since:UInt32})
 GROUP BY cluster, rule, slot;
+
+-- MarkSums of a share
+SELECT toInt64(toUnixTimestamp(max(changed))) FROM `retrial`.detections WHERE cluster IN {clusters:Array(String)};
+SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
+FROM `retrial`.detections WHERE cluster IN {clusters:Array(String)} AND (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detections WHERE cluster IN {clusters:Array(String)} AND changed >= {since:UInt32})
+GROUP BY cluster, rule, slot;
+
+-- MarkedClusters
+SELECT DISTINCT cluster FROM `retrial`.detections;
+
+-- ClustersOf
+SELECT cluster, sum(count) AS events, toInt64(toUnixTimestamp(minIf(minute, count > 0))), toInt64(toUnixTimestamp(maxIf(minute, count > 0)))
+FROM `retrial`.volume WHERE cluster IN {clusters:Array(String)}
+GROUP BY cluster
+HAVING events > 0
+ORDER BY cluster;
 
 -- Marked
 SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, recorded, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32}
@@ -354,7 +369,7 @@ SELECT cluster, finding, key, severity, subject, audit_id, toUnixTimestamp64Micr
 FROM `retrial`.findings FINAL WHERE cluster = {cluster:String} AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)};
 
 -- SpansDone
-SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM `retrial`.detections_done FINAL;
+SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM `retrial`.detections_done FINAL WHERE cluster IN {clusters:Array(String)};
 
 -- CredentialUses
 SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['authentication.kubernetes.io/pod-name'], 1) AS pod, arrayElement(user_extra['authentication.kubernetes.io/node-name'], 1) AS node,

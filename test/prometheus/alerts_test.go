@@ -58,8 +58,10 @@ const load = `load 1m
   retrial_sqlgate_queries_total{instance="a",job="r",result="unauthenticated"} MANY
   retrial_detect_findings_total{instance="a",job="r",severity="high"} ZERO
   retrial_detect_lag_seconds{instance="a",job="r"} DLAG
-  retrial_detect_leader{instance="a",job="r"} SYNC
-  retrial_detect_leader{instance="b",job="r"} 0x120
+  retrial_detect_parts{instance="a",job="r"} 3x120
+  retrial_detect_parts{instance="b",job="r"} 3x120
+  retrial_detect_parts_led{instance="a",job="r"} SYNC
+  retrial_detect_parts_led{instance="b",job="r"} 2x120
   retrial_detect_errors_total{instance="a",job="r",step="pass"} ZERO
   retrial_stream_refusals_total{instance="a",job="r",of="rights"} ZERO
   retrial_webhook_ack_duration_seconds_bucket{instance="a",job="r",source="webhook",le="1"} ACK

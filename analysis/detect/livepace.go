@@ -1,0 +1,96 @@
+package detect
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// restFor is how many times longer than it works the upkeep of findings rests: it takes a
+	// fortieth of a core, unless that would make findings late.
+	restFor = 39
+	// longestRest bounds the rest between two passes, and what a pass leaves of its own for it.
+	longestRest = 30 * time.Second
+	// longestWithin bounds the sum of rests within a pass: nothing urgent is done meanwhile. What it
+	// would rest longer is added to the rest after it.
+	longestWithin = 5 * time.Second
+)
+
+// Pace spreads the upkeep of findings over time. It counts the CPU time that work takes, not its
+// elapsed time: a process that was stopped or starved has rested enough. It is not safe for
+// concurrent use.
+type Pace struct {
+	cfg PaceConfig
+
+	began time.Time
+	cpu   time.Duration // used before the work began
+	left  time.Duration // of the rests within the pass
+	owed  time.Duration // of them, after the pass
+}
+
+// PaceConfig configures a Pace; all except CPU is required.
+type PaceConfig struct {
+	// Every is the least time between two passes.
+	Every time.Duration
+	// Now is a clock that keeps running while the process is stopped.
+	Now func() time.Time
+	// CPU returns the processor time that the process has used. Nil if another process does most of
+	// the work: then elapsed time counts.
+	CPU func() time.Duration
+	// Sleep waits, or returns the context's error.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// NewPace returns a Pace whose work begins now.
+func NewPace(cfg PaceConfig) *Pace {
+	p := &Pace{cfg: cfg, left: longestWithin}
+	p.begin()
+	return p
+}
+
+// Rest waits within a pass, after some of its work.
+func (p *Pace) Rest(ctx context.Context) error {
+	want := restFor * p.worked()
+	d := min(want, p.left)
+	p.left -= d
+	p.owed = min(p.owed+want-d, longestRest)
+	return p.sleep(ctx, d)
+}
+
+// Between waits after a pass, before the next, and calls urgent every now and then.
+func (p *Pace) Between(ctx context.Context, urgent func(context.Context)) error {
+	rest := max(p.cfg.Every, min(restFor*p.worked(), longestRest)+p.owed)
+	for p.left, p.owed = longestWithin, 0; ; {
+		d := min(rest, max(p.cfg.Every, time.Second))
+		if err := p.sleep(ctx, d); err != nil {
+			return err
+		}
+		if rest -= d; rest <= 0 {
+			return nil
+		}
+		urgent(ctx)
+	}
+}
+
+func (p *Pace) sleep(ctx context.Context, d time.Duration) error {
+	err := p.cfg.Sleep(ctx, d)
+	p.begin()
+	return err
+}
+
+func (p *Pace) begin() {
+	p.began = p.cfg.Now()
+	if p.cfg.CPU != nil {
+		p.cpu = p.cfg.CPU()
+	}
+}
+
+// worked returns what the work since the last rest cost at most: other work in the process uses the
+// processor meanwhile, so neither measure is exact.
+func (p *Pace) worked() time.Duration {
+	took := p.cfg.Now().Sub(p.began)
+	if p.cfg.CPU != nil {
+		took = min(took, p.cfg.CPU()-p.cpu)
+	}
+	return max(took, 0)
+}
