@@ -214,6 +214,8 @@ func sumsOf(t *testing.T, s *storage.Store) (out []string) {
 		"grant_usage":  "SELECT cluster, day, granted, access, kpart, ingest_day, implied" + times,
 		"unmatched": "SELECT cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, " +
 			"code, config_version, kpart, ingest_day, imported" + times,
+		"objects": "SELECT cluster, resource, namespace, name, slot, user_name, verb, subresource, recorded, kpart, ingest_day, " +
+			"imported" + times,
 		"volume":   "SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(count) AS n",
 		"activity": "SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(count) AS n",
 		"accesses": "SELECT cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, " +

@@ -18,7 +18,7 @@ import (
 const filledKey = "rollup filled "
 
 // late are the rollups that were added when stores existed already, and that are queried without waiting for a recovery.
-var late = []string{"activity", "unmatched"} //nolint:gochecknoglobals // constant table
+var late = []string{"activity", "unmatched", "objects"} //nolint:gochecknoglobals // constant table
 
 // fill counts stored events into rollups that are new to the store, once. Like Recover it goes by state, so it may be interrupted and
 // repeated. Days whose events are gone cannot be counted.
@@ -55,6 +55,11 @@ func (s *Store) fillRollup(ctx context.Context, table string) error {
 	if err != nil {
 		return err
 	}
+	days, err := statement.Collect(ctx, s.at(), "SELECT DISTINCT toUInt16(day) FROM %s.events ORDER BY 1", nil,
+		func(d *uint16) ([]any, func()) { return []any{d}, nil })
+	if err != nil {
+		return err
+	}
 	partitions := []string{""} // all together
 	if !s.alone() {
 		if partitions, err = statement.Collect(ctx, s.at(), "SELECT DISTINCT toString(kpart) FROM %s.events", nil,
@@ -68,10 +73,13 @@ func (s *Store) fillRollup(ctx context.Context, table string) error {
 		if partition != "" {
 			p["kpart"] = partition
 		}
-		for i := range rollups {
-			if rollups[i].table == table {
-				if _, err := s.mend(ctx, &rollups[i], p); err != nil {
-					return err
+		for _, day := range days { // a comparison of all of them may have more keys than fit in memory
+			p["days"] = statement.Numbers([]uint16{day})
+			for i := range rollups {
+				if rollups[i].table == table {
+					if _, err := s.mend(ctx, &rollups[i], p); err != nil {
+						return err
+					}
 				}
 			}
 		}

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -138,7 +139,7 @@ func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
 	if err == nil {
 		err = s.remember(ctx, fmt.Sprint(droppedKey, p.day), fmt.Sprint(p.day))
 	}
-	for _, table := range []string{"unmatched", "events"} { // whoever is interrupted here finds the partition of events again
+	for _, table := range append(slices.Clone(withEvents), "events") { // whoever is interrupted here finds the partition of events again
 		if err == nil {
 			err = s.conn.Exec(ctx, fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local(table), s.form().OnCluster(), p.id))
 		}

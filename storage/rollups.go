@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/retrial-io/retrial/storage/codec"
@@ -59,6 +60,12 @@ var rollups = []rollup{ //nolint:gochecknoglobals // constant table
 			"toUInt8(source = 'import') AS imported, sign, request_received FROM %[1]s " +
 			"WHERE outcome NOT IN ('', 'match', 'not_judged')) WHERE 1",
 		"toDate(slot)", true, ""},
+	{"objects", "", []string{"cluster", "resource", "namespace", "name", "slot", "user_name", "verb", "subresource", "recorded", "kpart",
+		"ingest_day", "imported"},
+		"(SELECT cluster, object_resource AS resource, object_namespace AS namespace, object_name AS name, toStartOfHour(minute) AS " +
+			"slot, user_name, verb, object_subresource AS subresource, recorded, kpart, ingest_day, toUInt8(source = 'import') AS " +
+			"imported, sign, request_received FROM %[1]s WHERE outcome != '') WHERE 1",
+		"toDate(slot)", true, ""},
 	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
     arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
     arrayMap((h, k) -> if(endsWith(h, '/first'), if(bitAnd(shape, 32) = 32, 1, k), 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
@@ -113,8 +120,11 @@ func (t *internedTable) add(db, rows, condition string) string {
 // pages that renew themselves, ask for these every few seconds.
 func (r *rollup) later() bool { return r.table != "detections" && r.table != "volume" }
 
+// withEvents are the rollups that are partitioned as events are, and dropped with them: clients choose what is in them.
+var withEvents = []string{"unmatched", "objects"} //nolint:gochecknoglobals // constant table
+
 // goes reports whether the rollup is dropped together with its events; others are then their only record.
-func (r *rollup) goes() bool { return r.table == "unmatched" }
+func (r *rollup) goes() bool { return slices.Contains(withEvents, r.table) }
 
 // columns returns the columns of the rollup that are filled.
 func (r *rollup) columns() string {

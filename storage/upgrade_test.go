@@ -164,8 +164,8 @@ func TestUpgradeFromReleases(t *testing.T) {
 	}
 }
 
-// TestUpgradeOfObjects goes on with a store from before the index of objects: its old parts get it, and an object is found in those and in
-// new ones.
+// TestUpgradeOfObjects goes on with a store from before the index of objects and what is counted of them: its old parts get both, and an
+// object is found in those and in new ones.
 func TestUpgradeOfObjects(t *testing.T) {
 	const beforeIndex = 49
 	open := opener(t)

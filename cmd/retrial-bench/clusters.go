@@ -156,7 +156,7 @@ func (b *clustersBench) multiply(ctx context.Context) error {
 		"implied_access": "arrayMap(a -> if(a = 0, 0, cityHash64(a, other)), implied_access)",
 		"group_set":      "if(group_set >= 18446744073709551614, group_set, cityHash64(group_set, other))",
 	}
-	for _, table := range []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "activity", "unmatched",
+	for _, table := range []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "activity", "unmatched", "objects",
 		"policy_objects"} {
 		columns, err := rawRows(ctx, b.engine, "SELECT name FROM system.columns WHERE database = 'one' AND table = '"+table+
 			"' AND default_kind IN ('', 'DEFAULT') ORDER BY position")

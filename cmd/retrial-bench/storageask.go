@@ -62,31 +62,72 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 		if q.Name == "subject-events" {
 			values["from"], values["to"] = stamp(facts[0][0]), stamp(facts[0][1])
 		}
-		sql, bound, err := q.Bind("retrial", benchCluster, values)
-		if err != nil {
+		if out[q.Name], err = b.askQuestion(ctx, q, values); err != nil {
 			return nil, err
 		}
-		out[q.Name], err = b.cost(ctx, func() (int64, error) {
-			body, err := rawQuery(ctx, b.engine, sql+" FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0, "+
-				"use_skip_indexes_if_final = 1, do_not_merge_across_partitions_select_final = 1", bound, nil)
-			if err != nil {
-				return 0, err
+		if q.Name == "object" {
+			if err := b.askObjects(ctx, out, q); err != nil {
+				return nil, err
 			}
-			var answer struct{ Rows int64 }
-			text, err := io.ReadAll(body)
-			if err = errors.Join(err, body.Close()); err != nil {
-				return 0, err
-			}
-			return answer.Rows, json.Unmarshal(text, &answer)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", q.Name, err)
 		}
 	}
 	if err := b.askLists(ctx, out, subject[0][0]); err != nil {
 		return nil, err
 	}
 	return out, b.askOverview(ctx, out)
+}
+
+// askQuestion asks a named question several times.
+func (b *storageBench) askQuestion(ctx context.Context, q queries.Question, values map[string]string) (cost questionCost, err error) {
+	sql, bound, err := q.Bind("retrial", benchCluster, values)
+	if err != nil {
+		return cost, err
+	}
+	cost, err = b.cost(ctx, func() (int64, error) {
+		body, err := rawQuery(ctx, b.engine, sql+" FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0, "+
+			"use_skip_indexes_if_final = 1, do_not_merge_across_partitions_select_final = 1", bound, nil)
+		if err != nil {
+			return 0, err
+		}
+		var answer struct{ Rows int64 }
+		text, err := io.ReadAll(body)
+		if err = errors.Join(err, body.Close()); err != nil {
+			return 0, err
+		}
+		return answer.Rows, json.Unmarshal(text, &answer)
+	})
+	if err != nil {
+		return cost, fmt.Errorf("%s: %w", q.Name, err)
+	}
+	return cost, nil
+}
+
+// askObjects asks about the object that is touched most, by most users, least, and never; of the first two also without the last minute, so
+// that a part of an hour is read of the events.
+func (b *storageBench) askObjects(ctx context.Context, out map[string]questionCost, q queries.Question) error {
+	const touched = "SELECT resource, namespace, name, toString(toStartOfMinute(max(last_seen))) FROM retrial.objects WHERE name != '' " +
+		"GROUP BY resource, namespace, name ORDER BY "
+	for name, order := range map[string]string{"most": "sum(count) DESC", "by most": "uniq(user_name) DESC", "least": "sum(count)",
+		"never": "name"} {
+		found, err := rawRows(ctx, b.engine, touched+order+", name LIMIT 1")
+		if err != nil {
+			return err
+		}
+		values := map[string]string{"resource": found[0][0], "namespace": found[0][1], "name": found[0][2]}
+		if name == "never" {
+			values["name"] = "never-touched"
+		}
+		if out["object (touched "+name+")"], err = b.askQuestion(ctx, q, values); err != nil {
+			return err
+		}
+		if strings.HasSuffix(name, "most") {
+			values["to"] = strings.Replace(found[0][3], " ", "T", 1) + "Z"
+			if out["object (touched "+name+", part of an hour)"], err = b.askQuestion(ctx, q, values); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // cost asks a question several times; ask returns how many rows the answer has.
@@ -238,9 +279,11 @@ func (b *storageBench) multiply(ctx context.Context, times int) error {
 		"activity": "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day",
 		"unmatched": "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day, first_seen + " + day +
 			" AS first_seen, last_seen + " + day + " AS last_seen",
+		"objects": "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day, first_seen + " + day +
+			" AS first_seen, last_seen + " + day + " AS last_seen",
 		"volume": "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
 	}
-	for _, table := range []string{"events", "access_usage", "grant_usage", "volume", "activity", "unmatched"} {
+	for _, table := range []string{"events", "access_usage", "grant_usage", "volume", "activity", "unmatched", "objects"} {
 		if _, err := rawRows(ctx, b.engine, "CREATE TABLE retrial.bench_"+table+" AS retrial."+table); err != nil {
 			return err
 		}

@@ -240,7 +240,7 @@ func inspect(t *testing.T, in inspection) queries.Totals {
 // tables are all tables of the store that hold what came in, and what follows from it at once:
 // findings follow when time has passed.
 var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "activity", "unmatched",
-	"policy_objects", "dead_letters"}
+	"objects", "policy_objects", "dead_letters"}
 
 // contentOf is a query that tells whether anything in any table changed: the number of rows
 // and a sum over all their columns, with finished merges or without.

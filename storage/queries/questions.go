@@ -48,6 +48,13 @@ const (
     AND request_received >= {from:DateTime64(6, 'UTC')} AND request_received < {to:DateTime64(6, 'UTC')}`
 )
 
+// Whole hours of a window, which rollups by the hour have, begin with the one and end before the other. Nothing lies between them in a
+// window without a whole hour.
+const (
+	firstHour = `toStartOfHour(addMicroseconds({from:DateTime64(6, 'UTC')}, 3599999999))`
+	lastHour  = `toStartOfHour({to:DateTime64(6, 'UTC')})`
+)
+
 // inDays is the window of rollups, which know days.
 const inDays = `cluster = {cluster:String} AND day >= toDate({from:DateTime64(6, 'UTC')}) AND day <= toDate({to:DateTime64(6, 'UTC')}) ` +
 	`AND implied = ''`
@@ -82,13 +89,20 @@ GROUP BY subject ORDER BY denials DESC, subject LIMIT {limit:UInt32}`},
 			Params: windowParams(QuestionParam{"resource", "String", "such as secrets", ""},
 				QuestionParam{"namespace", "String", "empty: of the cluster", "-"}, QuestionParam{"name", "String", "its name", ""}),
 			Columns: []string{"user", "verb", "subresource", "recorded", "requests", "first", "last"},
-			SQL: `SELECT user_name, verb, object_subresource, recorded, sum(toInt64(sign)) AS requests, min(request_received) AS first, max(request_received)
-FROM %s.events
-PREWHERE object_name = {name:String} AND object_resource = {resource:String} AND object_namespace = {namespace:String}
-    AND cityHash64(object_resource, object_namespace, object_name) = cityHash64({resource:String}, {namespace:String}, {name:String})
-WHERE ` + inWindow + ` AND outcome != ''
-GROUP BY user_name, verb, object_subresource, recorded HAVING requests > 0
-ORDER BY requests DESC, user_name, verb, object_subresource, recorded LIMIT {limit:UInt32}`},
+			SQL: `SELECT user_name, verb, subresource, recorded, sum(n) AS requests, min(first), max(last)
+FROM (SELECT user_name, verb, subresource, recorded, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS last
+    FROM %[1]s.objects
+    WHERE cluster = {cluster:String} AND resource = {resource:String} AND namespace = {namespace:String} AND name = {name:String}
+        AND slot >= ` + firstHour + ` AND slot < ` + lastHour + `
+    GROUP BY user_name, verb, subresource, recorded
+    UNION ALL
+    SELECT user_name, verb, object_subresource AS subresource, recorded, toInt64(sign) AS n, request_received AS first, request_received AS last
+    FROM %[1]s.events
+    PREWHERE object_name = {name:String} AND object_resource = {resource:String} AND object_namespace = {namespace:String}
+        AND cityHash64(object_resource, object_namespace, object_name) = cityHash64({resource:String}, {namespace:String}, {name:String})
+    WHERE ` + inWindow + ` AND (minute < ` + firstHour + ` OR minute >= ` + lastHour + `) AND outcome != '')
+GROUP BY user_name, verb, subresource, recorded HAVING requests > 0
+ORDER BY requests DESC, user_name, verb, subresource, recorded LIMIT {limit:UInt32}`},
 		{Name: "secrets-read", About: "who read which secrets (a list or watch has no name), by days; (other): requests beyond those " +
 			"that are counted by name, of secrets or not", Params: windowParams(),
 			Columns: []string{"subject", "verb", "namespace", "name", "requests", "first", "last"},

@@ -109,6 +109,7 @@ var sharding = []struct{ table, key string }{ //nolint:gochecknoglobals // const
 	{"audit_samples", "cityHash64(cluster)"},
 	{"activity", "kpart"},
 	{"unmatched", "kpart"},
+	{"objects", "kpart"},
 }
 
 // Distributed is a table over those of all shards: what is read and written in the cluster form.

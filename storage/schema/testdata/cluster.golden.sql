@@ -770,3 +770,152 @@ ALTER TABLE `retrial_local`.events ON CLUSTER `main`
 ALTER TABLE `retrial_local`.events ON CLUSTER `main` MATERIALIZE INDEX by_object
 ;
 
+-- Questions are about one cluster, and accesses were of all: their table gives way to one that begins with
+-- the cluster. What is inserted until that has its views is taken from events when the store is opened.
+DROP VIEW IF EXISTS `retrial_local`.accesses_mv ON CLUSTER `main`
+;
+
+DROP VIEW IF EXISTS `retrial_local`.accesses_implied_mv ON CLUSTER `main`
+;
+
+-- What it has is given to its clusters when the store is opened; then it is dropped.
+RENAME TABLE IF EXISTS `retrial_local`.accesses TO `retrial_local`.accesses_before ON CLUSTER `main`
+;
+
+-- Every distinct access of a cluster: who (name and group set) did what to which resource or path. It
+-- has no counts, so an access that was taken back by a correction may stay: harmless.
+CREATE TABLE IF NOT EXISTS `retrial_local`.accesses ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    access UInt64 COMMENT 'of several clusters where these have the same',
+    subject LowCardinality(String),
+    group_set UInt64,
+    verb LowCardinality(String),
+    api_group LowCardinality(String),
+    resource LowCardinality(String),
+    subresource LowCardinality(String),
+    namespace LowCardinality(String),
+    name LowCardinality(String) COMMENT '* stands for a generated part',
+    path LowCardinality(String) COMMENT 'non-resource requests',
+    seen SimpleAggregateFunction(max, Date) COMMENT 'last ingest day'
+)
+ENGINE = ReplicatedAggregatingMergeTree
+ORDER BY (cluster, subject, access, group_set, verb, api_group, resource, subresource, namespace, name, path)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.accesses_mv ON CLUSTER `main` TO `retrial_local`.accesses AS
+SELECT cluster, access, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, group_set, if(access_path = '(other)', access_path, attr_verb) AS verb,
+    if(access_path = '(other)', '', attr_api_group) AS api_group, if(access_path = '(other)', '', attr_resource) AS resource,
+    if(access_path = '(other)', '', attr_subresource) AS subresource, if(access_path = '(other)', '', attr_namespace) AS namespace,
+    access_name AS name, access_path AS path, max(ingest_day) AS seen
+FROM `retrial_local`.events
+WHERE outcome != ''
+GROUP BY cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.accesses_implied_mv ON CLUSTER `main` TO `retrial_local`.accesses AS
+SELECT cluster, item_access AS access, if(group_set = 18446744073709551614, '(other)', if(requestor = '', effective, user_name)) AS subject,
+    if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group,
+    if(path = '(other)', '', JSONExtractString(item, 9)) AS resource, if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource,
+    if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, max(ingest_day) AS seen
+FROM (
+    SELECT cluster, subject AS effective, group_set AS effective_set, user_name, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path
+    FROM `retrial_local`.events
+    ARRAY JOIN implied AS item, implied_access AS item_access
+    WHERE recorded != 'forbid' AND item_access != 0
+)
+GROUP BY cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+-- Which granules have requests that lists are filtered by: of what comes seldom, or not at all,
+-- nearly all are passed over. What a granule has of such words is kept up to a bound, as clients can
+-- make some up; of subjects it is a filter whose size follows from how many there are.
+ALTER TABLE `retrial_local`.events ON CLUSTER `main`
+    ADD INDEX IF NOT EXISTS by_words (verb, object_resource, recorded, outcome, class) TYPE set(1024) GRANULARITY 1,
+    ADD INDEX IF NOT EXISTS by_subject subject TYPE bloom_filter(0.01) GRANULARITY 1
+;
+
+-- Parts from before get the indexes in the background, and are read without them until then.
+ALTER TABLE `retrial_local`.events ON CLUSTER `main` MATERIALIZE INDEX by_words, MATERIALIZE INDEX by_subject
+;
+
+-- Requests whose verdict is not a match, by all that the verdict says and by subject, in ten minutes:
+-- what does not match, nearly without touching events. It is partitioned as events are and goes with them,
+-- because verdicts have words of clients in them, and because examples are read from events.
+CREATE TABLE IF NOT EXISTS `retrial_local`.unmatched ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    slot DateTime('UTC') COMMENT 'ten minutes of requests, its begin',
+    outcome LowCardinality(String) COMMENT 'drift, ambiguous, indeterminate',
+    class LowCardinality(String),
+    subject LowCardinality(String),
+    apiserver LowCardinality(String),
+    cause LowCardinality(String) COMMENT 'empty where outcome is indeterminate: missing says the same',
+    missing Array(LowCardinality(String)) COMMENT 'without the object that a path to was looked for',
+    recorded LowCardinality(String),
+    recorded_reason LowCardinality(String),
+    replayed LowCardinality(String),
+    code Int32,
+    config_version LowCardinality(String),
+    kpart Int32,
+    ingest_day Date,
+    imported UInt8 COMMENT '1: the events came by import',
+    count SimpleAggregateFunction(sum, Int64) COMMENT 'requests',
+    first_seen SimpleAggregateFunction(min, DateTime64(6, 'UTC')),
+    last_seen SimpleAggregateFunction(max, DateTime64(6, 'UTC'))
+)
+ENGINE = ReplicatedAggregatingMergeTree
+PARTITION BY (ingest_day, imported)
+ORDER BY (cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, code, config_version, kpart, ingest_day, imported)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.unmatched_mv ON CLUSTER `main` TO `retrial_local`.unmatched AS
+SELECT cluster, toStartOfTenMinutes(minute) AS slot, outcome, class, subject, apiserver, if(outcome = 'indeterminate', '', events.cause) AS cause,
+    arrayDistinct(arrayMap(m -> splitByString(' (path to ', m)[1], events.missing)) AS missing, recorded, recorded_reason, replayed,
+    code, config_version, kpart, ingest_day, toUInt8(source = 'import') AS imported, sum(toInt64(sign)) AS count,
+    min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM `retrial_local`.events
+WHERE outcome NOT IN ('', 'match', 'not_judged')
+GROUP BY cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, code, config_version,
+    kpart, ingest_day, imported
+;
+
+-- Who touched an object, and how, by the hour: the only table that has requests by object. Its names are clients' to
+-- choose, so it is partitioned as events are and goes with them. Objects are read by few rows of many parts: small granules.
+CREATE TABLE IF NOT EXISTS `retrial_local`.objects ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    resource LowCardinality(String) COMMENT 'of the object a request names; empty: none',
+    namespace LowCardinality(String),
+    name String COMMENT 'empty: a collection' CODEC(ZSTD(1)),
+    slot DateTime('UTC') COMMENT 'hour of requests, its begin' CODEC(ZSTD(1)),
+    user_name LowCardinality(String) COMMENT 'who authenticated',
+    verb LowCardinality(String),
+    subresource LowCardinality(String),
+    recorded LowCardinality(String),
+    kpart Int32 CODEC(ZSTD(1)),
+    ingest_day Date CODEC(ZSTD(1)),
+    imported UInt8 COMMENT '1: the events came by import' CODEC(ZSTD(1)),
+    count SimpleAggregateFunction(sum, Int64) COMMENT 'requests' CODEC(T64, ZSTD(1)),
+    first_seen SimpleAggregateFunction(min, DateTime64(6, 'UTC')) CODEC(ZSTD(1)),
+    last_seen SimpleAggregateFunction(max, DateTime64(6, 'UTC')) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedAggregatingMergeTree
+PARTITION BY (ingest_day, imported)
+PRIMARY KEY (cluster, resource, namespace, name)
+ORDER BY (cluster, resource, namespace, name, slot, user_name, verb, subresource, recorded, kpart, ingest_day, imported)
+SETTINGS non_replicated_deduplication_window = 1000, index_granularity = 1024
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.objects_mv ON CLUSTER `main` TO `retrial_local`.objects AS
+SELECT cluster, object_resource AS resource, object_namespace AS namespace, object_name AS name, toStartOfHour(minute) AS slot, user_name, verb,
+    object_subresource AS subresource, recorded, kpart, ingest_day, toUInt8(source = 'import') AS imported, sum(toInt64(sign)) AS count,
+    min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM `retrial_local`.events
+WHERE outcome != ''
+GROUP BY cluster, resource, namespace, name, slot, user_name, verb, subresource, recorded, kpart, ingest_day, imported
+;
+

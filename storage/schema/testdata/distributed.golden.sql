@@ -72,3 +72,7 @@ CREATE OR REPLACE TABLE `retrial`.unmatched ON CLUSTER `main` AS `retrial_local`
 ENGINE = Distributed(`main`, `retrial_local`, unmatched, kpart)
 COMMENT 'over all shards, columns of schema version 1';
 
+CREATE OR REPLACE TABLE `retrial`.objects ON CLUSTER `main` AS `retrial_local`.objects
+ENGINE = Distributed(`main`, `retrial_local`, objects, kpart)
+COMMENT 'over all shards, columns of schema version 1';
+
