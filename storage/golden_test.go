@@ -118,7 +118,7 @@ func TestGoldenQueries(t *testing.T) {
 		}},
 		{"MarkSums", func() error { _, _, err := s.MarkSums(ctx, nil, from); return err }},
 		{"MarkSums of a share", func() error { _, _, err := s.MarkSums(ctx, []string{"c", "d"}, from); return err }},
-		{"MarkedClusters", func() error { _, err := s.MarkedClusters(ctx); return err }},
+		{"MarkedClusters", func() error { _, err := s.MarkedClusters(ctx, day); return err }},
 		{"ClustersOf", func() error { _, err := s.ClustersOf(ctx, []string{"c", "d"}); return err }},
 		{"Marked", func() error {
 			filters := []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to},

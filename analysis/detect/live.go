@@ -32,7 +32,7 @@ type Store interface {
 
 // MarkStore is what Live reads of marks; storage.Store documents the answers.
 type MarkStore interface {
-	MarkedClusters(ctx context.Context) ([]string, error)
+	MarkedClusters(ctx context.Context, since time.Time) ([]string, error)
 	MarkSums(ctx context.Context, clusters []string, since time.Time) (sums []verdict.MarkSum, next time.Time, err error)
 	Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(row verdict.Row, selected []int) error) error
 	MarkedCount(ctx context.Context, f verdict.MarkFilter) (int64, error)
@@ -94,6 +94,7 @@ type Live struct {
 	readAt  time.Time                    // when the store was last read, and the changes until then
 	changes uint64
 	known   []queries.Cluster    // as read then
+	names   []string             // of the clusters that are Mine
 	seen    map[span]time.Time   // of open spans: up to when they were processed
 	quiet   map[string]quietness // by cluster
 	begins  map[string]time.Time // earliest requests of clusters, this pass
@@ -205,6 +206,9 @@ type Pass struct {
 // clocks are set back, and retention removes sums.
 const reread = time.Hour
 
+// newWithin is how long before a cluster's first marks are stored its requests have come in at most, or it is seen with the next reread.
+const newWithin = 8 * day
+
 // readAtLeast is how often the store is read even if nothing is reported to have changed.
 const readAtLeast = time.Minute
 
@@ -292,12 +296,13 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	clusters, err := l.mine(ctx)
+	again := !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full)
+	clusters, err := l.mine(ctx, now, again)
 	if err != nil {
 		return err
 	}
 	since := l.loadAt // the earliest time at which what changed may have changed
-	if !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full) {
+	if again {
 		l.loaded, l.since, l.full, since = false, time.Time{}, now, l.asOf
 		l.sums, l.pending, l.seen, l.done = map[series]map[int64]slotSum{}, map[span]time.Time{}, map[span]time.Time{}, map[span]int64{}
 		done, err := l.store.SpansDone(ctx, clusters)
@@ -339,22 +344,27 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// mine returns the clusters whose findings are kept, nil for all.
-func (l *Live) mine(ctx context.Context) ([]string, error) {
+// mine returns the clusters whose findings are kept, nil for all. Those that are not known yet are looked for, among all if it says so.
+func (l *Live) mine(ctx context.Context, now time.Time, all bool) ([]string, error) {
 	if l.cfg.Mine == nil {
 		return nil, nil
 	}
-	all, err := l.store.MarkedClusters(ctx)
+	since := now.Add(-newWithin)
+	if all {
+		since, l.names = time.Time{}, nil
+	}
+	names, err := l.store.MarkedClusters(ctx, since)
 	if err != nil {
 		return nil, err
 	}
-	mine := []string{} // none is not all
-	for _, name := range all {
-		if l.cfg.Mine(name) {
-			mine = append(mine, name)
-		}
+	names = slices.DeleteFunc(names, func(name string) bool { return !l.cfg.Mine(name) })
+	l.names = append(l.names, names...)
+	slices.Sort(l.names)
+	l.names = slices.Compact(l.names)
+	if l.names == nil {
+		return []string{}, nil // none is not all
 	}
-	return mine, nil
+	return l.names, nil
 }
 
 // touch records the spans that a slot's requests may count in, and since when they may have

@@ -19,11 +19,12 @@ import (
 // after the clock time it carries, and replicas' clocks differ.
 const overlap = 5 * time.Minute
 
-// MarkedClusters returns the names of the clusters whose requests have, or had, marks.
-func (rd *Reader) MarkedClusters(ctx context.Context) ([]string, error) {
-	out, err := statement.Collect(ctx, rd.at, "SELECT DISTINCT cluster FROM %s.detections", nil, func(name *string) ([]any, func()) {
-		return []any{name}, nil
-	})
+// MarkedClusters returns the names of the clusters of which requests that have, or had, marks came in on the day of a time or later; the
+// zero time asks for all. Months before it are not read.
+func (rd *Reader) MarkedClusters(ctx context.Context, since time.Time) ([]string, error) {
+	p := clickhouse.Parameters{"day": fmt.Sprint(codec.Day(since))}
+	out, err := statement.Collect(ctx, rd.at, "SELECT DISTINCT cluster FROM %s.detections WHERE toUInt16(ingest_day) >= {day:UInt16}", p,
+		func(name *string) ([]any, func()) { return []any{name}, nil })
 	if err != nil {
 		return nil, fmt.Errorf("list clusters with marked requests: %w", err)
 	}

@@ -296,7 +296,7 @@ FROM `retrial`.detections WHERE cluster IN {clusters:Array(String)} AND (cluster
 GROUP BY cluster, rule, slot;
 
 -- MarkedClusters
-SELECT DISTINCT cluster FROM `retrial`.detections;
+SELECT DISTINCT cluster FROM `retrial`.detections WHERE toUInt16(ingest_day) >= {day:UInt16};
 
 -- ClustersOf
 SELECT cluster, sum(count) AS events, toInt64(toUnixTimestamp(minIf(minute, count > 0))), toInt64(toUnixTimestamp(maxIf(minute, count > 0)))
