@@ -1,11 +1,10 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/config"
@@ -14,17 +13,26 @@ import (
 	"github.com/retrial-io/retrial/query/api"
 )
 
+// newAPI returns the API below /api/v1/ of a process that judges: a question is answered with what was received before it.
 func newAPI(sys *system) http.Handler {
-	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.runner, sys.asking, sys.log, sys.site())
+	questions := questionsOf(ruledStore{sys.store, sys.rules}, sys.runner, sys.runner, sys.site())
+	for i := range questions {
+		if q := &questions[i]; q.Cost != query.CostNothing {
+			ask := q.Ask
+			q.Ask = func(ctx context.Context, request any) (any, error) {
+				sys.runner.CatchUp(ctx)
+				return ask(ctx, request)
+			}
+		}
+	}
+	return api.New(questions, sys.asking, sys.log, api.LongestQuery)
 }
 
-// apiHandler returns the API below /api/v1/: the questions of store and installation. rejudges has the jobs that judge again; nil: none.
-func apiHandler(store doctor.Store, runner query.Replay, rejudges query.Rejudger, asking *api.QueryLog, log *zap.Logger,
-	site doctor.Site) http.Handler {
+// questionsOf returns the questions of store and installation. rejudges has the jobs that judge again; nil: none.
+func questionsOf(store doctor.Store, runner query.Replay, rejudges query.Rejudger, site doctor.Site) []query.Question {
 	a := &query.Service{Store: store, Replay: runner, Rejudges: rejudges, Apiserver: site.Apiserver, Scraped: site.Scraped,
 		Spooled: site.Spooled, Now: site.Now, Version: version.Version}
-	questions := append(a.Questions(), (&doctor.Service{Service: a, Store: store, Site: site}).Questions()...)
-	return api.New(questions, asking, log, api.LongestQuery)
+	return append(a.Questions(), (&doctor.Service{Service: a, Store: store, Site: site}).Questions()...)
 }
 
 func (s *system) site() doctor.Site {

@@ -91,7 +91,7 @@ func (s *system) openReplay(ctx context.Context) (err error) {
 	s.detect = (&detections{cfg: cfg, log: log, rules: s.rules, store: s.store, stream: s.stream, owned: s.engine != nil}).open(reg)
 	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version.Version, Apiserver: s.apiservers.history})
 	s.runner, err = runner.New(runner.Config{
-		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),
+		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(config.Duration(s.linger())), BatchRecords: int(cfg.Replay.BatchRows),
 		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Tagger: s.detect.tagger, Log: log,
 		Registerer: reg,
 	}, runner.Kafka{Client: s.stream}, engine, s.store)
@@ -104,6 +104,15 @@ func (s *system) openReplay(ctx context.Context) (err error) {
 	s.closers = append(s.closers, s.complete.close)
 	s.otherwise = newOtherwise(engine, s.store, s.site().DataDir(), log, reg)
 	return nil
+}
+
+// linger returns how long what was received waits to be stored. Questions end the wait in this process alone: in one that shares the
+// store, others are to find it, too.
+func (s *system) linger() time.Duration {
+	if s.engine == nil {
+		return time.Duration(s.cfg.Replay.Linger) / 4
+	}
+	return time.Duration(s.cfg.Replay.Linger)
 }
 
 // nonZero turns a configured 0 into "none": the runner takes 0 for its default.

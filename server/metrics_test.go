@@ -78,7 +78,7 @@ func TestDocsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := sqlgate.New(t.Context(), sqlgate.Config{
-		Open: sessionsOf(sys.engine, sys.store), Database: "retrial", User: "u", Password: "p", Registerer: reg,
+		Open: sessionsOf(sys), Database: "retrial", User: "u", Password: "p", Registerer: reg,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,8 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	if len(s.cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
 		site.Otherwise = newOtherwise(engine, store, site.DataDir(), s.log, s.reg).of
 	}
-	return apiHandler(ruledStore{store, rules}, &storedStates{store: store}, nil, asking, zap.NewNop(), site), nil
+	questions := questionsOf(ruledStore{store, rules}, &storedStates{store: store}, nil, site)
+	return api.New(questions, asking, zap.NewNop(), api.LongestQuery), nil
 }
 
 // ConnectToJudge is Connect for commands that judge: where no server runs, it calls alone, opens one without listeners, judging until done.

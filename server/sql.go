@@ -12,8 +12,6 @@ import (
 
 	"github.com/oklog/run"
 
-	"github.com/retrial-io/retrial/storage"
-	chdb "github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/sqlgate"
 )
@@ -44,7 +42,7 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 			leastPassword)
 	}
 	gate, err := sqlgate.New(ctx, sqlgate.Config{
-		Open: sessionsOf(sys.engine, sys.store), Hello: sys.engine.Hello, Database: c.Database, User: c.ListenUser, Password: password,
+		Open: sessionsOf(sys), Hello: sys.engine.Hello, Database: c.Database, User: c.ListenUser, Password: password,
 		Memory: max(sys.engine.MaxMemory()/8, 64<<20), Record: sys.noteSQL, Log: sys.log, Registerer: sys.reg,
 	})
 	if err != nil {
@@ -70,25 +68,26 @@ func listenSQL(ctx context.Context, sys *system, group *run.Group) (string, erro
 	return "https://" + l.Addr().String(), nil
 }
 
-// sessionsOf opens sessions of the engine for the gate, which find in the rollups every row that was inserted before.
-func sessionsOf(engine *chdb.Engine, store *storage.Store) func(string, [][2]string) (sqlgate.Session, error) {
+// sessionsOf opens sessions of the engine for the gate. Before a statement, what was received is stored, and counted in the rollups.
+func sessionsOf(sys *system) func(string, [][2]string) (sqlgate.Session, error) {
 	return func(database string, settings [][2]string) (sqlgate.Session, error) {
-		s, err := engine.Session(database, settings)
+		s, err := sys.engine.Session(database, settings)
 		if err != nil {
 			return nil, err
 		}
-		return session{s, store}, nil
+		return session{s, sys}, nil
 	}
 }
 
 type session struct {
 	sqlgate.Session
-	store *storage.Store
+	sys *system
 }
 
 // Query implements sqlgate.Session.
 func (s session) Query(ctx context.Context, sql string, params [][2]string, format string) (io.ReadCloser, error) {
-	if err := s.store.RollUp(ctx); err != nil {
+	s.sys.runner.CatchUp(ctx)
+	if err := s.sys.store.RollUp(ctx); err != nil {
 		return nil, err
 	}
 	return s.Session.Query(ctx, sql, params, format)

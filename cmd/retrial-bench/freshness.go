@@ -13,12 +13,15 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// freshnessTimes are how long after its acknowledgement a request that alerts is in the answers of the API: of the list of requests, with
-// its verdict, and of the list of findings.
+// freshnessTimes are how long after its acknowledgement a request that alerts is in the API's list of requests, with its verdict, and its
+// finding is stored.
 type freshnessTimes struct {
 	Posted  int       `json:"posted"`
+	Timed   int       `json:"posted_while_asking"`
 	Request quantiles `json:"request"`
 	Finding quantiles `json:"critical_finding"`
 }
@@ -34,11 +37,14 @@ const (
 	freshCluster = "bench-freshness" // of the requests that are waited for, and of nothing else
 	freshPosts   = 2 * time.Second   // between two of them
 	freshAsks    = 250 * time.Millisecond
-	freshPage    = 500 // most that one answer has
+	freshHalf    = 20 * time.Second // asking, then as long not
+	freshTail    = 10 * time.Second // before the end of asking: what is posted then is not timed
+	freshPage    = 500              // most that one answer has
 	freshLongest = 2 * time.Minute
 )
 
-// freshnessProbe posts requests that alert, and asks until they are answered.
+// freshnessProbe posts requests that alert, and asks until they are answered. As a question has stored what came before it, nobody asks
+// half of the time: findings are to come although nobody does.
 type freshnessProbe struct {
 	send   func(ctx context.Context, body string) error
 	client *apiclient.Client
@@ -46,15 +52,17 @@ type freshnessProbe struct {
 	cancel context.CancelFunc
 	done   chan error
 
-	mu                sync.Mutex
-	acked             map[string]time.Time // by subject
-	requests, finding map[string]time.Duration
+	mu       sync.Mutex
+	began    time.Time
+	acked    map[string]time.Time     // by subject
+	requests map[string]time.Duration // 0 if posted while nobody asked
+	findings map[string]bool          // that are answered
 }
 
 // probeFreshness begins to post.
 func probeFreshness(ctx context.Context, send func(context.Context, string) error, client *apiclient.Client) *freshnessProbe {
-	p := &freshnessProbe{send: send, client: client, done: make(chan error, 1), acked: map[string]time.Time{},
-		requests: map[string]time.Duration{}, finding: map[string]time.Duration{}}
+	p := &freshnessProbe{send: send, client: client, done: make(chan error, 1), began: time.Now(), acked: map[string]time.Time{},
+		requests: map[string]time.Duration{}, findings: map[string]bool{}}
 	ctx, p.cancel = context.WithCancel(ctx)
 	posting, rest := context.WithCancel(ctx)
 	p.rest = rest
@@ -67,22 +75,28 @@ func (p *freshnessProbe) run(ctx, posting context.Context) error {
 	posted := make(chan error, 1)
 	go func() { posted <- p.post(posting) }()
 	var failed error
-	for over := false; ; {
-		if err := p.ask(ctx); err != nil {
-			return err
+	var over time.Time
+	for {
+		if p.within(time.Now()) < freshHalf || !over.IsZero() && time.Since(over) > freshHalf {
+			if err := p.ask(ctx); err != nil {
+				return err
+			}
 		}
 		select {
 		case failed = <-posted:
-			over, posted = true, nil
+			over, posted = time.Now(), nil
 		case <-ctx.Done():
 			return fmt.Errorf("--freshness: not everything was answered: %w", ctx.Err())
 		case <-time.After(freshAsks):
 		}
-		if over && (failed != nil || p.answered()) {
+		if failed != nil || !over.IsZero() && p.answered() {
 			return failed
 		}
 	}
 }
+
+// within returns when in its stretch of asking and not asking a time is.
+func (p *freshnessProbe) within(at time.Time) time.Duration { return at.Sub(p.began) % (2 * freshHalf) }
 
 // post sends one request after the other.
 func (p *freshnessProbe) post(ctx context.Context) error {
@@ -95,7 +109,11 @@ func (p *freshnessProbe) post(ctx context.Context) error {
 			return fmt.Errorf("--freshness: %w", err)
 		}
 		p.mu.Lock()
-		p.acked[subject] = time.Now()
+		now := time.Now()
+		p.acked[subject] = now
+		if p.within(now) >= freshHalf-freshTail {
+			p.requests[subject] = 0
+		}
 		p.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -124,7 +142,7 @@ func (p *freshnessProbe) ask(ctx context.Context) error {
 	events, err := apiclient.Ask(ctx, p.client, query.EventsRequest{Cluster: freshCluster, Limit: freshPage})
 	if err == nil {
 		for i := range events.Events {
-			p.seen(p.requests, events.Events[i].Subject)
+			p.seen(events.Events[i].Subject)
 		}
 		var findings query.FindingsAnswer
 		findings, err = apiclient.Ask(ctx, p.client,
@@ -134,7 +152,9 @@ func (p *freshnessProbe) ask(ctx context.Context) error {
 			if err := json.Unmarshal(body, &f); err != nil {
 				return fmt.Errorf("--freshness: read a finding: %w", err)
 			}
-			p.seen(p.finding, f.Subject)
+			p.mu.Lock()
+			p.findings[f.Subject] = true
+			p.mu.Unlock()
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -144,11 +164,11 @@ func (p *freshnessProbe) ask(ctx context.Context) error {
 }
 
 // seen notes that a subject's request is in an answer.
-func (p *freshnessProbe) seen(where map[string]time.Duration, subject string) {
+func (p *freshnessProbe) seen(subject string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at, ok := p.acked[subject]; ok && where[subject] == 0 {
-		where[subject] = time.Since(at)
+	if _, known := p.requests[subject]; !known && !p.acked[subject].IsZero() {
+		p.requests[subject] = time.Since(p.acked[subject])
 	}
 }
 
@@ -156,31 +176,47 @@ func (p *freshnessProbe) seen(where map[string]time.Duration, subject string) {
 func (p *freshnessProbe) answered() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.requests) == len(p.acked) && len(p.finding) == len(p.acked)
+	return len(p.requests) == len(p.acked) && len(p.findings) == len(p.acked)
 }
 
-// stop ends the posts, waits for the answers and returns how long each took; nil if nothing was asked.
-func (p *freshnessProbe) stop() (*freshnessTimes, error) {
+// stop ends the posts and waits for the answers.
+func (p *freshnessProbe) stop() error {
 	if p == nil {
-		return nil, nil
+		return nil
 	}
 	defer p.cancel()
 	p.rest()
 	late := time.AfterFunc(freshLongest, p.cancel)
 	defer late.Stop()
-	if err := <-p.done; err != nil {
-		return nil, err
-	}
-	return &freshnessTimes{Posted: len(p.acked), Request: quantilesOf(p.requests), Finding: quantilesOf(p.finding)}, nil
+	return <-p.done
 }
 
-func quantilesOf(took map[string]time.Duration) quantiles {
-	if len(took) == 0 {
-		return quantiles{}
+// times returns how long answers and findings took; nil if nothing was asked. The store is that of the server, which has ended.
+func (p *freshnessProbe) times(ctx context.Context, store *storage.Store) (*freshnessTimes, error) {
+	if p == nil {
+		return nil, nil
 	}
-	list := make([]float64, 0, len(took))
-	for _, d := range took {
-		list = append(list, d.Seconds())
+	stored, err := store.Findings(ctx, queries.FindingFilter{Cluster: freshCluster, Severities: []string{"critical"}, Limit: 1000})
+	if err != nil {
+		return nil, err
+	}
+	var requests, findings []float64
+	for _, took := range p.requests {
+		if took > 0 {
+			requests = append(requests, took.Seconds())
+		}
+	}
+	for i := range stored {
+		if at, ok := p.acked[stored[i].Subject]; ok {
+			findings = append(findings, stored[i].Updated.Sub(at).Seconds())
+		}
+	}
+	return &freshnessTimes{Posted: len(p.acked), Timed: len(requests), Request: quantilesOf(requests), Finding: quantilesOf(findings)}, nil
+}
+
+func quantilesOf(list []float64) quantiles {
+	if len(list) == 0 {
+		return quantiles{}
 	}
 	slices.Sort(list)
 	at := func(percent int) float64 { return list[min(len(list)*percent/100, len(list)-1)] }
@@ -189,9 +225,9 @@ func quantilesOf(took map[string]time.Duration) quantiles {
 
 // print writes the times as lines of a table.
 func (f *freshnessTimes) print(w io.Writer) {
-	line := func(name string, q quantiles) {
-		fmt.Fprintf(w, "%s\tp50 %.1f s, p95 %.1f s, worst %.1f s after the acknowledgement, of %d\n", name, q.P50, q.P95, q.Worst, f.Posted)
+	line := func(name string, q quantiles, n int) {
+		fmt.Fprintf(w, "%s\tp50 %.1f s, p95 %.1f s, worst %.1f s after the acknowledgement, of %d\n", name, q.P50, q.P95, q.Worst, n)
 	}
-	line("a request answered", f.Request)
-	line("a critical finding", f.Finding)
+	line("a request answered", f.Request, f.Timed)
+	line("a critical finding", f.Finding, f.Posted)
 }

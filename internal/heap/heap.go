@@ -3,8 +3,8 @@
 // Go collects when the heap has doubled. While a server's live heap is small and events
 // stream through it, that is several times a second and costs a tenth of all processor time;
 // once the heap is large, doubling it is all one wants to spend. [Pace] lets the heap grow by what
-// is allocated in some seconds, within bounds, however small it is, and by no more than Go's own
-// rule beyond that: a server with little to do takes little memory.
+// is allocated in some seconds, within bounds, however small it is, and beyond that by nearly as
+// much as Go's own rule: a server with little to do takes little memory.
 package heap
 
 import (
@@ -16,9 +16,6 @@ import (
 	"time"
 )
 
-// goPercent is Go's own setting: collect when the heap has doubled.
-const goPercent = 100
-
 // interval is how often the pace is adjusted to the heap, and at every collection: a block of
 // events falls into each where these come steadily.
 const interval = 2 * time.Second
@@ -27,11 +24,12 @@ const interval = 2 * time.Second
 const spacing = 3 * interval
 
 // least is the smallest headroom: below it, collections of a small heap would be frequent and save nothing.
-const least = 48 << 20
+const least = 32 << 20
 
 // Pace lets the heap, until ctx ends, grow before it is collected by what is allocated in some
-// seconds, headroom bytes at most, or double if that is more. It does nothing if GOGC or GOMEMLIMIT is set in the environment: these take
-// precedence. A process has one heap, so it makes at most one call.
+// seconds, headroom bytes at most, or nearly double if that is more. It does nothing if GOGC or
+// GOMEMLIMIT is set in the environment: these take precedence. A process has one heap, so it makes
+// at most one call.
 func Pace(ctx context.Context, headroom uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -40,7 +38,7 @@ func Pace(ctx context.Context, headroom uint64) {
 	collected := afterCollections(ctx)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	set := goPercent
+	set := 100 // Go's own: collect when the heap has doubled
 	defer debug.SetGCPercent(debug.SetGCPercent(set))
 	p := pace{most: headroom}
 	for turns, ended := false, false; !ended; {
@@ -67,27 +65,29 @@ func Pace(ctx context.Context, headroom uint64) {
 
 // pace is how fast the process allocates.
 type pace struct {
-	most  uint64 // bytes of headroom
-	begun bool
-	began uint64 // bytes allocated when this interval began
-	room  uint64 // bytes of headroom now
+	most    uint64 // bytes of headroom
+	begun   bool
+	began   uint64                       // bytes allocated when this interval began
+	earlier [spacing/interval - 1]uint64 // bytes that the intervals before allocated, the last one first
 }
 
-// headroom returns by how much the heap may grow, now that so many bytes have been allocated. What
-// was allocated in an interval that has not ended counts already: a burst pays for three
-// collections, and not for as many as fit into the interval.
+// headroom returns by how much the heap may grow, now that so many bytes have been allocated: what was in the last intervals, this one
+// included, so that it grows with a burst, and a server whose blocks are as far apart as collections has room for one.
 func (p *pace) headroom(allocated uint64) uint64 {
 	if !p.begun {
 		p.begun, p.began = true, allocated
 	}
-	p.room = min(max(p.room, (allocated-p.began)*uint64(spacing/interval), least), p.most)
-	return p.room
+	sum := allocated - p.began
+	for _, bytes := range p.earlier {
+		sum += bytes
+	}
+	return min(max(sum, least), p.most)
 }
 
-// turn begins another interval. The headroom shrinks slowly: the next interval may have two blocks of events.
+// turn begins another interval.
 func (p *pace) turn(allocated uint64) {
-	p.headroom(allocated)
-	p.room, p.began = p.room-p.room/8, allocated
+	copy(p.earlier[1:], p.earlier[:])
+	p.earlier[0], p.began = allocated-p.began, allocated
 }
 
 // afterCollections returns a channel that has an element after a collection, until ctx ends.
@@ -111,9 +111,14 @@ func afterCollections(ctx context.Context) <-chan struct{} {
 	return collected
 }
 
-// percent returns the GOGC with which a heap of live bytes grows by the headroom.
+// few is how much of a live heap does not count: a smaller one may be collected before it has doubled.
+const few = 64 << 20
+
+// percent returns the GOGC with which a heap of live bytes grows by the headroom, or by what it has beyond a few: marking what lives costs
+// a second for each gigabyte or two.
 func percent(live, headroom uint64) int {
 	// A heap that was never collected, or holds next to nothing, does not predict the next.
 	const small = 16 << 20
-	return int(max(goPercent, min(headroom*100/max(live, small), 100*100)))
+	live = max(live, small)
+	return int(min(max(headroom, live-min(live, few))*100/live, 100*100))
 }

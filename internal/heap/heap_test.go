@@ -17,8 +17,9 @@ func TestPercent(t *testing.T) {
 		{"not collected yet", 0, 512 * mib, 3200},
 		{"small: grows by the headroom", 64 * mib, 512 * mib, 800},
 		{"as large as the headroom: doubles", 512 * mib, 512 * mib, 100},
-		{"larger: doubles, as Go has it", 4096 * mib, 512 * mib, 100},
-		{"no headroom: as Go has it", 64 * mib, 0, 100},
+		{"most of it: grows by the headroom", 96 * mib, 48 * mib, 50},
+		{"larger: nearly doubles", 4096 * mib, 512 * mib, 98},
+		{"no headroom: by what is above a few", 128 * mib, 0, 50},
 		{"bounded", mib, 1 << 40, 10_000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -34,6 +35,7 @@ func TestHeadroom(t *testing.T) {
 	const mib = 1 << 20
 	p := pace{most: 512 * mib}
 	var allocated uint64
+	quiet := 0
 	play := func(name string, bytes, want uint64) {
 		t.Helper()
 		allocated += bytes
@@ -46,18 +48,26 @@ func TestHeadroom(t *testing.T) {
 	end()
 	play("little", mib, least)
 	end()
-	for range 3 {
-		play("steady: three intervals' worth", 40*mib, 120*mib)
+	end()
+	end()
+	for _, want := range []uint64{40, 40, 80, 40, 80} { // a block every other interval
+		play("blocks and rests", 40*mib*uint64(1-quiet), want*mib)
+		quiet = 1 - quiet
 		end()
 	}
-	play("a burst, at once", 100*mib, 300*mib)
+	for _, want := range []uint64{80, 120, 120} {
+		play("steady", 40*mib, want*mib)
+		end()
+	}
+	end()
+	end()
+	play("a burst, at once", 100*mib, 100*mib)
 	play("a burst that goes on", 900*mib, 512*mib)
 	end()
-	play("an interval later", 0, 448*mib)
-	for range 30 {
-		end()
-	}
-	play("a minute later", 0, least)
+	end()
+	play("two intervals later", 0, 512*mib)
+	end()
+	play("an interval later", 0, least)
 	p.most = mib
 	play("where little is the most", 40*mib, mib)
 }

@@ -40,8 +40,8 @@ type Config struct {
 	// Linger bounds how long a block waits for its turn once its first record may be judged;
 	// default 2 s, negative means not at all. Inserts take about a hundredth of one processor;
 	// where they are cheap, or the last one was long ago, turns come sooner. A partition with a
-	// backlog does not wait. It is also how long policy may wait in its topic while no block
-	// needs it.
+	// backlog does not wait, and nothing does that CatchUp or WaitDrained wait for. It is also how
+	// long policy may wait in its topic while no block needs it.
 	Linger time.Duration
 	// InFlightBytes bounds the record bytes of all partitions between fetch and commit, and
 	// with it how many partitions work at once; default 2 blocks. The heap holds a small

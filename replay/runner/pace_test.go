@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,69 @@ func TestPace(t *testing.T) {
 					t.Fatal(err)
 				}
 				end(time.Second)
+			}
+		})
+	})
+	t.Run("who asks does not wait, and finds what waited settled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPace(time.Hour)
+			end, err := p.begin(t.Context(), time.Now(), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end(10 * time.Minute)
+			began := time.Now()
+			var settled atomic.Int32
+			var wg sync.WaitGroup
+			for _, after := range []time.Duration{0, 10 * time.Second, 20*time.Second + 2*muster} { // the last when somebody has asked
+				due := began.Add(after)
+				wg.Go(func() {
+					time.Sleep(time.Until(due))
+					end, err := p.begin(t.Context(), due, false)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					time.Sleep(time.Second)
+					settled.Add(1)
+					end(time.Second)
+				})
+			}
+			time.Sleep(20 * time.Second)
+			if err := p.ask(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := settled.Load(); n != 2 {
+				t.Errorf("%d blocks are settled for who asks, want the 2 that waited when he asked", n)
+			}
+			if took := time.Since(began) - 20*time.Second; took != time.Second {
+				t.Errorf("asking took %s, want as long as the blocks, 1s", took)
+			}
+			done := p.hurry()
+			wg.Wait()
+			done()
+			if took := time.Since(began); took > 23*time.Second {
+				t.Errorf("the last block was settled after %s, want as soon as somebody is in a hurry", took)
+			}
+		})
+	})
+	t.Run("who asks does not wait for a backlog, nor longer than his time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPace(time.Hour)
+			if _, err := p.begin(t.Context(), time.Now(), true); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.ask(t.Context()); err != nil {
+				t.Errorf("with a backlog: %v", err)
+			}
+			time.Sleep(2 * fresh)
+			if _, err := p.begin(t.Context(), time.Now().Add(-2*fresh), false); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := p.ask(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("with a block that is never settled: %v, want %v", err, context.DeadlineExceeded)
 			}
 		})
 	})

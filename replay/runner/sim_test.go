@@ -43,7 +43,8 @@ type simPlan struct {
 	settled bool  // all policy is there before the first event: no correction covers for anything
 	grouped bool  // the events of a cluster are in one partition, and states that nobody needs are soon let go of
 	events  int
-	layouts int // changes of the layout
+	layouts int  // changes of the layout
+	lingers bool // blocks wait for their turn for long, and somebody asks every now and then
 }
 
 // world is one schedule.
@@ -160,8 +161,12 @@ func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan e
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &life{world: w, id: id, crashAt: crashAt, faults: faults, cancel: cancel, reg: prometheus.NewRegistry()}
+	linger := 30 * time.Millisecond
+	if w.plan.lingers {
+		linger = time.Minute
+	}
 	r, err := New(Config{
-		Hold: 100 * time.Millisecond, HoldLimit: 2 * time.Second, Linger: 30 * time.Millisecond,
+		Hold: 100 * time.Millisecond, HoldLimit: 2 * time.Second, Linger: linger,
 		BatchRecords: 12, CorrectionRows: 5, CorrectionLog: 40, Parallel: 1, Registerer: l.reg,
 		RetryMin: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond, LongestRequest: time.Minute, Tagger: simTagger{},
 	}, &simSource{w.log, l}, engine, &simStore{w.rows, l})
@@ -177,6 +182,13 @@ func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan e
 	}
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
+	if w.plan.lingers {
+		w.background.Go(func() {
+			for sleep.For(ctx, time.Duration(1+l.intn("asker", 3000))*time.Millisecond) == nil {
+				r.CatchUp(ctx)
+			}
+		})
+	}
 	return l, r, done
 }
 
@@ -398,6 +410,7 @@ func planOf(seed uint64) simPlan {
 	}
 	p.layouts = max(0, rng.IntN(5)-2)
 	p.grouped = rng.IntN(2) == 0
+	p.lingers = rng.IntN(3) == 0
 	return p
 }
 
