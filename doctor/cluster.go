@@ -58,7 +58,7 @@ func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []qu
 	}
 	a.Site.watchCheck(&c, &f)
 	a.Site.apiserverCheck(&c, cluster)
-	st, err := a.Replay.State(ctx, cluster)
+	st, err := a.Replay.State(ctx, cluster, query.Latest)
 	if err != nil {
 		return nil, err
 	}

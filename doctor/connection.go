@@ -70,7 +70,7 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 	}
 	f.Refusals = s.Contacts.Refusals(cluster)
 	f.State.UnknownKinds = rbacKinds
-	st, err := a.Replay.State(ctx, cluster)
+	st, err := a.Replay.State(ctx, cluster, f.Now)
 	if err != nil {
 		return f, err
 	}

@@ -133,7 +133,7 @@ func (a *Service) stranger(ctx context.Context, cluster, subject string, view *s
 		}
 	}
 	there := state.Absent
-	st, err := a.Replay.State(ctx, cluster)
+	st, err := a.Replay.State(ctx, cluster, orLatest(at))
 	if err != nil {
 		return "", nil, err
 	}

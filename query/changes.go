@@ -137,7 +137,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 	}
 	out.To = p.At
 	until := orLatest(q.To)
-	st, err := a.Replay.State(ctx, out.Cluster)
+	st, err := a.Replay.State(ctx, out.Cluster, out.From)
 	if err != nil {
 		return out, err
 	}

@@ -179,7 +179,7 @@ func (out *EscalationsAnswer) untold(told, count, limit int) {
 }
 
 func (a *Service) accounts(ctx context.Context, cluster string, at time.Time) (out escalation.Accounts, err error) {
-	st, err := a.Replay.State(ctx, cluster)
+	st, err := a.Replay.State(ctx, cluster, orLatest(at))
 	if err != nil || st == nil {
 		return out, err
 	}

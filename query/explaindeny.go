@@ -257,10 +257,16 @@ func (a *Service) ExplainDeny(ctx context.Context, q ExplainDenyRequest) (out Ex
 	out = ExplainDenyAnswer{Requests: []Denial{}, Truncated: truncated}
 	engine := a.engine()
 	states := map[string]*state.State{}
+	since := q.At // or when the first of them came
+	for i := range rows {
+		if at := rows[i].Event.RequestReceivedTimestamp; since.IsZero() || at.Before(since) {
+			since = at
+		}
+	}
 	for i := range rows {
 		r := &rows[i]
 		if _, ok := states[r.Cluster]; !ok {
-			if states[r.Cluster], err = a.stateOf(ctx, r.Cluster); err != nil {
+			if states[r.Cluster], err = a.stateOf(ctx, r.Cluster, since); err != nil {
 				return out, err
 			}
 		}

@@ -105,7 +105,7 @@ func (r LineageRequest) check() error {
 // Lineage answers with the life of credentials.
 func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAnswer, err error) {
 	cluster, credential, subject, from, to, limit := q.Cluster, q.Credential, q.Subject, q.From, q.To, q.Limit
-	st, err := a.stateOf(ctx, cluster)
+	st, err := a.stateOf(ctx, cluster, Latest)
 	if err != nil {
 		return out, err
 	}

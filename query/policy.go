@@ -74,7 +74,7 @@ func sourcesOf(by []rbacindex.Source) (out []Grant) {
 
 // policy returns a cluster's RBAC at a moment, or the newest known if it is zero.
 func (a *Service) policy(ctx context.Context, cluster string, at time.Time) (state.View, Policy, error) {
-	st, err := a.Replay.State(ctx, cluster)
+	st, err := a.Replay.State(ctx, cluster, orLatest(at))
 	if err != nil {
 		return state.View{}, Policy{}, err
 	}
@@ -129,16 +129,16 @@ func (p *Policy) doubt(keys []rbacindex.Key) {
 // policyPatience is how long a question waits for a server that has just started, and still reads the policy.
 const policyPatience = 10 * time.Second
 
-// stateOf returns what is known of a cluster, nil if nothing is. It waits for the Replay to catch up if no policy is known.
-func (a *Service) stateOf(ctx context.Context, cluster string) (*state.State, error) {
-	if st, err := a.Replay.State(ctx, cluster); err != nil || !noPolicy(st) {
+// stateOf returns what is known of a cluster since a moment, nil if nothing is. It waits for the Replay to catch up if no policy is known.
+func (a *Service) stateOf(ctx context.Context, cluster string, since time.Time) (*state.State, error) {
+	if st, err := a.Replay.State(ctx, cluster, since); err != nil || !noPolicy(st) {
 		return st, err
 	}
 	patient, cancel := context.WithTimeout(ctx, policyPatience)
 	defer cancel()
 	// Caught up or not, the question is answered by what is known now.
 	_ = a.settled(patient)
-	return a.Replay.State(ctx, cluster)
+	return a.Replay.State(ctx, cluster, since)
 }
 
 // noPolicy reports whether no kind of RBAC object was ever listed: what a log alone shows of them is too little to remove anything.

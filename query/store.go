@@ -63,8 +63,9 @@ type Store interface {
 type Replay interface {
 	Lag() verdict.Backlog
 	WaitDrained(ctx context.Context) error
-	// State returns what is known of a cluster's objects, nil if nothing is; it may have to be loaded. It must not be changed.
-	State(ctx context.Context, cluster string) (*state.State, error)
+	// State returns what is known of a cluster's objects since a moment, the earliest that it is asked about, nil if nothing is; it may
+	// have to be loaded. With no moment it is everything. It must not be changed.
+	State(ctx context.Context, cluster string, since time.Time) (*state.State, error)
 	// Clusters returns, sorted, the clusters of which anything is known or was asked while judging.
 	Clusters(ctx context.Context) ([]string, error)
 }

@@ -107,7 +107,7 @@ func (a *Service) Subject(ctx context.Context, tables Tables, q SubjectRequest) 
 	}
 	own := false
 	var policy *rbacindex.Snapshot
-	st, err := a.stateOf(ctx, cluster)
+	st, err := a.stateOf(ctx, cluster, orLatest(to))
 	if err != nil {
 		return out, err
 	}

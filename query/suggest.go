@@ -60,7 +60,7 @@ func (r SuggestRequest) check() error {
 // Suggest answers with the least roles that subjects need.
 func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAnswer, err error) {
 	cluster, from, to := q.Cluster, q.From, q.To
-	st, err := a.stateOf(ctx, cluster)
+	st, err := a.stateOf(ctx, cluster, Latest)
 	if err != nil {
 		return out, err
 	}
@@ -99,6 +99,10 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		}
 		return nil
 	}); err != nil {
+		return out, err
+	}
+	// What was refused or allowed is looked at by the policy of its time.
+	if st, err = a.Replay.State(ctx, cluster, recorded.First); err != nil {
 		return out, err
 	}
 	recording := recordingOf(&recorded)

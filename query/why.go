@@ -58,7 +58,7 @@ func (a *Service) decideAt(ctx context.Context, w *WhyAnswer, at time.Time) (err
 		e := *r.last
 		e.Server = r.APIServer
 		if _, ok := states[r.Cluster]; !ok {
-			if states[r.Cluster], err = a.stateOf(ctx, r.Cluster); err != nil {
+			if states[r.Cluster], err = a.stateOf(ctx, r.Cluster, at); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {
 func (a *Service) identities(ctx context.Context, w *WhyAnswer) error {
 	for i := range w.Requests {
 		r := &w.Requests[i]
-		st, err := a.Replay.State(ctx, r.Cluster)
+		st, err := a.Replay.State(ctx, r.Cluster, r.last.RequestReceivedTimestamp)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/observe"
@@ -34,8 +35,8 @@ func (s *storedStates) Clusters(ctx context.Context) ([]string, error) {
 	return s.store.PolicyClusters(ctx)
 }
 
-// State returns what is known of a cluster, nil if nothing is.
-func (s *storedStates) State(ctx context.Context, cluster string) (*state.State, error) {
+// State returns what is known of a cluster, nil if nothing is: everything that is stored.
+func (s *storedStates) State(ctx context.Context, cluster string, _ time.Time) (*state.State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st, ok := s.loaded[cluster]; ok {
@@ -72,7 +73,7 @@ type logState struct {
 func (s logState) Clusters(context.Context) ([]string, error) { return []string{s.cluster}, nil }
 
 // State returns what is known of the cluster.
-func (s logState) State(_ context.Context, cluster string) (*state.State, error) {
+func (s logState) State(_ context.Context, cluster string, _ time.Time) (*state.State, error) {
 	if cluster != s.cluster {
 		return nil, nil //nolint:nilnil // nothing is known of it
 	}

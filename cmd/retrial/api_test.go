@@ -111,9 +111,11 @@ func (f *fakeStore) Credentials(ctx context.Context, _, _ string, _, _ time.Time
 	return f.credentials[:min(len(f.credentials), limit)], f.answer(ctx)
 }
 
-func (f *fakeStore) Lag() verdict.Backlog                                { return verdict.Backlog{Events: 7, Policy: 1} }
-func (f *fakeStore) WaitDrained(context.Context) error                   { return nil }
-func (f *fakeStore) State(context.Context, string) (*state.State, error) { return f.known, nil }
+func (f *fakeStore) Lag() verdict.Backlog              { return verdict.Backlog{Events: 7, Policy: 1} }
+func (f *fakeStore) WaitDrained(context.Context) error { return nil }
+func (f *fakeStore) State(context.Context, string, time.Time) (*state.State, error) {
+	return f.known, nil
+}
 
 // replay is the store's other half.
 func (f *fakeStore) replay() fakeReplay { return fakeReplay{f} }

@@ -42,7 +42,7 @@ func TestCatchUp(t *testing.T) {
 			if n := len(w.rows.visible()); n != events {
 				t.Errorf("%s: %d events are stored, want %d", when, n, events)
 			}
-			s, err := r.State(t.Context(), "east")
+			s, err := r.State(t.Context(), "east", latest)
 			if err != nil {
 				t.Fatal(err)
 			}

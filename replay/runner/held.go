@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,10 @@ import (
 //	    └── from here on the reader keeps records of the cluster ──┘
 //
 // The reader saves a record before it applies it: what it passed before the registration is in the table.
+//
+// A state holds the policy that stored requests and those being judged need, and forgets what was over before them (needs.go, keep.go).
+// When somebody asks about an earlier moment, or the reader comes to policy from an earlier one, it is loaded anew, whole, the same way;
+// what the table has beyond the reader is left out of that, so that what the reader finds changed is the same as ever.
 
 // restFor is how long a state is kept that nobody needs: partitions come back after a rebalance, and who asks one question asks another.
 const restFor = 5 * time.Minute
@@ -24,10 +29,11 @@ const restFor = 5 * time.Minute
 // maxAsked is how many states are kept at most that were asked for and that no partition has needed.
 const maxAsked = 16
 
-// loaders is how many loads read the table at once, and maxLoad how many clusters each: their names travel in a URL.
+// loaders is how many loads read the table at once, and maxLoad how many clusters each: their whole history is in memory for a while, and
+// their names travel in a URL.
 const (
 	loaders = 2
-	maxLoad = 128
+	maxLoad = 32
 )
 
 // states holds the state of every cluster that somebody needs.
@@ -36,20 +42,44 @@ type states struct {
 
 	mu        sync.RWMutex
 	byCluster map[string]*held
-	queue     []string      // to be loaded
-	queued    chan struct{} // has an element when there is something in the queue
+	queue     []string        // to be loaded
+	queued    chan struct{}   // has an element when there is something in the queue
+	passed    map[int32]int64 // by partition of audit.policy: the offset after what the reader passed
 }
 
 // held is the state of a cluster.
 type held struct {
 	state   *state.State  // nil until it is loaded
-	ready   chan struct{} // closed once it is
+	ready   chan struct{} // closed once it is, or is loaded anew
 	known   bool          // the table or the topic said something of the cluster
 	pending []told        // what the reader of policy passed while the state is loaded
 	users   int           // how many partitions need it
 	asked   bool          // no partition ever did
 	wanted  time.Time     // when it was last asked for, or let go of
+
+	anew    map[int32]int64 // while a state is loaded anew: where the reader was when that began
+	needs   needs
+	horizon time.Time // nothing is known of an earlier moment, or soon will be; zero: of any
+	deep    time.Time // as of other objects than those of RBAC
+	deepest time.Time // the earliest moment that somebody asked about lately,
+	askedAt time.Time // and when
 }
+
+// ask notes that somebody asks about a moment: what is forgotten for want of need stays a while longer.
+func (h *held) ask(about time.Time) {
+	if h.askedAt.IsZero() || !about.After(h.deepest) {
+		h.deepest, h.askedAt = about, time.Now()
+	}
+}
+
+// since is a cluster and the earliest moment that somebody asks about; zero: any.
+type since struct {
+	cluster string
+	from    time.Time
+}
+
+// noPartition stands for those who ask questions.
+const noPartition int32 = -1
 
 // told is what one record of audit.policy says of a cluster.
 type told struct {
@@ -59,7 +89,7 @@ type told struct {
 }
 
 func newStates() *states {
-	return &states{byCluster: map[string]*held{}, queued: make(chan struct{}, 1)}
+	return &states{byCluster: map[string]*held{}, queued: make(chan struct{}, 1), passed: map[int32]int64{}}
 }
 
 // of returns the state of a cluster that the caller holds.
@@ -96,26 +126,100 @@ func (s *states) names() []string {
 	return names
 }
 
-// want notes that somebody wants clusters, queues those that are not held, and returns what to wait for. Partitions hold them until
-// release.
-func (s *states) want(clusters []string, partition bool) (all []*held) {
+// want notes that somebody wants clusters, queues those that are not held or have forgotten what is asked about, and returns what to wait
+// for. A partition holds those it did not until it releases them, and needs what requests it is about to judge need until they are stored.
+func (s *states) want(clusters []since, partition int32, has map[string]bool) (all []waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for _, name := range clusters {
-		h := s.byCluster[name]
+	for _, w := range clusters {
+		h := s.byCluster[w.cluster]
 		if h == nil {
 			h = &held{ready: make(chan struct{}), asked: true}
-			s.byCluster[name] = h
-			s.queue = append(s.queue, name)
+			s.byCluster[w.cluster] = h
+			s.queue = append(s.queue, w.cluster)
 		}
-		if h.wanted = now; partition {
-			h.users, h.asked = h.users+1, false
+		if h.wanted = now; partition != noPartition {
+			if !has[w.cluster] {
+				h.users, h.asked = h.users+1, false
+			}
+			h.needs.judge(partition, w.from)
+		} else {
+			h.ask(back(w.from))
 		}
-		all = append(all, h)
+		forgotten := back(w.from).Before(h.horizon)
+		if forgotten {
+			h.ask(time.Time{}) // older ones may follow
+			s.again(w.cluster, h)
+		}
+		of := waiting{of: h}
+		if h.state == nil || forgotten {
+			of.ready = h.ready
+		}
+		all = append(all, of)
 	}
 	s.signal()
 	return all
+}
+
+// waiting is a state that somebody wants, and what to wait for until it is as wanted: nil if it is.
+type waiting struct {
+	of    *held
+	ready <-chan struct{}
+}
+
+// again has a state loaded anew, whole, unless it is being loaded.
+func (s *states) again(cluster string, h *held) {
+	if h.state == nil || h.anew != nil {
+		return
+	}
+	h.anew, h.ready = maps.Clone(s.passed), make(chan struct{})
+	s.queue = append(s.queue, cluster)
+	s.signal()
+}
+
+// older returns what to wait for before a record is applied, nil if that is nothing: it tells of what the state has forgotten.
+func (s *states) older(cluster string, t *told) *waiting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.byCluster[cluster]
+	if h == nil || h.state == nil ||
+		!slices.ContainsFunc(t.observations, func(o observe.Observation) bool { return state.Older(&o, h.horizon) }) {
+		return nil
+	}
+	h.ask(time.Time{}) // older ones may follow
+	s.again(cluster, h)
+	return &waiting{h, h.ready}
+}
+
+// stored notes of what a partition was about to judge that it is stored.
+func (s *states) stored(partition int32, spans map[string]span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for cluster, of := range spans {
+		s.byCluster[cluster].needs.store(partition, of.from)
+	}
+}
+
+// judged notes that a partition judges no stored requests of a cluster any more.
+func (s *states) judged(partition int32, cluster string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.byCluster[cluster]
+	delete(h.needs.under, partition)
+}
+
+// rows notes which clusters a partition has rows of, and since when.
+func (s *states) rows(partition int32, has map[string]bool, spans map[string]span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for cluster := range has {
+		h := s.byCluster[cluster]
+		h.needs.leave(partition)
+		if of, ok := spans[cluster]; ok {
+			h.needs.set(partition, of.from)
+		}
+	}
 }
 
 // take takes what is loaded at once from the queue.
@@ -141,12 +245,13 @@ func (s *states) signal() {
 }
 
 // release lets go of clusters that a partition held.
-func (s *states) release(clusters []string) {
+func (s *states) release(partition int32, clusters []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range clusters {
 		h := s.byCluster[name]
 		h.users--
+		h.needs.leave(partition)
 		h.wanted = time.Now()
 	}
 }
@@ -157,7 +262,7 @@ func (s *states) drop(log *changes, rest time.Duration) int {
 	defer s.mu.Unlock()
 	var resting []string
 	for name, h := range s.byCluster {
-		if h.users == 0 && h.state != nil {
+		if h.users == 0 && h.state != nil && h.anew == nil {
 			resting = append(resting, name)
 		}
 	}
@@ -181,12 +286,96 @@ func (s *states) drop(log *changes, rest time.Duration) int {
 func (s *states) note(cluster string, t told) *state.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.passed[t.partition] = t.offset + 1
 	h := s.byCluster[cluster]
 	if h == nil {
 		return nil
 	}
-	if h.known = true; h.state == nil {
+	if h.known = true; h.state == nil || h.anew != nil {
 		h.pending = append(h.pending, t)
 	}
 	return h.state
+}
+
+// begin notes where the reader of policy begins.
+func (s *states) begin(partition int32, offset int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passed[partition] = offset
+}
+
+// loadedAnew returns where the reader of policy was when it was decided to load a state anew, nil if it was not.
+func (s *states) loadedAnew(cluster string) map[int32]int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byCluster[cluster].anew
+}
+
+// answer returns the state of a cluster that somebody asked about, nil if nothing is known.
+func (s *states) answer(h *held) *state.State {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if h.known || h.users > 0 {
+		return h.state
+	}
+	return nil
+}
+
+// forget returns a state that is to forget policy, and before which moment; false if there is nothing to do. Who calls it does so: the
+// moment counts from now on.
+func (s *states) forget(cluster string, rest time.Duration) (*state.State, time.Time, bool) {
+	s.applying.Lock() // what the reader applies is not older
+	defer s.applying.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.byCluster[cluster]
+	if h == nil {
+		return nil, time.Time{}, false
+	}
+	at := h.needs.horizon()
+	if at.IsZero() || !h.settled(at, rest) || !h.horizon.IsZero() && at.Sub(h.horizon) < forgetStep {
+		return nil, time.Time{}, false
+	}
+	h.horizon = at
+	return h.state, at, true
+}
+
+// limit notes before which moment stored requests are not judged again, and returns what forget does, for everything.
+func (s *states) limit(cluster string, at time.Time, rest time.Duration) (*state.State, time.Time, bool) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.byCluster[cluster]
+	if h == nil {
+		return nil, time.Time{}, false
+	}
+	if at = h.needs.bound(at); !h.settled(at, rest) || !h.deep.IsZero() && at.Sub(h.deep) < forgetStep {
+		return nil, time.Time{}, false
+	}
+	h.needs.limit, h.deep = at, at
+	if h.horizon.Before(at) {
+		h.horizon = at
+	}
+	return h.state, at, true
+}
+
+// settled reports whether a state is loaded, held by a partition, and nobody asked lately about what was before a moment.
+func (h *held) settled(at time.Time, rest time.Duration) bool {
+	if time.Since(h.askedAt) >= rest {
+		h.askedAt = time.Time{}
+	}
+	return h.state != nil && h.anew == nil && h.users > 0 && (h.askedAt.IsZero() || !h.deepest.Before(at))
+}
+
+// horizon returns the latest moment before which some cluster's policy is forgotten.
+func (s *states) horizon() (latest time.Time) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, h := range s.byCluster {
+		if h.horizon.After(latest) {
+			latest = h.horizon
+		}
+	}
+	return latest
 }

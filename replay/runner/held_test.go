@@ -23,7 +23,7 @@ import (
 
 // heldState returns the empty state of a cluster that is held from now on.
 func heldState(s *states, cluster string) *state.State {
-	h := s.want([]string{cluster}, true)[0]
+	h := s.want([]since{{cluster: cluster}}, 0, nil)[0].of
 	s.take()
 	h.state = state.New(cluster)
 	close(h.ready)
@@ -66,6 +66,9 @@ func (s *slowTable) LoadPolicy(ctx context.Context, clusters []string, visit fun
 	}
 	return nil
 }
+
+// latest is asked about by questions about the newest known.
+var latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // bindings are the records in which user 0 of a cluster gets role bindings b0, b1, …
 func bindings(cluster string, from, to int) (records []stream.Record) {
@@ -114,7 +117,7 @@ func TestLoadWhilePolicyIsRead(t *testing.T) {
 		r := loaderOf(t, table)
 		r.mustApply(t, bindings("c", 0, 2))
 		held := make(chan error)
-		go func() { held <- r.hold(t.Context(), []string{"c"}) }()
+		go func() { held <- r.hold(t.Context(), 0, []since{{cluster: "c"}}, nil) }()
 		synctest.Wait()
 		r.mustApply(t, bindings("c", 2, 4))
 		r.mustApply(t, bindings("other", 4, 5))
@@ -143,7 +146,7 @@ func TestLoadWhilePolicyIsRead(t *testing.T) {
 			t.Errorf("changes at %d", got)
 		}
 		// Nobody needs it any more: it is let go of after a while, and loaded again when it is wanted.
-		r.states.release([]string{"c"})
+		r.states.release(0, []string{"c"})
 		if n := r.states.drop(r.changes, r.rest); n != 0 {
 			t.Errorf("%d states let go of at once", n)
 		}
@@ -151,7 +154,7 @@ func TestLoadWhilePolicyIsRead(t *testing.T) {
 		if n := r.states.drop(r.changes, r.rest); n != 1 || len(offsets(0)) != 0 {
 			t.Errorf("%d states let go of, changes at %d", n, offsets(0))
 		}
-		go func() { held <- r.hold(t.Context(), []string{"c"}) }()
+		go func() { held <- r.hold(t.Context(), 0, []since{{cluster: "c"}}, nil) }()
 		synctest.Wait()
 		table.goOn <- struct{}{}
 		if err := <-held; err != nil || len(offsets(0)) != 5 {
@@ -170,7 +173,7 @@ func TestStatesThatAreAskedFor(t *testing.T) {
 		answers := make(chan *state.State, 20)
 		for range cap(answers) {
 			go func() {
-				st, err := r.State(t.Context(), "c")
+				st, err := r.State(t.Context(), "c", latest)
 				if err != nil {
 					t.Error(err)
 				}
@@ -190,7 +193,7 @@ func TestStatesThatAreAskedFor(t *testing.T) {
 		}
 		time.Sleep(time.Second) // or all were wanted at one time, and which are kept is chance
 		for i := range 5 * maxAsked {
-			if st, err := r.State(t.Context(), fmt.Sprint("stranger", i)); st != nil || err != nil {
+			if st, err := r.State(t.Context(), fmt.Sprint("stranger", i), latest); st != nil || err != nil {
 				t.Errorf("%v of a cluster nobody knows: %v", st, err)
 			}
 		}
@@ -201,7 +204,7 @@ func TestStatesThatAreAskedFor(t *testing.T) {
 			t.Errorf("clusters %q", names) // c was asked about before all of those
 		}
 		close(r.ended)
-		if _, err := r.State(t.Context(), "new"); !errors.Is(err, errEnded) {
+		if _, err := r.State(t.Context(), "new", latest); !errors.Is(err, errEnded) {
 			t.Errorf("after the end: %v", err)
 		}
 	})

@@ -7,12 +7,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
-
-// forgetStep is by how much the horizon of a cluster moves at least: what is forgotten costs
-// that everything else is looked at.
-const forgetStep = 24 * time.Hour
 
 // ages are the times of the requests that were judged for the first time, by cluster.
 type ages struct {
@@ -59,8 +56,8 @@ func (a *ages) take() map[string]time.Time {
 	return out
 }
 
-// noteAge remembers when a request that was judged came. One that came from before the policy
-// that is kept was judged as unknown, which is told once.
+// noteAge remembers when a request that was judged came. Were one judged without the policy of
+// its time, which should not be, it would be told once.
 func (r *Runner) noteAge(row *verdict.Row) {
 	s, known := r.states.find(row.Cluster)
 	if !known {
@@ -79,41 +76,47 @@ func (r *Runner) noteAge(row *verdict.Row) {
 	}
 }
 
-// ForgetPolicy lets the states forget policy that was over for so long before the requests of
+// ForgetPolicy lets the states forget everything that was over for so long before the requests of
 // their clusters: before the oldest of those that were judged since the last call, so that
 // neither an apiserver whose clock is ahead nor a log that comes late costs a verdict. The
 // policy table keeps everything. Verdicts that stand on what is forgotten stand. Call it now
-// and then; keep must be as long as rows or rollups stay. Zero or less keeps everything.
+// and then; keep must be as long as rollups stay. Zero or less keeps everything but roles and
+// bindings, of which the states hold what stored requests need.
 func (r *Runner) ForgetPolicy(keep time.Duration) {
 	r.noteContents()
 	if keep <= 0 {
 		return
 	}
 	for cluster, oldest := range r.ages.take() {
-		s, known := r.states.find(cluster)
-		if !known {
-			continue
-		}
-		before := oldest.Add(-keep)
-		if was := s.Horizon(); !was.IsZero() && before.Sub(was) < forgetStep {
-			continue
-		}
-		began := time.Now()
-		n := s.Prune(before)
-		r.metrics.pruned.Add(float64(n))
-		if n > 0 {
-			r.log.Info("policy history forgotten", zap.String("cluster", cluster), zap.Time("before", before), zap.Int("versions", n),
-				zap.Duration("took", time.Since(began)))
+		if s, at, ok := r.states.limit(cluster, oldest.Add(-keep), r.rest); ok {
+			r.forget(s, at, s.Prune)
 		}
 	}
-	latest := time.Time{}
-	for _, cluster := range r.states.names() {
-		if s, known := r.states.find(cluster); known && s.Horizon().After(latest) {
-			latest = s.Horizon()
-		}
+	r.noteHorizon()
+}
+
+// forgetOld lets the state of a cluster forget the roles and bindings that no stored request needs.
+func (r *Runner) forgetOld(cluster string) {
+	if s, at, ok := r.states.forget(cluster, r.rest); ok {
+		r.forget(s, at, s.PrunePolicy)
+		r.noteHorizon()
 	}
-	if !latest.IsZero() {
-		r.metrics.horizon.Set(float64(latest.Unix()))
+}
+
+func (r *Runner) forget(s *state.State, before time.Time, prune func(time.Time) int) {
+	began := time.Now()
+	n := prune(before)
+	r.metrics.pruned.Add(float64(n))
+	if n > 0 {
+		r.log.Info("policy history forgotten", zap.String("cluster", s.Cluster()), zap.Time("before", before), zap.Int("versions", n),
+			zap.Duration("took", time.Since(began)))
+	}
+}
+
+// noteHorizon tells the latest moment before which policy is forgotten.
+func (r *Runner) noteHorizon() {
+	if at := r.states.horizon(); !at.IsZero() {
+		r.metrics.horizon.Set(float64(at.Unix()))
 	}
 }
 

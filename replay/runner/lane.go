@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -66,7 +65,8 @@ type lane struct {
 	horizon map[int32]int64
 	judged  judged // which changes the stored rows were judged with
 	// held has the clusters whose state the partition needs: those it has rows of.
-	held map[string]bool
+	held   map[string]bool
+	looked time.Time // when it last looked which they are
 	// everything has the rows of all clusters judged again.
 	everything bool
 	// jobs says how far the partition is with jobs it has worked on.
@@ -81,7 +81,7 @@ func (r *Runner) events(ctx context.Context, a stream.Assignment, p Partition) e
 		next: max(a.Committed, 0), corrected: maps.Clone(a.Metadata.PolicyOffsets), layout: a.Metadata.Layout,
 		held: map[string]bool{},
 	}
-	defer func() { r.states.release(slices.Collect(maps.Keys(l.held))) }()
+	defer func() { r.states.release(l.partition, slices.Collect(maps.Keys(l.held))) }()
 	l.progress = r.board.own(stream.TopicEvents, a.Partition, l.next)
 	r.metrics.owned.Inc()
 	defer func() {
@@ -100,19 +100,15 @@ func (l *lane) run(ctx context.Context, a stream.Assignment) error {
 	if err := l.resume(ctx, a); err != nil {
 		return err
 	}
-	var spans []verdict.Span
-	if _, err := l.r.retry(ctx, opAffected, func() (err error) {
-		spans, err = l.r.store.Spans(ctx, l.partition)
-		return err
-	}); err != nil {
-		return err
-	}
-	l.judged = judged{judgedEarlier(spans)}
-	// Only now may the cursor pass what the policy topic tells of them.
-	if err := l.hold(ctx, maps.Keys(l.judged[0].spans)); err != nil {
+	if err := l.lookBack(ctx); err != nil {
 		return err
 	}
 	for {
+		if time.Since(l.looked) >= lookEvery {
+			if err := l.lookAgain(ctx); err != nil {
+				return l.leave(ctx, err)
+			}
+		}
 		if err := l.correct(ctx); err != nil {
 			return l.leave(ctx, err)
 		}
@@ -183,26 +179,61 @@ func (l *lane) resume(ctx context.Context, a stream.Assignment) error {
 	return nil
 }
 
-// hold sees to it that the states of clusters are loaded while the partition is assigned.
-func (l *lane) hold(ctx context.Context, clusters iter.Seq[string]) error {
-	var missing []string
-	for cluster := range clusters {
-		if !l.held[cluster] {
-			missing = append(missing, cluster)
-		}
+// hold sees to it that the states of clusters are loaded while the partition is assigned, with the policy that requests of these times
+// need.
+func (l *lane) hold(ctx context.Context, spans map[string]span) error {
+	var wanted []since
+	for _, cluster := range slices.Sorted(maps.Keys(spans)) {
+		wanted = append(wanted, since{cluster, spans[cluster].from})
 	}
-	if len(missing) == 0 {
+	if len(wanted) == 0 {
 		return nil
 	}
-	slices.Sort(missing)
 	defer l.r.timed(stepPolicy)()
-	if err := l.r.hold(ctx, missing); err != nil {
+	if err := l.r.hold(ctx, l.partition, wanted, l.held); err != nil {
 		return err
 	}
-	for _, cluster := range missing {
-		l.held[cluster] = true
+	for _, w := range wanted {
+		l.held[w.cluster] = true
 	}
 	return nil
+}
+
+// lookEvery is how often a partition looks which requests it still has: old ones are dropped.
+const lookEvery = time.Hour
+
+// lookBack looks which requests earlier owners stored, and holds the policy that they need: only then may the cursor pass what the policy
+// topic tells of them.
+func (l *lane) lookBack(ctx context.Context) error {
+	spans, err := l.spans(ctx)
+	if err != nil {
+		return err
+	}
+	l.judged = judged{judgedEarlier(spans)}
+	if err := l.hold(ctx, l.judged[0].spans); err != nil {
+		return err
+	}
+	l.r.states.rows(l.partition, l.held, l.judged[0].spans)
+	return nil
+}
+
+// lookAgain looks which requests there still are, so that the policy of others can be forgotten. All that were judged are stored.
+func (l *lane) lookAgain(ctx context.Context) error {
+	spans, err := l.spans(ctx)
+	if err != nil {
+		return err
+	}
+	l.r.states.rows(l.partition, l.held, judgedEarlier(spans).spans)
+	return nil
+}
+
+func (l *lane) spans(ctx context.Context) (spans []verdict.Span, err error) {
+	l.looked = time.Now()
+	_, err = l.r.retry(ctx, opAffected, func() (err error) {
+		spans, err = l.r.store.Spans(ctx, l.partition)
+		return err
+	})
+	return spans, err
 }
 
 // fill fetches until the queue reaches the offset or the log ends before it.

@@ -29,7 +29,7 @@ func dayOfEvents(b *testing.B, p *pipeline, store Store, rounds int,
 	since time.Duration) (total int, day time.Time, all, refused map[whoWhere]int) {
 	b.Helper()
 	engine := replay.New(replay.Config{})
-	s, err := p.State(b.Context(), sample)
+	s, err := p.State(b.Context(), sample, latest)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -123,10 +123,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		cacheLag: gauge("cache_lag_seconds", "Longest cache lag learnt of an apiserver: by how much its decisions were behind policy; 0 "+
 			"until three requests show one."),
 		pruned: counter("policy_pruned_versions_total", "Versions of policy forgotten in memory because no kept request needs them."),
-		forgotten: counter("forgotten_requests_total", "Requests that came from before the policy history kept in memory: what depends "+
-			"on policy is unknown of them."),
-		horizon: gauge("policy_horizon_timestamp_seconds", "Since when policy history is kept in memory, of the cluster with the "+
-			"shortest; 0 while everything is."),
+		forgotten: counter("forgotten_requests_total", "Requests that were judged without the policy of their time, as it was not in "+
+			"memory: stays 0, since it is loaded for them."),
+		horizon: gauge("policy_horizon_timestamp_seconds", "Since when roles and bindings are kept in memory, of the cluster "+
+			"with the shortest history: a day before its oldest stored request. What is older is loaded on demand; 0 while everything is "+
+			"kept."),
 		contents: gauge("policy_forgotten_contents", "Contents of large policy objects forgotten in memory because their older versions "+
 			"took more than 64 MiB of a cluster: what they held at their time is unknown."),
 		backlog: gauge("correction_log_entries", "Policy changes remembered for corrections."),

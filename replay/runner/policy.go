@@ -42,6 +42,7 @@ func (r *Runner) startPolicy(ctx context.Context) (map[int32]int64, error) {
 			continue
 		}
 		from[partition] = end.Offset
+		r.states.begin(partition, end.Offset)
 		r.changes.begin(partition, end.Epoch, end.Offset)
 	}
 	return from, nil
@@ -50,20 +51,31 @@ func (r *Runner) startPolicy(ctx context.Context) (map[int32]int64, error) {
 // errEnded is what those are told who wait for a state when the runner has ended.
 var errEnded = errors.New("the replay has ended")
 
-// hold returns once the states of clusters are loaded, which stay so until they are released. After an error nothing is held.
-func (r *Runner) hold(ctx context.Context, clusters []string) error {
-	if err := r.wait(ctx, r.states.want(clusters, true)); err != nil {
-		r.states.release(clusters)
-		return err
+// hold returns once the states of clusters are loaded. Those that were not held stay so until they are released, and nothing is
+// forgotten that judging requests since then needs. After an error no others are held than before.
+func (r *Runner) hold(ctx context.Context, partition int32, clusters []since, held map[string]bool) error {
+	err := r.wait(ctx, r.states.want(clusters, partition, held))
+	if err == nil {
+		return nil
 	}
-	return nil
+	var others []string
+	for _, w := range clusters {
+		if !held[w.cluster] {
+			others = append(others, w.cluster)
+		}
+	}
+	r.states.release(partition, others)
+	return err
 }
 
 // wait returns once states are loaded.
-func (r *Runner) wait(ctx context.Context, all []*held) error {
-	for _, h := range all {
+func (r *Runner) wait(ctx context.Context, all []waiting) error {
+	for _, w := range all {
+		if w.ready == nil {
+			continue
+		}
 		select {
-		case <-h.ready:
+		case <-w.ready:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-r.ended:
@@ -87,18 +99,25 @@ func (r *Runner) loadStates(ctx context.Context) error {
 	}
 }
 
+// loading is a state that is being rebuilt from the policy table.
+type loading struct {
+	state *state.State
+	count int // observations
+	// anew is where the reader of policy was when it was decided to load the state anew, which has no effect: nil, if nobody had it.
+	anew  map[int32]int64
+	found map[int32][]change
+}
+
 // load rebuilds states from the policy table. It also gives the log of changes what the table tells of them, since a partition may not
 // have been corrected for all of that. Only the end of ctx stops it.
 func (r *Runner) load(ctx context.Context, clusters []string) {
 	began := time.Now()
-	bad, count := 0, map[string]int{}
-	built := make(map[string]*state.State, len(clusters))
-	var found map[int32][]change
+	bad := 0
+	built := make(map[string]*loading, len(clusters))
 	if _, err := r.retry(ctx, opLoadPolicy, func() error {
-		clear(count)
-		bad, found = 0, map[int32][]change{}
+		bad = 0
 		for _, cluster := range clusters {
-			built[cluster] = state.New(cluster)
+			built[cluster] = &loading{state: state.New(cluster), anew: r.states.loadedAnew(cluster), found: map[int32][]change{}}
 		}
 		return r.store.LoadPolicy(ctx, clusters, func(v verdict.PolicyVersion) error {
 			o, err := observe.Decode(v.Observation)
@@ -108,11 +127,15 @@ func (r *Runner) load(ctx context.Context, clusters []string) {
 				bad++
 				return nil
 			}
-			count[v.Cluster]++
-			effects := built[v.Cluster].Apply(o)
-			p := v.Position
-			if c, ok := r.changeOf(v.Cluster, p.Partition, p.Offset, o.NotBefore, effects); ok && r.changes.present(p) {
-				found[p.Partition] = append(found[p.Partition], c)
+			l, p := built[v.Cluster], v.Position
+			present := r.changes.present(p)
+			if l.anew != nil && present && p.Offset >= l.anew[p.Partition] {
+				return nil // the reader has yet to come to it
+			}
+			l.count++
+			effects := l.state.Apply(o)
+			if c, ok := r.changeOf(v.Cluster, p.Partition, p.Offset, o.NotBefore, effects); ok && present && l.anew == nil {
+				l.found[p.Partition] = append(l.found[p.Partition], c)
 			}
 			return nil
 		})
@@ -122,50 +145,70 @@ func (r *Runner) load(ctx context.Context, clusters []string) {
 	if bad > 0 {
 		r.log.Error("stored policy versions could not be read", zap.Int("count", bad))
 	}
-	for _, st := range built {
-		st.Prepare()
-	}
-	r.states.applying.Lock()
-	defer r.states.applying.Unlock()
-	r.states.mu.Lock()
-	defer r.states.mu.Unlock()
-	for name, st := range built {
-		for _, t := range r.states.byCluster[name].pending {
-			if c, ok := r.changeOf(name, t.partition, t.offset, issued(t.observations), st.Apply(t.observations...)); ok {
-				found[t.partition] = append(found[t.partition], c)
-			}
-		}
-	}
-	for partition, list := range found {
-		r.changes.insert(partition, list)
-	}
 	observations := 0
-	for name, st := range built { // only now, or a partition could pass what is not in the log of changes yet
-		h := r.states.byCluster[name]
-		h.state, h.known, h.pending = st, h.known || count[name] > 0, nil
-		close(h.ready)
-		observations += count[name]
+	for name, l := range built {
+		observations += l.count
+		l.state.Prepare()
+		r.loaded(name, l)
+		r.forgetOld(name)
+		delete(built, name)
 	}
 	r.log.Info("policy loaded", zap.Int("observations", observations), zap.Int("clusters", len(clusters)),
 		zap.Duration("took", time.Since(began)))
 }
 
-// apply takes in what a record says of a cluster, if somebody needs it: else the table has it.
-func (r *Runner) apply(cluster string, t told) (change, bool) {
+// loaded puts a state in place, with what the reader of policy passed meanwhile.
+func (r *Runner) loaded(cluster string, l *loading) {
 	r.states.applying.Lock()
 	defer r.states.applying.Unlock()
-	st := r.states.note(cluster, t)
-	if st == nil {
-		return change{}, false
+	r.states.mu.Lock()
+	defer r.states.mu.Unlock()
+	h := r.states.byCluster[cluster]
+	for _, t := range h.pending {
+		c, ok := r.changeOf(cluster, t.partition, t.offset, issued(t.observations), l.state.Apply(t.observations...))
+		if ok && l.anew == nil { // else the state there was has told
+			l.found[t.partition] = append(l.found[t.partition], c)
+		}
 	}
-	return r.changeOf(cluster, t.partition, t.offset, issued(t.observations), st.Apply(t.observations...))
+	for partition, list := range l.found {
+		r.changes.insert(partition, list)
+	}
+	// Only now, or a partition could pass what is not in the log of changes yet.
+	h.state, h.known, h.pending = l.state, h.known || l.count > 0, nil
+	h.anew, h.horizon, h.deep = nil, time.Time{}, time.Time{}
+	close(h.ready)
 }
 
-// dropStates forgets, until ctx ends, the states that nobody needs.
+// apply takes in what a record says of a cluster, if somebody needs it: else the table has it. It waits for what a state has forgotten, if
+// the record tells of that.
+func (r *Runner) apply(ctx context.Context, cluster string, t told) (c change, ok bool, err error) {
+	for {
+		r.states.applying.Lock()
+		older := r.states.older(cluster, &t)
+		if older == nil {
+			defer r.states.applying.Unlock()
+			st := r.states.note(cluster, t)
+			if st == nil {
+				return change{}, false, nil
+			}
+			c, ok = r.changeOf(cluster, t.partition, t.offset, issued(t.observations), st.Apply(t.observations...))
+			return c, ok, nil
+		}
+		r.states.applying.Unlock()
+		if err := r.wait(ctx, []waiting{*older}); err != nil {
+			return change{}, false, err
+		}
+	}
+}
+
+// dropStates forgets, until ctx ends, the states that nobody needs, and of others what nobody needs.
 func (r *Runner) dropStates(ctx context.Context) error {
 	for sleep.For(ctx, r.rest/5) == nil {
 		if n := r.states.drop(r.changes, r.rest); n > 0 {
 			r.log.Info("policy let go of, since no partition of this process needs it", zap.Int("clusters", n))
+		}
+		for _, cluster := range r.states.names() {
+			r.forgetOld(cluster)
 		}
 	}
 	return nil
@@ -182,26 +225,22 @@ func (r *Runner) Clusters(ctx context.Context) ([]string, error) {
 	return slices.Compact(known), nil
 }
 
-// State returns what is known of a cluster, nil if that is nothing. It is loaded if no partition of this process needs it, and kept
-// for some minutes. The State may be read from any goroutine and must not be written to.
-func (r *Runner) State(ctx context.Context, cluster string) (*state.State, error) {
-	all := r.states.want([]string{cluster}, false)
+// State returns what is known of a cluster since a moment, which is the earliest that is asked about (zero: any), nil if that is
+// nothing. It is loaded if this process does not hold it, or not since then, and kept for some minutes. The State may be read from any
+// goroutine and must not be written to.
+func (r *Runner) State(ctx context.Context, cluster string, from time.Time) (*state.State, error) {
+	all := r.states.want([]since{{cluster, from}}, noPartition, nil)
 	if err := r.wait(ctx, all); err != nil {
 		return nil, fmt.Errorf("load the policy of cluster %s: %w", cluster, err)
 	}
 	r.states.drop(r.changes, r.rest) // what others asked about, if that is much by now
-	r.states.mu.RLock()
-	defer r.states.mu.RUnlock()
-	if h := all[0]; h.known || h.users > 0 {
-		return h.state, nil
-	}
-	return nil, nil //nolint:nilnil // nothing is known of it
+	return r.states.answer(all[0].of), nil
 }
 
 // CheckCluster tells, before they are sent, whether observations can be of a cluster: an
 // error that wraps state.ErrOtherCluster when they contradict what is known of it.
 func (r *Runner) CheckCluster(ctx context.Context, cluster string, obs ...observe.Observation) error {
-	s, err := r.State(ctx, cluster)
+	s, err := r.State(ctx, cluster, earliest(obs))
 	if err == nil && s != nil {
 		err = s.CheckCluster(obs...)
 	}
@@ -209,6 +248,16 @@ func (r *Runner) CheckCluster(ctx context.Context, cluster string, obs ...observ
 		return fmt.Errorf("check state of cluster %s: %w", cluster, err)
 	}
 	return nil
+}
+
+// earliest returns since when observations tell something.
+func earliest(obs []observe.Observation) (at time.Time) {
+	for i := range obs {
+		if i == 0 || obs[i].NotBefore.Before(at) {
+			at = obs[i].NotBefore
+		}
+	}
+	return at
 }
 
 // muchPolicy is from how many bytes of policy at once the reader of policy indexes them, so that
@@ -254,7 +303,11 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 	size := map[string]int{}
 	for i := range records {
 		size[records[i].Cluster] += len(records[i].Value)
-		if c, ok := r.apply(records[i].Cluster, told{partition, records[i].Position.Offset, observations[i]}); ok {
+		c, ok, err := r.apply(ctx, records[i].Cluster, told{partition, records[i].Position.Offset, observations[i]})
+		if err != nil {
+			return err
+		}
+		if ok {
 			found = append(found, c)
 		}
 	}

@@ -218,7 +218,7 @@ func (l *lane) step(ctx context.Context, job verdict.Rejudge) error {
 		if first && !job.DryRun {
 			s.days = daysOf(p.Until, to) // selected rows may be others by now
 		}
-		if err := l.visitAll(ctx, f, first && !job.DryRun, s); err != nil {
+		if err := l.visitOld(ctx, f, first && !job.DryRun, s); err != nil {
 			return err
 		}
 		p.Report.Merge(s.report)
@@ -239,6 +239,18 @@ func (l *lane) step(ctx context.Context, job verdict.Rejudge) error {
 			zap.Int64("visited", p.Report.Visited), zap.Int64("changed", p.Report.Changed), zap.Bool("dry_run", job.DryRun))
 	}
 	return nil
+}
+
+// visitOld visits rows whose policy may have been forgotten: it is loaded for them.
+func (l *lane) visitOld(ctx context.Context, f verdict.AffectedFilter, uncertain bool, with visitor) error {
+	if !l.held[f.Cluster] { // it has no rows
+		return l.visitAll(ctx, f, uncertain, with)
+	}
+	if err := l.hold(ctx, map[string]span{f.Cluster: {from: f.From}}); err != nil {
+		return err
+	}
+	defer l.r.states.judged(l.partition, f.Cluster)
+	return l.visitAll(ctx, f, uncertain, with)
 }
 
 // resumed returns how far an earlier owner has come, or the start of the job.

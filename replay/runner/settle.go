@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -31,7 +30,7 @@ func (l *lane) settle(ctx context.Context, b *block) error {
 	r.decode(b, l.epoch, &l.decoders)
 	done()
 	judged := judgedBlock{spans: spansOf(b.rows)}
-	if err := l.hold(ctx, maps.Keys(judged.spans)); err != nil {
+	if err := l.hold(ctx, judged.spans); err != nil {
 		return err
 	}
 	if err := l.lookUp(ctx, b); err != nil {
@@ -64,6 +63,7 @@ func (l *lane) settle(ctx context.Context, b *block) error {
 	}
 	l.announced, l.dirty = false, true
 	l.next = b.last + 1
+	r.states.stored(l.partition, judged.spans)
 	r.count(b)
 	l.decoders.release()
 	l.progress.set(l.next, l.end, l.corrected)

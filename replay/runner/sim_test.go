@@ -45,6 +45,7 @@ type simPlan struct {
 	events  int
 	layouts int  // changes of the layout
 	lingers bool // blocks wait for their turn for long, and somebody asks every now and then
+	old     bool // some of what happens did long ago, and questions about that time come; nothing of it is held longer than needed
 }
 
 // world is one schedule.
@@ -177,7 +178,7 @@ func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan e
 	if w.plan.mutant == mutantStoresAll {
 		r.misplaced = func(stream.Layout, *stream.Record) bool { return false }
 	}
-	if w.plan.grouped {
+	if w.plan.grouped || w.plan.old {
 		r.rest = 500 * time.Millisecond
 	}
 	done := make(chan error, 1)
@@ -196,7 +197,7 @@ func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan e
 // process took.
 func (w *simWorld) run(t testing.TB) (violations []string, steps int) {
 	rng := rand.New(rand.NewPCG(w.plan.seed, 1))
-	w.expected = generate(rng, w.plan.events, w.plan.settled)
+	w.expected = generate(rng, w.plan.events, w.plan.settled, w.plan.old)
 	var producing sync.WaitGroup
 	w.changeLayouts(&producing)
 	producing.Go(func() { w.expected.produce(w.log) })
@@ -232,6 +233,7 @@ func (w *simWorld) run(t testing.TB) (violations []string, steps int) {
 	producing.Wait()
 	last, r, done := w.start(1000, 0, false)
 	lives = append(lives, last)
+	asking := w.ask(r)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	if err := r.WaitDrained(ctx); err != nil {
 		violations = append(violations, fmt.Sprintf("not drained: %v, lag %+v", err, r.Lag()))
@@ -241,6 +243,7 @@ func (w *simWorld) run(t testing.TB) (violations []string, steps int) {
 	if lag := r.Lag(); lag != (verdict.Backlog{}) {
 		violations = append(violations, fmt.Sprintf("drained with lag %+v", lag))
 	}
+	violations = append(violations, asking()...)
 	last.cancel()
 	if err := <-done; err != nil {
 		violations = append(violations, fmt.Sprintf("last run: %v", err))
@@ -274,6 +277,9 @@ func (l *life) identity(t testing.TB) []string {
 	sum := l.sums(t)
 	in, out := sum["retrial_runner_in_total"], sum["retrial_runner_out_total"]
 	dead, duplicates := sum["retrial_runner_deadletters_total"], sum["retrial_runner_duplicates_total"]
+	if n := sum["retrial_runner_forgotten_requests_total"]; n > 0 {
+		return []string{fmt.Sprintf("process %d: %v requests were judged without their policy", l.id, n)}
+	}
 	if in != out+dead+duplicates {
 		return []string{fmt.Sprintf("process %d: in %v != out %v + dead-lettered %v + duplicates %v", l.id, in, out, dead, duplicates)}
 	}
@@ -287,17 +293,7 @@ func (w *simWorld) check() (violations []string) {
 			violations = append(violations, fmt.Sprintf(format, args...))
 		}
 	}
-	states := map[string]*state.State{}
-	for _, p := range w.log.partitions(stream.TopicPolicy) {
-		for _, rec := range w.log.logs[place{stream.TopicPolicy, p}] {
-			if states[rec.Cluster] == nil {
-				states[rec.Cluster] = state.New(rec.Cluster)
-			}
-			if obs, err := observationsOf(new(event.Decoder), &rec); err == nil {
-				states[rec.Cluster].Apply(obs...)
-			}
-		}
-	}
+	states := w.states()
 	// Per event: the place of its first record, its fullest content, and the verdict when it
 	// is the first of its request that can carry one.
 	type want struct {
@@ -411,6 +407,7 @@ func planOf(seed uint64) simPlan {
 	p.layouts = max(0, rng.IntN(5)-2)
 	p.grouped = rng.IntN(2) == 0
 	p.lingers = rng.IntN(3) == 0
+	p.old = rng.IntN(2) == 0
 	return p
 }
 

@@ -43,7 +43,9 @@ var simBase = time.Date(2026, 3, 1, 23, 59, 0, 0, time.UTC) // so that blocks ho
 // generate draws requests of a few users in two clusters, the policy that grew and shrank
 // around them, and an order to deliver all that in which has nothing to do with when it
 // happened.
-func generate(rng *rand.Rand, events int, settled bool) *simExpected {
+//
+// With old, a part of it happened in the three weeks before.
+func generate(rng *rand.Rand, events int, settled, old bool) *simExpected {
 	x := &simExpected{}
 	spread := func(limit time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(limit))) }
 	send := func(after time.Duration, topic string, rec stream.Record) {
@@ -53,6 +55,16 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 			after += 3 * time.Second
 		}
 		x.deliveries = append(x.deliveries, delivery{after: after, topic: topic, record: rec})
+	}
+	moment := func() time.Time {
+		if old && rng.IntN(4) == 0 {
+			return simBase.Add(-spread(21 * 24 * time.Hour))
+		}
+		return simBase.Add(spread(2 * time.Minute))
+	}
+	listed := simBase.Add(-time.Hour)
+	if old {
+		listed = simBase.AddDate(0, 0, -22)
 	}
 	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	clusters := []string{"east", "west"}
@@ -65,7 +77,7 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 		if rng.IntN(2) == 0 {
 			at = 0
 		}
-		snap := observe.Snapshot{Began: simBase.Add(-time.Hour), Ended: simBase.Add(-time.Hour + time.Second), Kinds: kept.Resources()}
+		snap := observe.Snapshot{Began: listed, Ended: listed.Add(time.Second), Kinds: kept.Resources()}
 		for i := range 3 {
 			rv++
 			var only []string
@@ -78,7 +90,7 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 			send(at, stream.TopicPolicy, stream.PolicyRecord(stream.KindObservation, cluster, "import", received, o.Append(nil)))
 		}
 		for i := range 1 + rng.IntN(6) {
-			happened := simBase.Add(spread(2 * time.Minute))
+			happened := moment()
 			rv++
 			create := workload.BindRole(fmt.Sprintf("b%d", i), rv, rng.IntN(3), rng.IntN(4), happened, false)
 			after := spread(10 * time.Second)
@@ -97,7 +109,7 @@ func generate(rng *rand.Rand, events int, settled bool) *simExpected {
 	}
 	for i := range events {
 		cluster := clusters[rng.IntN(2)]
-		happened := simBase.Add(spread(2 * time.Minute))
+		happened := moment()
 		stages := workload.Stages(rng.IntN(5))
 		user, ns, allow := rng.IntN(4), rng.IntN(3), rng.IntN(2) == 0
 		for k, stage := range stages {

@@ -212,7 +212,7 @@ func (s *State) Credentials(namespace, name string, visit func(Credential) bool)
 // Related reports whether at a moment a path leads from an object to a node, as the node authorizer follows it. Absent is certain.
 func (s *State) Related(at time.Time, node, group, resource, namespace, name string) Known {
 	known := s.graph.Related(at, node, group, resource, namespace, name)
-	if s.before(instant.Of(at)) != nil {
+	if s.unrelated(instant.Of(at)) {
 		return Unknown
 	}
 	return known
@@ -221,7 +221,7 @@ func (s *State) Related(at time.Time, node, group, resource, namespace, name str
 // RelatedWithin tells what Related may have answered between two moments.
 func (s *State) RelatedWithin(from, to time.Time, node, group, resource, namespace, name string) graph.Answers {
 	answers := s.graph.RelatedWithin(from, to, node, group, resource, namespace, name)
-	if s.before(instant.Of(from)) != nil {
+	if s.unrelated(instant.Of(from)) {
 		answers |= 1 << Unknown
 	}
 	return answers

@@ -13,16 +13,25 @@ const forgotten = "it is older than the kept history"
 
 // past is what a State answers about what it has forgotten.
 type past struct {
-	horizon int64
-	nothing *State // of the same cluster, never told anything
+	policy, horizon int64  // before which nothing is known of RBAC objects, and of all others
+	nothing         *State // of the same cluster, never told anything
 }
 
-// Horizon returns the moment before which a State answers nothing: the latest that Prune was called with, zero if it never was.
+// Horizon returns the moment before which a State answers nothing about RBAC objects, and so nothing about requests: the latest that Prune
+// or PrunePolicy was called with, zero if neither ever was.
 func (s *State) Horizon() time.Time {
 	if p := s.past.Load(); p != nil {
-		return instant.Time(p.horizon)
+		return instant.Time(p.policy)
 	}
 	return time.Time{}
+}
+
+// horizonOf returns the moment before which nothing is known of a resource.
+func (s *State) horizonOf(res kept.Resource) int64 {
+	if res.RBACKind() != 0 {
+		return s.policy
+	}
+	return s.horizon
 }
 
 // AsOf returns the State to ask about a moment and all later ones: s itself, or, when the moment lies before the horizon, one of the same
@@ -37,24 +46,26 @@ func (s *State) AsOf(at time.Time) (of *State, kept bool) {
 // before returns a State to which everything is unknown for a moment before the horizon, else nil. Readers without the lock call it after
 // reading: Prune moves the horizon before it drops anything.
 func (s *State) before(at int64) *State {
-	if p := s.past.Load(); p != nil && at < p.horizon {
+	if p := s.past.Load(); p != nil && at < p.policy {
 		return p.nothing
 	}
 	return nil
 }
 
-// forget moves the horizon; it returns false if that is further on already.
-func (s *State) forget(horizon int64) bool {
+// unrelated reports whether nothing is known of pods, nodes and what they refer to at a moment; readers without the lock call it likewise.
+func (s *State) unrelated(at int64) bool {
 	p := s.past.Load()
-	switch {
-	case horizon < s.horizon:
-		return false
-	case p == nil:
+	return p != nil && at < p.horizon
+}
+
+// forget moves the horizons, those that are not further on already.
+func (s *State) forget(policy, horizon int64) {
+	p := s.past.Load()
+	if p == nil {
 		p = &past{nothing: New(s.cluster)}
 	}
-	s.horizon = horizon
-	s.past.Store(&past{horizon: horizon, nothing: p.nothing})
-	return true
+	s.policy, s.horizon = max(s.policy, policy), max(s.horizon, horizon)
+	s.past.Store(&past{policy: s.policy, horizon: s.horizon, nothing: p.nothing})
 }
 
 // late returns what an observation from before the horizon still says. Content of an object that is kept, and ends, take their place as
@@ -79,7 +90,7 @@ func (s *State) late(o *observe.Observation, res kept.Resource) observe.Observat
 		return out
 	}
 	if obj := s.objects[res][kept.Key{Resource: res, Namespace: o.Namespace, Name: o.Name}]; obj != nil {
-		if i := stepAt(obj.line, s.horizon); i > 0 && obj.line[i-1].phase == phasePresent {
+		if i := stepAt(obj.line, s.horizonOf(res)); i > 0 && obj.line[i-1].phase == phasePresent {
 			return out
 		}
 	}

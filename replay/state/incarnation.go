@@ -15,7 +15,8 @@ type incarnation struct {
 	blinds   []blind   // all of the object's
 	end      span
 	ended    bool
-	perhaps  bool // as of an end
+	perhaps  bool   // as of an end
+	last     uint64 // as rv of an end
 }
 
 // first returns the bounds of the incarnation's first known moment.
@@ -28,8 +29,11 @@ func (in *incarnation) first() span {
 }
 
 // follows reports whether the incarnation came after another had ended: two cannot have one name at once.
-func (in *incarnation) follows(end span) bool {
-	first := in.first()
+func (in *incarnation) follows(other *incarnation) bool {
+	if len(in.versions) > 0 && other.last > 0 {
+		return in.versions[0].rv > other.last
+	}
+	first, end := in.first(), other.end
 	if first.na >= end.na || len(in.versions) == 0 {
 		return first.na >= end.na
 	}

@@ -62,7 +62,7 @@ func inForce(line []step, from, to int64) (steps []step, before bool) {
 
 // unseen reports whether an object of that name, of which the State does not know, may have existed in the window.
 func (s *State) unseen(k kept.Key, from, to int64) bool {
-	if from < s.horizon || s.mayStandIn(k, from, to) {
+	if from < s.horizonOf(k.Resource) || s.mayStandIn(k, from, to) {
 		return true
 	}
 	for _, scope := range []kept.Key{{Resource: k.Resource}, {Resource: k.Resource, Namespace: k.Namespace}} {
@@ -138,7 +138,7 @@ func (s *State) ServiceAccountIn(namespace, name string, from, to time.Time) (kn
 // during returns the steps of an object that may have been in force between two moments, and whether it was absent for a part; ok is false
 // if it was unknown for a part.
 func (s *State) during(k kept.Key, from, to int64) (steps []step, absent, ok bool) {
-	if from < s.horizon {
+	if from < s.horizonOf(k.Resource) {
 		return nil, false, false
 	}
 	absent = true
@@ -185,7 +185,7 @@ func (s *State) Version(resource, namespace, name string, at time.Time) (Version
 // lookup returns the step in force at a moment.
 func (s *State) lookup(k kept.Key, at int64) (step, Known) {
 	st := step{span: noSpan}
-	if at < s.horizon {
+	if at < s.horizonOf(k.Resource) {
 		st.phase = phaseUnknown
 		return st, Unknown
 	}

@@ -105,6 +105,7 @@ func (v *version) tells() int {
 // end is the deletion of one uid.
 type end struct {
 	uid  string
+	rv   uint64 // the last that the object had, if its versions have been forgotten, else 0
 	seen sightings
 	// perhaps says that it is known only from the deletion of a collection, whose answer shows the object as it was read: a finalizer that
 	// another write added meanwhile may hold it back.

@@ -23,17 +23,16 @@ func (s *State) Prune(before time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	horizon, had := instant.Of(before), s.size()
-	if !s.forget(horizon) {
+	if horizon < s.horizon {
 		return 0
 	}
+	s.forget(horizon, horizon)
 	s.prunePods(horizon)
 	s.pruneCredentials(horizon)
+
 	for _, objects := range s.objects {
 		for k, obj := range objects {
-			cut := *obj
-			if k.Name != "" && cut.prune(horizon) && s.sameLine(&cut, horizon) {
-				*obj = cut
-			}
+			s.cut(k, obj, horizon, (*object).prune)
 		}
 	}
 	for res := kept.ResNone + 1; res < kept.ResCount; res++ {
@@ -45,6 +44,16 @@ func (s *State) Prune(before time.Time) int {
 	s.graph.Prune(before)
 	s.in.Forget() // names of what is gone; those in use are interned anew as they come
 	return had - s.size()
+}
+
+// cut forgets what prune drops of an object, unless that changes an answer about the moment or a later one; it returns how much that was.
+func (s *State) cut(k kept.Key, obj *object, horizon int64, prune func(*object, int64) bool) int {
+	cut, had := *obj, obj.size()
+	if k.Name == "" || !prune(&cut, horizon) || !s.sameLine(&cut, horizon) {
+		return 0
+	}
+	*obj = cut
+	return had - obj.size()
 }
 
 // sameLine reports whether what is left of an object tells the same of a moment and all later ones.

@@ -19,7 +19,7 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	t := instant.Of(at)
-	if t < s.horizon {
+	if t < s.policy {
 		return forgotten
 	}
 	key := kept.KeyOf(k)

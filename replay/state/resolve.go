@@ -111,14 +111,14 @@ func (o *object) incarnations() []incarnation {
 		}
 		for i := range o.ends {
 			if e := &o.ends[i]; !known[e.uid] {
-				bare = append(bare, incarnation{uid: e.uid, end: e.span(), ended: true, perhaps: e.perhaps, blinds: o.blinds})
+				bare = append(bare, incarnation{uid: e.uid, last: e.rv, end: e.span(), ended: true, perhaps: e.perhaps, blinds: o.blinds})
 			}
 		}
 	}
 	slices.SortFunc(bare, func(a, b incarnation) int { return cmp.Or(compareSpans(a.end, b.end), cmp.Compare(a.uid, b.uid)) })
 	for _, b := range bare {
 		at := len(incs)
-		for at > 0 && incs[at-1].follows(b.end) {
+		for at > 0 && incs[at-1].follows(&b) {
 			at--
 		}
 		incs = slices.Insert(incs, at, b)

@@ -45,6 +45,7 @@ type State struct {
 	forgot      bool  // credentials have been forgotten
 	issues      bool  // the issue of a token has been seen
 	horizon     int64 // of the last Prune, noTime when there was none
+	policy      int64 // of the last PrunePolicy or Prune: of RBAC objects
 	past        atomic.Pointer[past]
 	seen        atomic.Pointer[map[string]releases] // versions of apiservers; replaced as a whole
 	graph       *graph.Graph
@@ -55,7 +56,8 @@ func New(cluster string) *State {
 	s := &State{
 		cluster: cluster, gone: map[kept.Key][]blind{},
 		refs: map[kept.Key]map[kept.Key]struct{}{},
-		pods: newPods(), credentials: map[string]*credential{}, horizon: instant.None, graph: graph.New(),
+		pods: newPods(), credentials: map[string]*credential{}, horizon: instant.None, policy: instant.None,
+		graph: graph.New(),
 	}
 	s.views.root = &cell{views: [1]View{{RBAC: rbacindex.Empty()}}}
 	s.timeline.Store(&timeline{})
@@ -145,7 +147,7 @@ func (s *State) take(o *observe.Observation, dirty []kept.Key, effects *[]Effect
 		}
 		return dirty
 	}
-	if s.horizon != instant.None && at.na < s.horizon {
+	if horizon := s.horizonOf(res); horizon != instant.None && at.na < horizon {
 		said := s.late(o, res)
 		o, at.na = &said, instant.Of(said.NotAfter)
 	}
