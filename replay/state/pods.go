@@ -192,6 +192,14 @@ func (ps *pods) intern(spec podSpec) *podSpec {
 	return p
 }
 
+// own returns a name in memory of the state's: that of an observation is a piece of what the observation was read from.
+func (ps *pods) own(n podName) podName {
+	if p := ps.names[n]; p != nil {
+		return p.name
+	}
+	return podName{n.namespace, strings.Clone(n.name)}
+}
+
 // record returns the record of a name's uid, and makes it if need be.
 func (ps *pods) record(n podName, uid string) *pod {
 	for p := ps.names[n]; p != nil; p = p.older {
@@ -292,7 +300,6 @@ func (s *State) addPodBlind(n podName, b podBlind) {
 		return
 	}
 	told.blinds = slices.Insert(told.blinds, i, b)
-	n.name = strings.Clone(n.name)
 	s.pods.told[n] = told
 	s.versions++
 }
@@ -318,7 +325,6 @@ func (s *State) notePod(n podName, loosened bool, at span) {
 	if *list = is; had == 0 {
 		*names++
 	}
-	n.name = strings.Clone(n.name)
 	s.pods.told[n] = told
 	s.versions += len(is) - had
 }

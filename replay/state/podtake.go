@@ -13,7 +13,7 @@ import (
 
 // takePod records an observation of one pod.
 func (s *State) takePod(o *observe.Observation, at span) {
-	n := podName{s.in.Str(o.Namespace), o.Name}
+	n := s.pods.own(podName{s.in.Str(o.Namespace), o.Name})
 	s.touchPod(n)
 	r, known := readPod(o)
 	switch {

@@ -154,17 +154,17 @@ func (s *State) take(o *observe.Observation, dirty []kept.Key, effects *[]Effect
 	switch {
 	case o.AllOf && res == kept.ResPod && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" && len(o.Object) > 0:
 		if s.takeUnnamed(o.Namespace, at) {
-			*effects = append(*effects, Effect{Resource: kept.Pods, Namespace: o.Namespace, From: instant.Time(at.nb)})
+			*effects = append(*effects, Effect{Resource: kept.Pods, Namespace: s.in.Str(o.Namespace), From: instant.Time(at.nb)})
 		}
 	case o.AllOf:
 		n := len(dirty)
-		dirty = s.takeScope(o, kept.Key{Resource: res, Namespace: o.Namespace}, at, dirty)
+		dirty = s.takeScope(o, kept.Key{Resource: res, Namespace: s.in.Str(o.Namespace)}, at, dirty)
 		if res == kept.ResPod && len(dirty) > n && len(s.pods.unnamed) > 0 {
 			*effects = append(*effects, Effect{Resource: kept.Pods, From: instant.Time(at.nb)}) // names are told again
 		}
 	case res == kept.ResCredential:
 		if s.takeIssue(o) {
-			*effects = append(*effects, credentialEffect(o.Name))
+			*effects = append(*effects, credentialEffect(s.credentials[o.Name].id))
 		}
 	case o.Name == "" || res.Namespaced() != (o.Namespace != ""):
 	case res == kept.ResPod:
@@ -268,7 +268,7 @@ func (s *State) content(o *observe.Observation, k kept.Key, effects *[]Effect) (
 	if f := c.Signing(); f != nil && f.Certificate != nil && s.takeCredential(f.Certificate.ID, "", &kept.Facts{
 		Signer: f.Signer, By: f.By, Certificate: f.Certificate, Issued: &kept.Issue{CSR: k.Name},
 	}) {
-		*effects = append(*effects, credentialEffect(f.Certificate.ID))
+		*effects = append(*effects, credentialEffect(s.credentials[f.Certificate.ID].id))
 	}
 	return c
 }
