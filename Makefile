@@ -56,6 +56,11 @@ test-outage: ## Post 3.6 million events, a quarter of an hour's at an apiserver'
 	@scripts/fetch-kafka.sh
 	@RETRIAL_OUTAGE_EVENTS=3600000 RETRIAL_OUTAGE_RATE=$(or $(RATE),0) RETRIAL_REQUIRE_ALL=1 $(GO) test -count=1 -timeout 60m -v -run 'TestOutage$$' ./cmd/retrial
 
+.PHONY: test-upgrade
+test-upgrade: ## Upgrade a store from every version there has been (minutes; make test takes some of them)
+	@scripts/fetch-libchdb.sh
+	@RETRIAL_LONG=1 RETRIAL_REQUIRE_ALL=1 $(GO) test -count=1 -timeout 60m -v -run 'TestUpgradeFromEveryVersion$$' ./storage
+
 .PHONY: test-starved
 test-starved: ## Stop a server for a minute, starve it for another, and see how late its findings are (5 minutes)
 	@scripts/fetch-libchdb.sh

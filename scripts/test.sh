@@ -36,7 +36,7 @@ wait
 cat "$fetched"
 # Tests of servers, stores and browsers wait for much: one package more than there are processors runs at once, and the longest begin.
 beside=$(($(nproc) + 1))
-step scripts/gotest.sh -p "$beside" -timeout 40m ./cmd/retrial ./storage ./analysis/detect ./...
+step scripts/gotest.sh -p "$beside" -timeout 60m ./storage ./cmd/retrial ./analysis/detect ./...
 # Modules of their own: what they compare with (Kubernetes' own code, Prometheus' engine)
 # stays out of the product's dependencies.
 for module in rbacindex/oracle test/prometheus; do
