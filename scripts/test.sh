@@ -45,7 +45,7 @@ for module in rbacindex/oracle test/prometheus; do
 done
 # The race detector needs cgo and a C compiler. scripts/race.txt says where it has something to see.
 if command -v "${CC:-gcc}" >/dev/null 2>&1; then
-  step env CGO_ENABLED=1 scripts/gotest.sh -race -short -p "$beside" -timeout 40m ./cmd/retrial ./storage ./replay/runner \
+  step env CGO_ENABLED=1 scripts/gotest.sh -race -short -p "$beside" -timeout 60m ./cmd/retrial ./storage ./replay/runner \
     $(awk '!/^#/ && NF == 1 { print "./" $1 }' scripts/race.txt)
   step env CGO_ENABLED=1 scripts/gotest.sh -race -short -timeout 40m -run "$(awk '!/^#/ && NF == 2 { print $2 }' scripts/race.txt | sort -u | paste -sd '|')" \
     $(awk '!/^#/ && NF == 2 { print "./" $1 }' scripts/race.txt)
