@@ -28,7 +28,7 @@ func (s *State) prunePods(horizon int64) {
 func (s *State) prunePod(n podName, horizon int64) {
 	ps := &s.pods
 	steps, was, told := s.podSteps(nil, n), ps.of(n), ps.told[n]
-	is := slices.DeleteFunc(slices.Clone(was), func(p *pod) bool { return goneBy(steps, p, horizon) })
+	is := without(was, func(p *pod) bool { return goneBy(steps, p, horizon) })
 	for _, t := range [...]podTold{told.since(horizon, len(is) > 0), told} {
 		if ps.put(n, is, t); sameSince(steps, s.podSteps(nil, n), horizon, (*podStep).same, (*podStep).equal) {
 			ps.drop(was, is)
@@ -41,11 +41,11 @@ func (s *State) prunePod(n podName, horizon int64) {
 // since returns what was told that was not over by a moment. What became of the finalizers of a pod that is there still is kept.
 func (t podTold) since(at int64, there bool) podTold {
 	over := func(p span) bool { return p.na <= at }
-	out := podTold{blinds: slices.DeleteFunc(slices.Clone(t.blinds), func(b podBlind) bool { return over(b.span) })}
+	out := podTold{blinds: without(t.blinds, func(b podBlind) bool { return over(b.span) })}
 	if t.notes != nil {
-		out.notes = &podNotes{missing: slices.DeleteFunc(slices.Clone(t.notes.missing), over), loosened: t.notes.loosened}
+		out.notes = &podNotes{missing: without(t.notes.missing, over), loosened: t.notes.loosened}
 		if !there {
-			out.notes.loosened = slices.DeleteFunc(slices.Clone(t.notes.loosened), over)
+			out.notes.loosened = without(t.notes.loosened, over)
 		}
 	}
 	return out

@@ -124,16 +124,16 @@ func (s *State) pruneScopes(res kept.Resource, horizon int64) {
 	for k, list := range s.gone {
 		if k.Resource == res {
 			gone[k] = list
-			s.gone[k] = slices.DeleteFunc(slices.Clone(list), outdated)
+			s.gone[k] = without(list, outdated)
 		}
 	}
 	s.listings[res] = slices.Clone(listings[last:])
 	for k, obj := range s.objects[res] {
 		had[obj] = *obj
 		if k.Name == "" {
-			obj.blinds = slices.DeleteFunc(slices.Clone(obj.blinds), outdated)
+			obj.blinds = without(obj.blinds, outdated)
 		}
-		obj.present = slices.DeleteFunc(slices.Clone(obj.present), listed)
+		obj.present = without(obj.present, listed)
 	}
 	same := true
 	for obj := range had {
@@ -161,10 +161,10 @@ func (o *object) prune(horizon int64) bool {
 	if i >= 0 {
 		base = o.line[i]
 	}
-	o.missing = slices.DeleteFunc(slices.Clone(o.missing), func(p span) bool {
+	o.missing = without(o.missing, func(p span) bool {
 		return p.na <= horizon && (base.phase == phaseAbsent || p.na < base.na)
 	})
-	o.shown = slices.DeleteFunc(slices.Clone(o.shown), func(p span) bool {
+	o.shown = without(o.shown, func(p span) bool {
 		return p.na <= horizon && (base.phase != phaseUnknown || p.na < base.na)
 	})
 	if i < 0 {
@@ -183,16 +183,27 @@ func (o *object) prune(horizon int64) bool {
 			needed[id{w.rv, w.uid}] = true // which says what it holds
 		}
 	}
-	o.versions = slices.DeleteFunc(slices.Clone(o.versions), func(v version) bool {
+	o.versions = without(o.versions, func(v version) bool {
 		keep := needed[id{v.rv, v.uid}]
 		lives[v.uid] = lives[v.uid] || keep
 		return !keep
 	})
-	o.ends = slices.DeleteFunc(slices.Clone(o.ends), func(e end) bool {
+	o.ends = without(o.ends, func(e end) bool {
 		return e.span().na <= horizon && !lives[e.uid]
 	})
-	o.blinds = slices.DeleteFunc(slices.Clone(o.blinds), func(b blind) bool {
+	o.blinds = without(o.blinds, func(b blind) bool {
 		return b.na <= horizon && (base.phase == phaseAbsent || b.na < base.na)
 	})
 	return o.size() < had
+}
+
+// without returns a list in memory of its own without what is dropped.
+func without[T any](list []T, drop func(T) bool) []T {
+	var out []T
+	for i := range list {
+		if !drop(list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return slices.Clip(out)
 }

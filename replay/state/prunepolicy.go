@@ -100,14 +100,3 @@ func (o *object) settle(horizon int64) bool {
 	}
 	return o.size() < had
 }
-
-// without returns a list in memory of its own without what is dropped.
-func without[T any](list []T, drop func(T) bool) []T {
-	var out []T
-	for i := range list {
-		if !drop(list[i]) {
-			out = append(out, list[i])
-		}
-	}
-	return slices.Clip(out)
-}
