@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -37,40 +38,36 @@ func (s *Store) Known(ctx context.Context, rows []verdict.Row) ([]verdict.KnownR
 	return l.known, err
 }
 
-// lookUp answers all members.
+// lookUp answers all members: a statement for as many requests as one can name, of whichever clusters, as what one costs hardly depends on
+// how many there are.
 func (s *Store) lookUp(ctx context.Context, members []*lookup) error {
 	began := time.Now()
-	type asked struct {
-		rows []*verdict.Row
-		by   map[event.Hash128]uint64 // members, a bit each
+	type request struct {
+		cluster string
+		key     event.Hash128
 	}
-	clusters := map[string]*asked{}
+	var rows []*verdict.Row
+	by := make(map[request]uint64, len(members[0].rows)) // members, a bit each
 	for n, m := range members {
 		for i := range m.rows {
 			r := &m.rows[i]
-			c := clusters[r.Cluster]
-			if c == nil {
-				c = &asked{by: make(map[event.Hash128]uint64, len(m.rows))}
-				clusters[r.Cluster] = c
-			}
-			who := c.by[r.Request]
+			of := request{r.Cluster, r.Request}
+			who := by[of]
 			if who == 0 {
-				c.rows = append(c.rows, r)
+				rows = append(rows, r)
 			}
-			c.by[r.Request] = who | 1<<n
+			by[of] = who | 1<<n
 		}
 	}
-	for cluster, c := range clusters {
-		for rows := range slices.Chunk(c.rows, knownChunk) {
-			err := s.knownChunk(ctx, cluster, rows, func(k verdict.KnownRow) {
-				for who := c.by[k.Request]; who != 0; who &= who - 1 {
-					m := members[bits.TrailingZeros64(who)]
-					m.known = append(m.known, k)
-				}
-			})
-			if err != nil {
-				return fmt.Errorf("look up %d requests of cluster %q: %w", len(rows), cluster, err)
+	for chunk := range slices.Chunk(rows, knownChunk) {
+		err := s.knownChunk(ctx, chunk, func(k verdict.KnownRow) {
+			for who := by[request{k.Cluster, k.Request}]; who != 0; who &= who - 1 {
+				m := members[bits.TrailingZeros64(who)]
+				m.known = append(m.known, k)
 			}
+		})
+		if err != nil {
+			return fmt.Errorf("look up %d requests: %w", len(chunk), err)
 		}
 	}
 	s.metrics.known.Observe(time.Since(began).Seconds())
@@ -78,20 +75,21 @@ func (s *Store) lookUp(ctx context.Context, members []*lookup) error {
 }
 
 // knownQuery finds standing rows of requests.
-const knownQuery = `SELECT request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
+const knownQuery = `SELECT cluster, request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
     epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
 FROM %s
-PREWHERE cluster = {cluster:String} AND %s
+PREWHERE cluster IN {clusters:Array(String)} AND %s
 GROUP BY ALL
 HAVING sum(sign) > 0`
 
-// knownChunk visits the standing rows of distinct requests of a cluster.
-func (s *Store) knownChunk(ctx context.Context, cluster string, rows []*verdict.Row, visit func(verdict.KnownRow)) error {
-	requests := statement.NewRequests(len(rows))
+// knownChunk visits the standing rows of distinct requests.
+func (s *Store) knownChunk(ctx context.Context, rows []*verdict.Row, visit func(verdict.KnownRow)) error {
+	requests, clusters := statement.NewRequests(len(rows)), map[string]bool{}
 	for _, r := range rows {
+		clusters[r.Cluster] = true
 		requests.Add(codec.Minute(r.Event.RequestReceivedTimestamp), r.Request.Bytes())
 	}
-	p := clickhouse.Parameters{"cluster": statement.Text(cluster)}
+	p := clickhouse.Parameters{"clusters": statement.Texts(slices.Sorted(maps.Keys(clusters)))}
 	where := requests.Where(p)
 	res, err := s.conn.Query(statement.Params(ctx, p), fmt.Sprintf(knownQuery, s.table("events"), where))
 	if err != nil {
@@ -99,18 +97,19 @@ func (s *Store) knownChunk(ctx context.Context, cluster string, rows []*verdict.
 	}
 	defer res.Close()
 	for res.Next() {
-		var request, content, stage string
+		var cluster, request, content, stage string
 		var received, delay int64
 		var size uint32
 		var judged uint8
-		k := verdict.KnownRow{Cluster: cluster}
-		if err := res.Scan(&request, &stage, &received, &delay, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset, &content,
-			&size, &judged, &k.Revision); err != nil {
+		var k verdict.KnownRow
+		if err := res.Scan(&cluster, &request, &stage, &received, &delay, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset,
+			&content, &size, &judged, &k.Revision); err != nil {
 			return err
 		}
 		if len(request) != 16 || len(content) != 16 {
 			return fmt.Errorf("a stored key has %d bytes, its content hash %d", len(request), len(content))
 		}
+		k.Cluster = strings.Clone(cluster)
 		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), codec.KnownContent(content)
 		k.Received, k.Size, k.HasVerdict = codec.FromMicro(received), int(size), judged != 0
 		k.EventKey = event.EventKey(k.Request,
