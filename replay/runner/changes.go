@@ -24,7 +24,7 @@ type change struct {
 // partition has its own cursor, the policy offsets its stored rows reflect, which it commits
 // with its offset; so a new owner resumes where the old one stopped.
 //
-// The log is bounded. A cursor older than what it still holds is answered with "everything".
+// The log is bounded. A cursor older than what it still holds is told how far what was forgotten reaches.
 type changes struct {
 	limit int
 
@@ -109,15 +109,16 @@ func (l *changes) put(partition int32, found []change) {
 	l.logs[partition] = log
 }
 
-// since returns the changes at or after the cursor, the cursor that follows them, and
-// whether some were forgotten, in which case everything may have changed.
-func (l *changes) since(cursor map[int32]int64) (found []change, next map[int32]int64, forgotten bool) {
+// since returns the changes at or after the cursor and the cursor that follows them. Where some of those were forgotten it tells, by
+// partition, below which offset: any of them may have altered any answer about any cluster.
+func (l *changes) since(cursor map[int32]int64) (found []change, next, forgotten map[int32]int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	forgotten = map[int32]int64{}
 	for partition, log := range l.logs {
 		from := cursor[partition]
-		if from < l.floor[partition] {
-			forgotten = true
+		if floor := l.floor[partition]; from < floor {
+			forgotten[partition] = floor
 		}
 		i := len(log)
 		for i > 0 && log[i-1].offset >= from {
@@ -147,4 +148,14 @@ func (l *changes) size() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.entries
+}
+
+// reached reports whether a cursor is at or past all marks.
+func reached(cursor, marks map[int32]int64) bool {
+	for p, mark := range marks {
+		if cursor[p] < mark {
+			return false
+		}
+	}
+	return true
 }

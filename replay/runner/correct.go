@@ -22,26 +22,23 @@ import (
 //
 // A crash between any two steps converges: the cursor is committed after the last step, so
 // the changes are looked at again; a pair that landed is found standing and not written
-// twice; and rollups it may have missed are settled, because every change below the horizon
-// is treated as one an earlier owner may have been busy with.
+// twice; and rollups it may have missed are settled, because every change below the horizon,
+// forgotten ones included, is treated as one an earlier owner may have been busy with.
 func (l *lane) correct(ctx context.Context) error {
 	found, next, forgotten := l.r.changes.since(l.corrected)
-	found = l.judged.outlived(found)
-	if len(found) == 0 && !forgotten && !l.everything {
-		if !maps.Equal(next, l.corrected) {
-			l.corrected, l.dirty = next, true
-		}
+	whole := l.judged.before(forgotten) // clusters of which every row is looked at
+	if l.everything {
+		whole = l.held
+	}
+	found = slices.DeleteFunc(l.judged.outlived(found), func(c change) bool { return whole[c.cluster] })
+	if len(found) == 0 && len(whole) == 0 && !l.everything && maps.Equal(next, l.corrected) {
 		return nil
 	}
-	forgotten = forgotten || l.everything
-	uncertain := forgotten || slices.ContainsFunc(found, func(c change) bool { return c.offset < l.horizon[c.partition] })
-	var filters []verdict.AffectedFilter
-	if forgotten {
-		for _, cluster := range slices.Sorted(maps.Keys(l.held)) {
-			filters = append(filters, verdict.AffectedFilter{Cluster: cluster})
-		}
-	} else {
-		filters = plan(found)
+	uncertain := l.everything || len(whole) > 0 && !reached(l.corrected, l.horizon) ||
+		slices.ContainsFunc(found, func(c change) bool { return c.offset < l.horizon[c.partition] })
+	filters := plan(found)
+	for _, cluster := range slices.Sorted(maps.Keys(whole)) {
+		filters = append(filters, verdict.AffectedFilter{Cluster: cluster})
 	}
 	var allowed allowances
 	for _, f := range filters {

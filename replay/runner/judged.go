@@ -127,3 +127,17 @@ func (j judged) needs(c change, f verdict.AffectedFilter) bool {
 	}
 	return false
 }
+
+// before returns the clusters with rows that were judged without some of the changes below these offsets of policy partitions.
+func (j judged) before(offsets map[int32]int64) map[string]bool {
+	clusters := map[string]bool{}
+	for _, b := range j {
+		if reached(b.knows, offsets) {
+			break // so do all that follow
+		}
+		for cluster := range b.spans {
+			clusters[cluster] = true
+		}
+	}
+	return clusters
+}

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,6 +60,38 @@ func TestJudged(t *testing.T) {
 			}
 			if n != c.want {
 				t.Errorf("%d filters are left, want %d", n, c.want)
+			}
+		})
+	}
+}
+
+// Of changes that were forgotten, those clusters need a look that have rows judged before all of the changes were applied.
+func TestJudgedBefore(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	block := func(knows map[int32]int64, clusters ...string) judgedBlock {
+		var rows []verdict.Row
+		for _, c := range clusters {
+			rows = append(rows, verdict.Row{Cluster: c, Event: &event.Event{RequestReceivedTimestamp: at}})
+		}
+		return judgedBlock{knows: knows, spans: spansOf(rows)}
+	}
+	j := judged{judgedEarlier([]verdict.Span{{Cluster: "earlier", From: at, To: at}})}
+	j.add(block(map[int32]int64{0: 10, 1: 5}, "a", "b"))
+	j.add(block(map[int32]int64{0: 20, 1: 5}, "a", "c"))
+	for _, c := range []struct {
+		name  string
+		below map[int32]int64
+		want  []string
+	}{
+		{"nothing forgotten", nil, nil},
+		{"what every block of this process knew", map[int32]int64{0: 10}, []string{"earlier"}},
+		{"what the later block knew", map[int32]int64{0: 20}, []string{"a", "b", "earlier"}},
+		{"what no block knew", map[int32]int64{0: 21}, []string{"a", "b", "c", "earlier"}},
+		{"another partition, which nobody knew as far", map[int32]int64{0: 10, 1: 6}, []string{"a", "b", "c", "earlier"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := slices.Sorted(maps.Keys(j.before(c.below))); !slices.Equal(got, c.want) {
+				t.Errorf("clusters %v, want %v", got, c.want)
 			}
 		})
 	}

@@ -90,16 +90,6 @@ func (b *board) uncorrected(cursor map[int32]int64) (n int64) {
 	return n
 }
 
-// reached reports whether a cursor is at or past all marks.
-func reached(cursor, marks map[int32]int64) bool {
-	for p, mark := range marks {
-		if cursor[p] < mark {
-			return false
-		}
-	}
-	return true
-}
-
 // look reports whether every partition of the topic that is owned here is settled up to its end
 // and, for events, its rows reflect the cursor. It returns those that are not owned here, and
 // what is closed at the next change of all that.
