@@ -122,7 +122,7 @@ func TestGoldenQueries(t *testing.T) {
 		{"ClustersOf", func() error { _, err := s.ClustersOf(ctx, []string{"c", "d"}); return err }},
 		{"Marked", func() error {
 			filters := []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to},
-				{Cluster: "c", Rule: "third", From: from, To: to.Add(time.Hour)}}
+				{Cluster: "c", Rule: "third", From: from, To: to.Add(time.Hour)}, {Cluster: "d", Rule: "other", From: from, To: to}}
 			return s.Marked(ctx, filters, func(verdict.Row, []int) error { return nil })
 		}},
 		{"MarkedCount", func() error { _, err := s.MarkedCount(ctx, marks); return err }},
@@ -145,7 +145,7 @@ func TestGoldenQueries(t *testing.T) {
 		}},
 		{"FindingCounts", func() error { _, err := s.FindingCounts(ctx, queries.FindingFilter{Cluster: "c"}); return err }},
 		{"FindingsOf", func() error {
-			_, err := s.FindingsOf(ctx, "c", []string{"rule", "other"}, []time.Time{day})
+			_, err := s.FindingsOf(ctx, []string{"c", "d"}, []string{"rule", "other"}, []time.Time{day})
 			return err
 		}},
 		{"SpansDone", func() error { _, err := s.SpansDone(ctx, []string{"c", "d"}); return err }},

@@ -23,8 +23,8 @@ type Store interface {
 	ClustersOf(ctx context.Context, clusters []string) ([]queries.Cluster, error)
 	// Earliest returns when a cluster's earliest judged request was received.
 	Earliest(ctx context.Context, cluster string) (time.Time, error)
-	// FindingsOf returns all findings of rules and spans; the newest SaveFindings of each stands.
-	FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error)
+	// FindingsOf returns all findings of rules and spans of clusters; the newest SaveFindings of each stands.
+	FindingsOf(ctx context.Context, clusters, rules []string, spans []time.Time) ([]verdict.StoredFinding, error)
 	SaveFindings(ctx context.Context, list []verdict.StoredFinding) error
 	SpansDone(ctx context.Context, clusters []string) ([]verdict.SpanDone, error)
 	SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error

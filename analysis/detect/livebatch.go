@@ -8,8 +8,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// batch are spans of one cluster that are worked out together: a query costs the store more to plan
-// than to answer, because most rules select little.
+// batch are spans that are worked out together, of whichever clusters: a query costs the store more to plan
+// than to answer, because most rules select little of one cluster.
 //
 //	counts of panes, first keys ─▶ which panes can matter ─▶ marked requests, each read once
 //	─▶ a detector a span ─▶ findings ─▶ the difference to what is stored
@@ -17,7 +17,7 @@ type batch []*spanWork
 
 const (
 	// batchSpans and batchTime bound a batch: its detectors are in memory together, and all its
-	// queries lie within one stretch of time.
+	// queries lie within one stretch of time, which is longer only where one span is.
 	batchSpans = 128
 	batchTime  = 8 * time.Hour
 	// batchPanes bounds the panes in one statement.
@@ -27,32 +27,27 @@ const (
 // batches divides spans, which are sorted newest first. First-seen rules, whose spans are days,
 // form batches of their own.
 func batches(ready []*spanWork) (out []batch) {
-	type kind struct {
-		cluster string
-		first   bool
-	}
 	type open struct {
 		at       int // index in out
 		from, to time.Time
 	}
-	last := map[kind]open{}
+	last := map[bool]open{} // by whether they are of first-seen rules
 	for _, w := range ready {
-		f := w.filter()
-		k := kind{w.span.cluster, w.r.rule.Kind == KindFirstSeen}
-		o, ok := last[k]
+		f, first := w.filter(), w.r.rule.Kind == KindFirstSeen
+		o, ok := last[first]
 		if ok {
 			from, to := o.from, o.to
 			if f.From.Before(from) {
 				from = f.From
 			}
 			to = later(to, f.To)
-			if len(out[o.at]) < batchSpans && to.Sub(from) <= batchTime {
+			if len(out[o.at]) < batchSpans && to.Sub(from) <= max(batchTime, o.to.Sub(o.from)) {
 				out[o.at] = append(out[o.at], w)
-				last[k] = open{o.at, from, to}
+				last[first] = open{o.at, from, to}
 				continue
 			}
 		}
-		last[k] = open{len(out), f.From, f.To}
+		last[first] = open{len(out), f.From, f.To}
 		out = append(out, batch{w})
 	}
 	return out
@@ -63,10 +58,13 @@ func (b batch) run(ctx context.Context) error {
 	if err := b.observe(ctx); err != nil {
 		return err
 	}
-	l, cluster := b[0].Live, b[0].span.cluster
-	var rules []string
+	l := b[0].Live
+	var clusters, rules []string
 	var spans []time.Time
 	for _, w := range b {
+		if !slices.Contains(clusters, w.span.cluster) {
+			clusters = append(clusters, w.span.cluster)
+		}
 		if !slices.Contains(rules, w.span.rule) {
 			rules = append(rules, w.span.rule)
 		}
@@ -74,7 +72,7 @@ func (b batch) run(ctx context.Context) error {
 			spans = append(spans, at)
 		}
 	}
-	list, err := l.store.FindingsOf(ctx, cluster, rules, spans)
+	list, err := l.store.FindingsOf(ctx, clusters, rules, spans)
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ func (s shareOnly) Marked(ctx context.Context, filters []verdict.MarkFilter, vis
 	return s.Store.Marked(ctx, filters, visit)
 }
 
-func (s shareOnly) FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error) {
-	s.asked[cluster] = true
-	return s.Store.FindingsOf(ctx, cluster, rules, spans)
+func (s shareOnly) FindingsOf(ctx context.Context, clusters, rules []string, spans []time.Time) ([]verdict.StoredFinding, error) {
+	s.note(clusters)
+	return s.Store.FindingsOf(ctx, clusters, rules, spans)
 }
 
 func (s shareOnly) SpansDone(ctx context.Context, clusters []string) ([]verdict.SpanDone, error) {

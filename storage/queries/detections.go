@@ -77,7 +77,7 @@ const (
 )
 
 func markWhere(f verdict.MarkFilter) (string, clickhouse.Parameters) {
-	return markSpan + " AND " + marked +
+	return "cluster = {cluster:String} AND " + markMinutes + " AND " + marked +
 			" AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}",
 		clickhouse.Parameters{
 			"cluster": statement.Text(f.Cluster), "rule": statement.Text(f.Rule), "rule_slash": statement.Text(f.Rule + "/"),

@@ -119,16 +119,16 @@ func (rd *Reader) FindingCounts(ctx context.Context, f FindingFilter) ([]RuleCou
 	return out, nil
 }
 
-// FindingsOf returns every finding of a cluster's rules and spans, of each rule in each of the spans, withdrawn ones included.
-func (rd *Reader) FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error) {
+// FindingsOf returns every finding of rules in spans of clusters, of each rule in each of the spans of each cluster, withdrawn
+// ones included.
+func (rd *Reader) FindingsOf(ctx context.Context, clusters, rules []string, spans []time.Time) ([]verdict.StoredFinding, error) {
 	begins := make([]uint32, len(spans))
 	for i, at := range spans {
 		begins[i] = statement.ClampSeconds(at)
 	}
-	out,
-		err := statement.Collect(ctx, rd.at, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE cluster = {cluster:String} "+
-		"AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)}",
-		clickhouse.Parameters{"cluster": statement.Text(cluster), "rules": statement.Texts(rules), "spans": statement.Numbers(begins)},
+	out, err := statement.Collect(ctx, rd.at, "SELECT "+findingColumns+"\nFROM %s.findings FINAL "+
+		"WHERE cluster IN {clusters:Array(String)} AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)}",
+		clickhouse.Parameters{"clusters": statement.Texts(clusters), "rules": statement.Texts(rules), "spans": statement.Numbers(begins)},
 		findingTargets)
 	if err != nil {
 		return nil, fmt.Errorf("read findings: %w", err)

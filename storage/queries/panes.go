@@ -24,7 +24,7 @@ func newPaneSums(m *markScan, byRule map[string][]verdict.Threshold) paneSums {
 	for _, list := range byRule {
 		most = max(most, len(list))
 	}
-	p := paneSums{marks: []string{"sign", "toUInt64OrZero(substringIndex(h, '/', -1)) AS mask"}}
+	p := paneSums{marks: []string{"cluster", "sign", "toUInt64OrZero(substringIndex(h, '/', -1)) AS mask"}}
 	for i := range most {
 		var value strings.Builder
 		atLeast := 0
@@ -63,14 +63,15 @@ func (rd *Reader) PaneCounts(ctx context.Context, filters []verdict.MarkFilter,
 	if len(filters) == 0 {
 		return out, nil
 	}
-	places, byRule := map[string][]int{}, map[string][]verdict.Threshold{}
+	places, byRule := map[markedBy][]int{}, map[string][]verdict.Threshold{}
 	for i, f := range filters {
 		for _, t := range thresholds[i] {
 			if at := slices.IndexFunc(t.Distinct, func(name string) bool { return !codec.Countable(name) }); at >= 0 {
 				return nil, fmt.Errorf("count marks of rule %s: different values of %q cannot be counted", f.Rule, t.Distinct[at])
 			}
 		}
-		places[f.Rule], byRule[f.Rule] = append(places[f.Rule], i), thresholds[i]
+		of := markedBy{f.Cluster, f.Rule}
+		places[of], byRule[f.Rule] = append(places[of], i), thresholds[i]
 	}
 	m := newMarkScan(filters)
 	p := newPaneSums(m, byRule)
@@ -86,27 +87,28 @@ func (rd *Reader) PaneCounts(ctx context.Context, filters []verdict.MarkFilter,
 		}
 	}
 	type group struct {
-		rule string
+		markedBy
 		verdict.PaneCounts
 	}
 	groups, err := statement.Collect(ctx, rd.at,
-		`SELECT rule, key, groupArray(pane), groupArray([`+strings.Join(p.counts, ", ")+`]), groupArray([`+strings.Join(p.sets, ", ")+`])
+		`SELECT cluster, rule, key, groupArray(pane), groupArray([`+strings.Join(p.counts, ", ")+`]), groupArray([`+
+			strings.Join(p.sets, ", ")+`])
 FROM
 (
-    SELECT rule, key, pane, `+strings.Join(p.panes, ", ")+`
+    SELECT cluster, rule, key, pane, `+strings.Join(p.panes, ", ")+`
     FROM (
 `+m.sql(strings.Join(p.marks, ", "), m.within("whole", func(*verdict.MarkFilter) bool { return true }))+`
 )
-    GROUP BY rule, key, pane HAVING sum(toInt64(sign)) > 0
+    GROUP BY cluster, rule, key, pane HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY rule, key HAVING `+strings.Join(having, " OR ")+thrift, m.params, func(g *group) ([]any, func()) {
-			return []any{&g.rule, &g.Key, &g.Panes, &g.Counts, &g.Values}, nil
+GROUP BY cluster, rule, key HAVING `+strings.Join(having, " OR ")+thrift, m.params, func(g *group) ([]any, func()) {
+			return []any{&g.cluster, &g.rule, &g.Key, &g.Panes, &g.Counts, &g.Values}, nil
 		})
 	if err != nil {
 		return nil, fmt.Errorf("count marks: %w", err)
 	}
 	for i := range groups {
-		for _, place := range places[groups[i].rule] {
+		for _, place := range places[groups[i].markedBy] {
 			if c, ok := within(&groups[i].PaneCounts, &filters[place], thresholds[place]); ok {
 				out[place] = append(out[place], c)
 			}

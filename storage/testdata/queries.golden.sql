@@ -261,10 +261,10 @@ WHERE cluster = {cluster:String} AND resource IN {resources:Array(String)} AND d
 GROUP BY resource, namespace, name;
 
 -- Known
-SELECT request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
+SELECT cluster, request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
     epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
 FROM `retrial`.events
-PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN (WITH unhex('18b997096be048b5c4eee336d004a2574c8d038edd091cfde70591555f3bd20e7277c0d89223bcb0826c06a5e0ceb8d451a8925e3ffe58ef66ececaa20ee4975443709ef052ab64e0f1178ac7cd33216d5cf3977fb649f25604a5cb1c5821235fd1c6b67e5064262dd3931576b36f04a476e6d414d8fdfba851fc8ea73a6971dea406c141b49bba52976a219c01a3ea9a78cd67fa8e60aa8f25f9fa3ee151f338c3042222d1a8924f1cf384a13082ab63276a21df713f5505e2a6053952c5b3890f07524482488ae994e78ca36728af6a6e6e71e3cbe73558c66db243ef01ed36c46314eb242fcf01443e02c38202753a31f580b4667a44a44a90d65a5f8448ff4cb79c261a7af761141a49c7f7456ebaf1a8708a2830bceaa05531fec49928da2e4f903e2f9446a2f6f82096bc1a98951fddae9ed7811b54ad50e01d89fe987') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(20))), 16))
+PREWHERE cluster IN {clusters:Array(String)} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN (WITH unhex('18b997096be048b5c4eee336d004a2574c8d038edd091cfde70591555f3bd20e7277c0d89223bcb0826c06a5e0ceb8d451a8925e3ffe58ef66ececaa20ee4975443709ef052ab64e0f1178ac7cd33216d5cf3977fb649f25604a5cb1c5821235fd1c6b67e5064262dd3931576b36f04a476e6d414d8fdfba851fc8ea73a6971dea406c141b49bba52976a219c01a3ea9a78cd67fa8e60aa8f25f9fa3ee151f338c3042222d1a8924f1cf384a13082ab63276a21df713f5505e2a6053952c5b3890f07524482488ae994e78ca36728af6a6e6e71e3cbe73558c66db243ef01ed36c46314eb242fcf01443e02c38202753a31f580b4667a44a44a90d65a5f8448ff4cb79c261a7af761141a49c7f7456ebaf1a8708a2830bceaa05531fec49928da2e4f903e2f9446a2f6f82096bc1a98951fddae9ed7811b54ad50e01d89fe987') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(20))), 16))
 GROUP BY ALL
 HAVING sum(sign) > 0;
 
@@ -306,12 +306,12 @@ HAVING events > 0
 ORDER BY cluster;
 
 -- Marked
-SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, recorded, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32}
+SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, recorded, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events WHERE sign = 1 AND cluster IN {clusters:Array(String)} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32}
 AND (request_key, stage, version) IN (SELECT request_key, stage, version FROM (
 SELECT request_key, stage, version, sign, substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at,
     transform(rule, {rules:Array(String)}, {every:Array(Int64)}, toInt64(1)) AS every, intDiv(at - positiveModulo(at, every), every) AS pane
-FROM (SELECT request_key, stage, version, sign, audit_id, request_received, hits, hit_keys FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32})
-ARRAY JOIN hits AS h, hit_keys AS k WHERE at >= {whole0_from:Int64} AND at < {whole0_to:Int64} AND rule IN {whole0:Array(String)} OR at >= {whole1_from:Int64} AND at < {whole1_to:Int64} AND rule IN {whole1:Array(String)} OR (at >= {paned0_from:Int64} AND at < {paned0_to:Int64} AND rule IN {paned0:Array(String)}) AND (rule, key, pane) IN (SELECT {rules:Array(String)}[r], k, n FROM (SELECT CAST('[2]', 'Array(UInt16)') AS rs, CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN rs AS r, ks AS k, ns AS n)
+FROM (SELECT cluster, request_key, stage, version, sign, audit_id, request_received, hits, hit_keys FROM `retrial`.events WHERE cluster IN {clusters:Array(String)} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32})
+ARRAY JOIN hits AS h, hit_keys AS k WHERE at >= {whole0_from:Int64} AND at < {whole0_to:Int64} AND rule IN {whole0:Array(String)} OR at >= {whole1_from:Int64} AND at < {whole1_to:Int64} AND rule IN {whole1:Array(String)} AND cluster IN {whole1_of:Array(String)} OR (at >= {paned0_from:Int64} AND at < {paned0_to:Int64} AND rule IN {paned0:Array(String)} AND cluster IN {paned0_of:Array(String)}) AND (cluster, rule, key, pane) IN (SELECT {clusters:Array(String)}[c], {rules:Array(String)}[r], k, n FROM (SELECT CAST('[1]', 'Array(UInt16)') AS cs, CAST('[2]', 'Array(UInt16)') AS rs, CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN cs AS c, rs AS r, ks AS k, ns AS n)
 ) GROUP BY request_key, stage, version HAVING sum(toInt64(sign)) > 0)
 LIMIT 1 BY request_key, stage, version
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
@@ -321,19 +321,19 @@ SELECT sum(toInt64(sign)) FROM `retrial`.events WHERE cluster = {cluster:String}
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- PaneCounts
-SELECT rule, key, groupArray(pane), groupArray([c0, c1]), groupArray([v0, v1])
+SELECT cluster, rule, key, groupArray(pane), groupArray([c0, c1]), groupArray([v0, v1])
 FROM
 (
-    SELECT rule, key, pane, sum(toInt64(sign) * toInt64(bitTest(mask, 0))) AS c0, groupUniqArrayIf(6)(x0, bitTest(mask, 0) AND x0 != 0) AS v0, sum(toInt64(sign) * toInt64(bitTest(mask, 1))) AS c1, emptyArrayUInt64() AS v1
+    SELECT cluster, rule, key, pane, sum(toInt64(sign) * toInt64(bitTest(mask, 0))) AS c0, groupUniqArrayIf(6)(x0, bitTest(mask, 0) AND x0 != 0) AS v0, sum(toInt64(sign) * toInt64(bitTest(mask, 1))) AS c1, emptyArrayUInt64() AS v1
     FROM (
-SELECT sign, toUInt64OrZero(substringIndex(h, '/', -1)) AS mask, multiIf(rule = {rules:Array(String)}[1], cityHash64(user_name, user_uid), rule = {rules:Array(String)}[2], cityHash64(substringIndex(request_uri, '?', 1)), toUInt64(0)) AS x0, substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at,
+SELECT cluster, sign, toUInt64OrZero(substringIndex(h, '/', -1)) AS mask, multiIf(rule = {rules:Array(String)}[1], cityHash64(user_name, user_uid), rule = {rules:Array(String)}[2], cityHash64(substringIndex(request_uri, '?', 1)), toUInt64(0)) AS x0, substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at,
     transform(rule, {rules:Array(String)}, {every:Array(Int64)}, toInt64(1)) AS every, intDiv(at - positiveModulo(at, every), every) AS pane
-FROM (SELECT request_key, stage, version, sign, audit_id, request_received, hits, hit_keys, user_name, user_uid, request_uri FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32})
+FROM (SELECT cluster, request_key, stage, version, sign, audit_id, request_received, hits, hit_keys, user_name, user_uid, request_uri FROM `retrial`.events WHERE cluster IN {clusters:Array(String)} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32})
 ARRAY JOIN hits AS h, hit_keys AS k WHERE at >= {whole0_from:Int64} AND at < {whole0_to:Int64} AND rule IN {whole0:Array(String)}
 )
-    GROUP BY rule, key, pane HAVING sum(toInt64(sign)) > 0
+    GROUP BY cluster, rule, key, pane HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY rule, key HAVING rule = {rules:Array(String)}[1] AND length(groupUniqArrayArray(3)(v0)) >= 3 OR rule = {rules:Array(String)}[2] AND length(groupUniqArrayArray(6)(v0)) >= 6 AND sum(c1) >= 1
+GROUP BY cluster, rule, key HAVING rule = {rules:Array(String)}[1] AND length(groupUniqArrayArray(3)(v0)) >= 3 OR rule = {rules:Array(String)}[2] AND length(groupUniqArrayArray(6)(v0)) >= 6 AND sum(c1) >= 1
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- FirstSeen
@@ -369,7 +369,7 @@ SELECT finding, count() FROM `retrial`.findings FINAL WHERE withdrawn = 0 AND cl
 -- FindingsOf
 SELECT cluster, finding, key, severity, subject, audit_id, toUnixTimestamp64Micro(first_seen), toUnixTimestamp64Micro(last_seen), requests,
     toInt64(toUnixTimestamp(span)), detail, withdrawn, toUnixTimestamp64Micro(updated)
-FROM `retrial`.findings FINAL WHERE cluster = {cluster:String} AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)};
+FROM `retrial`.findings FINAL WHERE cluster IN {clusters:Array(String)} AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)};
 
 -- SpansDone
 SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM `retrial`.detections_done FINAL WHERE cluster IN {clusters:Array(String)};
