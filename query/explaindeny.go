@@ -245,7 +245,7 @@ type ExplainDenyRequest struct {
 	Asks[ExplainDenyAnswer] `question:"explain-deny"`
 	AuditID                 string    `json:"auditID" required:"true" help:"audit ID of the requests"`
 	Cluster                 string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused" flag:"look in this cluster only: audit IDs are chosen by clients and may be reused; with --events its name (default \"evaluate\")"`
-	At                      time.Time `json:"at" help:"by the policy of this time (RFC 3339), instead of the request's own"`
+	At                      time.Time `json:"at" help:"by the policy of this time (RFC 3339), instead of the request's own" flag:"by the policy of this time, instead of the request's own"`
 }
 
 // ExplainDeny answers why requests were refused.

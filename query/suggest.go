@@ -42,8 +42,8 @@ type SuggestRequest struct {
 	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
 	Subjects            []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"user name as audit events have it; may be repeated"`
 	All                 bool      `json:"all" help:"every subject" flag:"every subject (the default)"`
-	From                time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes"`
-	To                  time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes"`
+	From                time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes" flag:"only requests from this time on, in whole minutes"`
+	To                  time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes" flag:"only requests before this time, in whole minutes"`
 	System              bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
 	Unseen              bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
 	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`

@@ -95,7 +95,7 @@ type WhyRequest struct {
 	Asks[WhyAnswer] `question:"why"`
 	AuditID         string    `json:"auditID" required:"true" help:"audit ID of the requests"`
 	Cluster         string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused"`
-	At              time.Time `json:"at" help:"decide the request also by the policy of this time (RFC 3339)"`
+	At              time.Time `json:"at" help:"decide the request also by the policy of this time (RFC 3339)" flag:"decide the request also by the policy of this time"`
 }
 
 // Why answers with everything about the requests of an audit ID. It does not stream: WhyBytes bounds the answer, and what a request says of

@@ -20,6 +20,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/moment"
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
@@ -153,7 +154,7 @@ func (f Follow) lineDelay() (time.Duration, error) {
 		}
 		return 0, nil
 	}
-	d, err := time.ParseDuration(f.Delay)
+	d, err := moment.Duration(f.Delay)
 	if err != nil || d < 0 || d > time.Hour {
 		return 0, fmt.Errorf("invalid --delay %q: want a duration from 0s to 1h, such as 45s", f.Delay)
 	}

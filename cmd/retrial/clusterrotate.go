@@ -54,7 +54,7 @@ kube-apiserver reads again while it runs, and which want a restart: docs/rotate.
 	c.Flags().BoolVar(&r.finish, "finish", false, "end the overlap: refuse what was in use before")
 	c.Flags().BoolVar(&r.abort, "abort", false, "with --authority: give the change up")
 	c.Flags().BoolVar(&r.force, "force", false, "with --finish or --abort: do it though apiservers may be cut off")
-	c.Flags().DurationVar(&r.quiet, "quiet", 10*time.Minute, "with --finish: for how long the earlier certificates must not have been used")
+	cli.DurationVar(c, &r.quiet, "quiet", 10*time.Minute, "with --finish: for how long the earlier certificates must not have been used")
 	c.Flags().BoolVar(&r.revokeOld, "revoke-old", false, "refuse the earlier certificates from now on, without an overlap")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := r.check(); err != nil {

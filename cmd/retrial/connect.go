@@ -61,7 +61,7 @@ tells the same later.`,
 	c.Flags().BoolVar(&o.noMetrics, "no-metrics", false, "do not read the apiserver's counters: how many events are missing is not known")
 	c.Flags().StringVar(&o.policy, "policy", doctor.PolicyFull, "audit policy to write: "+doctor.ChoiceHelp(doctor.Policies()))
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "write and print, and do not wait for events")
-	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long to wait until everything is connected; 0 is forever")
+	cli.DurationVar(c, &o.timeout, "timeout", 15*time.Minute, "how long to wait until everything is connected; 0 is forever")
 	for name, of := range map[string][]string{"for": doctor.ChoiceNames(doctor.Forms), "policy": doctor.ChoiceNames(doctor.Policies())} {
 		// The only error is that there is no such flag.
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp))

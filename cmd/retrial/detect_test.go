@@ -136,7 +136,7 @@ func TestFindingsCommand(t *testing.T) {
 		{"before there was any", []string{"--events", log, "--at", "2025-12-31T00:00:00Z"}, cli.ExitOK, "no findings", ""},
 		{"at that time", []string{"--events", log, "--at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z", "--to",
 			"2026-01-01T00:00:01Z"}, cli.ExitOK, "secrets-list", ""},
-		{"no time", []string{"--events", log, "--from", "yesterday"}, cli.ExitUsage, "", "want RFC 3339"},
+		{"no time", []string{"--events", log, "--from", "tomorrow"}, cli.ExitUsage, "", `invalid time "tomorrow"`},
 		{"a state without events", []string{"--state", log}, cli.ExitUsage, "", "need a log: add --events"},
 		{"rules without events", []string{"--rules", own}, cli.ExitUsage, "", "--rules needs a log"},
 		{"nothing stored", []string{"--data-dir", filepath.Join(own, "none")}, cli.ExitError, "", "no server is running"},

@@ -81,7 +81,7 @@ func TestSuggestFromTheStore(t *testing.T) {
 	in.run(t, "suggest", "--subject", "ci-bott").refused(t, cli.ExitNoMatch, `no request of "ci-bott" is recorded`, `did you mean "ci-bot"`)
 	in.run(t, "suggest", "--subject", "ci-bot", "-o", "yaml").refused(t, cli.ExitError, "less than --min-window 7d", "--force")
 	in.run(t, "suggest", "--from", "2030-01-01T00:00:00Z").refused(t, cli.ExitNoMatch, "no request of cluster", "in this range")
-	in.run(t, "suggest", "--from", "yesterday").refused(t, cli.ExitUsage, "want RFC 3339")
+	in.run(t, "suggest", "--from", "tomorrow").refused(t, cli.ExitUsage, `invalid time "tomorrow"`)
 	in.run(t, "suggest", "--subject", "system:kube-scheduler").refused(t, cli.ExitUsage, "--include-system")
 	in.run(t, "suggest", "--cluster", "other").refused(t, cli.ExitNoMatch, "there is no cluster other", "sample")
 	var log2 struct{ Asked []struct{ Question string } }

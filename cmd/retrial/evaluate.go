@@ -89,7 +89,7 @@ The state is that of the time the log begins:
 	c.Flags().StringVar(&log.Cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
 	c.Flags().StringSliceVar(&log.Apiservers, "apiserver-config", nil,
 		"folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
-	c.Flags().DurationVar(&lag, "lag", server.DefaultLag, "how far the apiserver's caches may run behind")
+	cli.DurationVar(c, &lag, "lag", server.DefaultLag, "how far the apiserver's caches may run behind")
 	c.Flags().BoolVar(&log.FromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
 	cli.AddOutput(c, &output, "table", "json", "yaml", "jsonl")
 	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any judged request that does not match")

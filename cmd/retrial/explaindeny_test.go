@@ -197,7 +197,7 @@ func TestExplainDenyUsage(t *testing.T) {
 		"no ID":         {nil, cli.ExitUsage, "AUDIT-ID is missing"},
 		"a state alone": {[]string{"x", "--state", log}, cli.ExitUsage, "add --events"},
 		"no such log":   {[]string{"x", "--events", "nowhere.log"}, cli.ExitUsage, "nowhere.log"},
-		"no time":       {[]string{"x", "--events", log, "--at", "yesterday"}, cli.ExitUsage, "want RFC 3339"},
+		"no time":       {[]string{"x", "--events", log, "--at", "tomorrow"}, cli.ExitUsage, `invalid time "tomorrow"`},
 		"an ID nobody used": {[]string{"no-such\x1b[2J", "--events", log}, cli.ExitNoMatch,
 			`no judged request of the log carries the audit ID no-such\x1b[2J`},
 		"no configuration": {[]string{"x", "--events", log, "--apiserver-config", "nowhere"}, cli.ExitUsage, "nowhere"},

@@ -61,6 +61,6 @@ the event, the verdict and every grant that made it possible.
 		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s),
 		newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s),
 		newAsk(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s),
-		newPartitions(s), newVersion(s))
+		newPartitions(s), newVersion(s), cli.NewTimes())
 	return root
 }

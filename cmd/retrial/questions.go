@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -25,6 +26,10 @@ type askCommand struct {
 	asker
 	query.AskRequest
 	params []string
+	within struct {
+		From time.Time `json:"from" help:"the question's parameter from, where it has one: requests at or after this time"`
+		To   time.Time `json:"to" help:"the question's parameter to, where it has one: requests before this time"`
+	}
 }
 
 func newAsk(s cli.Streams) *cobra.Command {
@@ -44,7 +49,7 @@ The running server is asked; with none running the command reads the store itsel
 --events it replays an audit log as evaluate does instead, into a temporary store that is
 removed afterwards.`,
 		Example: `  retrial ask
-  retrial ask denials --param from=2026-11-20T00:00:00Z
+  retrial ask denials --since yesterday
   retrial ask object --param resource=secrets --param namespace=payments --param name=db -o csv
   retrial ask events --param decision=forbid --events audit.log --state state.json -o json`,
 		ValidArgs: names,
@@ -64,6 +69,7 @@ removed afterwards.`,
 	a.bindServer(c, s)
 	a.bindLog(c)
 	cli.BindRequest(c, &a.AskRequest, "cluster")
+	cli.BindRequest(c, &a.within, "from", "to")
 	c.Flags().StringArrayVar(&a.params, "param", nil, "a parameter of the question, NAME=VALUE; may be repeated")
 	cli.AddOutput(c, &a.output, "table", "json", "csv")
 	return c
@@ -115,7 +121,28 @@ func (a *askCommand) values() (map[string]string, error) {
 		}
 		values[k] = v
 	}
+	for name, at := range map[string]time.Time{"from": a.within.From, "to": a.within.To} {
+		if _, twice := values[name]; twice && !at.IsZero() {
+			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s is given by a flag as well", name))
+		} else if !at.IsZero() {
+			values[name] = at.Format(time.RFC3339Nano)
+		}
+	}
 	return values, nil
+}
+
+// readTimes writes those of the values that are times as the API takes them.
+func (a *askCommand) readTimes(isTime func(name string) bool) error {
+	for _, name := range slices.Sorted(maps.Keys(a.Values)) {
+		if text := a.Values[name]; text != "" && isTime(name) {
+			at, err := cli.ReadTime(a.Err, "--param "+name, text)
+			if err != nil {
+				return err
+			}
+			a.Values[name] = at.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return nil
 }
 
 func (a *askCommand) run(c *cobra.Command, name string) (err error) {
@@ -134,6 +161,9 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 		}
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("unknown question %s: want %s", phrase.Shorten(name),
 			strings.Join(query.QuestionNames(), ", ")))
+	}
+	if err := a.readTimes(named[i].TakesTime); err != nil {
+		return err
 	}
 	if _, _, err := named[i].Bind("", "", a.Values); err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
@@ -218,6 +248,11 @@ func (a *askCommand) plain(ctx context.Context, q *query.Question) (err error) {
 	if a.output == "csv" {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --output \"csv\": %s is answered in YAML or JSON", q.Name))
 	}
+	if err := a.readTimes(func(name string) bool {
+		return slices.ContainsFunc(q.Parameters(), func(f params.Field) bool { return f.Name == name && f.IsTime() })
+	}); err != nil {
+		return err
+	}
 	values := url.Values{}
 	for name, value := range a.Values {
 		values.Set(name, value)
@@ -276,6 +311,7 @@ func (a *askCommand) instead(c *cobra.Command, q *query.NamedQuestion) error {
 		}
 	}
 	command.SetArgs(args)
+	command.SetErr(a.Err)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	return command.ExecuteContext(c.Context())
 }

@@ -25,8 +25,7 @@ type suggestOptions struct {
 	asker
 	query.SuggestRequest
 	final, force bool
-	minWindow    string
-	window       time.Duration
+	minWindow    time.Duration
 }
 
 // api/v1/suggest of the server, the store or a log (see asker) ─▶ SuggestAnswer ─▶ table | json | yaml
@@ -56,7 +55,7 @@ is refused without --force: what happens once a month is not in it.`,
 	f := c.Flags()
 	f.Lookup("apiserver-config").Hidden = false
 	f.BoolVar(&o.final, "final", false, "print all RBAC objects that concern the subjects as they are after the change (-o yaml or json)")
-	f.StringVar(&o.minWindow, "min-window", "7d", "shortest recording YAML is made from")
+	cli.DurationVar(c, &o.minWindow, "min-window", 7*24*time.Hour, "shortest recording YAML is made from")
 	f.BoolVar(&o.force, "force", false, "make YAML from a shorter recording, or although a proof does not hold")
 	return c
 }
@@ -74,11 +73,9 @@ func (o *suggestOptions) check() error {
 	case o.final && o.output == "table":
 		return usage("--final prints objects: add -o yaml or -o json")
 	}
-	d, err := config.ParseDuration(o.minWindow)
-	if err != nil || d < 0 {
-		return usage("--min-window %q: want a duration such as 12h or 7d", o.minWindow)
+	if o.minWindow < 0 {
+		return usage("--min-window %s: must not be negative", config.Duration(o.minWindow))
 	}
-	o.window = time.Duration(d)
 	return nil
 }
 
@@ -129,9 +126,9 @@ func verdictOn(answer *query.SuggestAnswer) string {
 
 // allowed returns an error if YAML must not be made; with --force it warns instead.
 func (o *suggestOptions) allowed(answer *query.SuggestAnswer) error {
-	if seen := answer.Window.To.Sub(answer.Window.From); seen < o.window {
+	if seen := answer.Window.To.Sub(answer.Window.From); seen < o.minWindow {
 		short := fmt.Sprintf("the recording covers %s, less than --min-window %s: what happens more rarely is not in it",
-			seen.Round(time.Second), o.minWindow)
+			seen.Round(time.Second), config.Duration(o.minWindow))
 		if o.output == "yaml" && !o.force {
 			return fmt.Errorf("%s; record for longer, or --force", short)
 		}

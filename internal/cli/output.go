@@ -21,7 +21,7 @@ func AddOutput(c *cobra.Command, into *string, forms ...string) {
 	c.Flags().StringVarP(into, "output", "o", forms[0], strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
 	// The only error is that there is no such flag.
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
-	c.PreRunE = func(*cobra.Command, []string) error {
+	before(c, func() error {
 		if slices.Contains(forms, *into) {
 			return nil
 		}
@@ -29,7 +29,7 @@ func AddOutput(c *cobra.Command, into *string, forms ...string) {
 			return ExitWith(ExitUsage, fmt.Errorf("invalid --output %q: want %s or %s", *into, forms[0], forms[1]))
 		}
 		return ExitWith(ExitUsage, fmt.Errorf("invalid --output %q: want one of %s", *into, strings.Join(forms, ", ")))
-	}
+	})
 }
 
 // PrintAs prints v as json or yaml. Strings in it may be hostile: characters that control a

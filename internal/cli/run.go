@@ -9,9 +9,12 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/retrial-io/retrial/internal/moment"
 	"github.com/retrial-io/retrial/internal/params"
 )
 
@@ -20,7 +23,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return UsageError(c, "%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -38,6 +41,15 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 		return coded.Code
 	}
 	return ExitError
+}
+
+// flagError is the error of flags that cannot be read. One of a time says itself what is wrong with which value.
+func flagError(c *cobra.Command, err error) error {
+	var at *pflag.InvalidValueError
+	if wrong := (moment.InvalidError{}); errors.As(err, &at) && errors.As(err, &wrong) {
+		return UsageError(c, "--%s: %w", at.GetFlag().Name, wrong)
+	}
+	return UsageError(c, "%w", err)
 }
 
 // Exit codes, documented in docs/cli.md.
@@ -130,9 +142,26 @@ func OneArg(name string) cobra.PositionalArgs {
 func BindRequest(c *cobra.Command, request any, names ...string) {
 	for _, name := range names {
 		f := params.FlagOf(request, name)
+		if f.Field.Type == reflect.TypeFor[time.Time]() {
+			bindTime(c, f)
+			continue
+		}
 		flag := c.Flags().VarPF(f, f.Field.Flag, f.Field.Short, f.Field.FlagHelp)
 		if f.Field.Type.Kind() == reflect.Bool {
 			flag.NoOptDefVal = "true"
 		}
+	}
+}
+
+// before has a function run before a command starts, behind those there are.
+func before(c *cobra.Command, check func() error) {
+	earlier := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if earlier != nil {
+			if err := earlier(c, args); err != nil {
+				return err
+			}
+		}
+		return check()
 	}
 }

@@ -8,19 +8,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/moment"
 )
 
 // Duration is a time.Duration written as Go does ("2s", "30m"), with days ("30d").
 type Duration time.Duration
 
-// ParseDuration parses what [Duration.String] prints.
+// ParseDuration parses what [Duration.String] prints, and weeks.
 func ParseDuration(s string) (Duration, error) {
-	d, err := time.ParseDuration(s)
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * float64(24*time.Hour))
-	}
+	d, err := moment.Duration(s)
 	if err != nil {
 		return 0, fmt.Errorf("invalid duration %q: want one such as 30d, 12h or 250ms", s)
 	}

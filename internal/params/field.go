@@ -24,6 +24,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/moment"
 )
 
 // Field describes one parameter.
@@ -123,7 +125,7 @@ func fieldOf(t reflect.Type, sf reflect.StructField, index []int) Field {
 // number reads a number or a duration.
 func (f *Field) number(text string) (int64, error) {
 	if f.Type == durationType {
-		d, err := time.ParseDuration(text)
+		d, err := moment.Duration(text)
 		return int64(d), err
 	}
 	n, err := strconv.Atoi(text)
@@ -149,6 +151,9 @@ func Kebab(name string) string {
 	}
 	return b.String()
 }
+
+// IsTime reports whether a parameter is a time.
+func (f *Field) IsTime() bool { return f.Type == timeType }
 
 func (f *Field) value(request reflect.Value) reflect.Value {
 	return reflect.Indirect(request).FieldByIndex(f.index)

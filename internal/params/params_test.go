@@ -128,7 +128,7 @@ func TestReadJSON(t *testing.T) {
 func TestFlags(t *testing.T) {
 	var r request
 	limit, all, since, group := FlagOf(&r, "limit"), FlagOf(&r, "allOfThem"), FlagOf(&r, "at"), FlagOf(&r, "group")
-	if limit.String() != "50" || limit.Type() != "int" || since.Field.Flag != "since" || since.Type() != "string" ||
+	if limit.String() != "50" || limit.Type() != "int" || since.Field.Flag != "since" || since.Type() != "time" ||
 		all.Field.Flag != "all-of-them" || all.Field.FlagHelp != "take all" {
 		t.Errorf("%q %q %+v %+v", limit, limit.Type(), all.Field, since.Field)
 	}

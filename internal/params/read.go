@@ -171,8 +171,10 @@ func (f Flag) Type() string {
 	switch {
 	case f.Field.Type == stringsType:
 		return "stringArray"
-	case f.Field.Type == timeType, f.Field.Type == durationType:
-		return "string"
+	case f.Field.Type == timeType:
+		return "time"
+	case f.Field.Type == durationType:
+		return "duration"
 	}
 	return f.Field.Type.Kind().String()
 }

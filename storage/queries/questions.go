@@ -204,6 +204,11 @@ GROUP BY ` + columns + ` ORDER BY requests DESC, ` + columns + ` LIMIT {limit:UI
 // ErrQuestion is the asker's error: an unknown question, a parameter too many or too few.
 var ErrQuestion = errors.New("question")
 
+// TakesTime reports whether a parameter of the question is a time.
+func (q *Question) TakesTime(name string) bool {
+	return slices.ContainsFunc(q.Params, func(p QuestionParam) bool { return p.Name == name && strings.HasPrefix(p.Type, "DateTime64") })
+}
+
 // Bind returns the SQL of the question for a database and the values of its parameters.
 func (q *Question) Bind(database, cluster string, values map[string]string) (sql string, bound map[string]string, err error) {
 	bound = map[string]string{"cluster": statement.Text(cluster)}
