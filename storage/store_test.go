@@ -202,3 +202,22 @@ func TestInsertTwice(t *testing.T) {
 		t.Fatalf("another cluster knows %d rows, %v", len(known), err)
 	}
 }
+
+// Every standing row comes once, with the keys it was stored with.
+func TestEventKeys(t *testing.T) {
+	s := storagetest.Open(t)
+	in := rows(t, "c", 0)
+	insert(t, s, "in", in)
+	insert(t, s, "again", takenBack(in[:10]))
+	insert(t, s, "others", rows(t, "d", 0))
+	want, got := map[queries.StoredKey]int{}, map[queries.StoredKey]int{}
+	for i := range in {
+		want[queries.StoredKey{Request: in[i].Request, Event: in[i].EventKey}]++
+	}
+	if err := s.EventKeys(t.Context(), "c", func(k queries.StoredKey) error { got[k]++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) || len(want) == 0 {
+		t.Errorf("%d keys stand, want %d", len(got), len(want))
+	}
+}
