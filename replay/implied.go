@@ -99,7 +99,7 @@ func (t *trial) explained(c *implied.Check, answer *verdict.Implied) bool {
 func (t *trial) check(m *moment, u *event.User, c *implied.Check) verdict.Implied {
 	out := verdict.Implied{Check: c.Name, Attributes: c.Attributes, Perhaps: c.Perhaps}
 	if c.Name == verdict.CheckRoleEscalate {
-		out.Wanted = c.Rules
+		out.Wanted = handedOut(c)
 	}
 	if c.Attributes.Verb == "" {
 		out.Missing = c.Open
@@ -154,6 +154,14 @@ func (t *trial) further(m *moment, u *event.User, a *verdict.Attributes) (verdic
 	return verdict.DecisionForbid, nil, nil
 }
 
+// handedOut returns the rules of a written role: with full authority where it has, or had, an aggregationRule.
+func handedOut(c *implied.Check) []rbacv1.PolicyRule {
+	if !c.Full {
+		return c.Rules
+	}
+	return slices.Concat(c.Rules, rbacindex.FullAuthority())
+}
+
 // covers reports whether the subject's own rules, of RBAC alone, hold all that a role hands out.
 // lacks says what is not covered; what is not known, or takes more than the steps left to the
 // event, goes to open.
@@ -161,7 +169,7 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 	if m.View == nil || len(c.Open) > 0 {
 		return false, ""
 	}
-	least, most := c.Rules, c.Rules
+	least, most := handedOut(c), c.Rules
 	var doubted []string
 	if c.Ref != nil {
 		key := rbacindex.RoleKey(c.Ref, c.Attributes.Namespace)
@@ -185,9 +193,6 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 		default:
 			return false, authz.UnknownName(key) + " does not exist"
 		}
-	}
-	if c.Full {
-		least = append(slices.Clone(least), rbacindex.FullAuthority()...)
 	}
 	if c.PerhapsFull && !c.Full {
 		doubted = append(doubted, "whether the role had an aggregationRule")

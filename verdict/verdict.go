@@ -136,7 +136,8 @@ type Implied struct {
 	// Covered means that the check passes without the verb: the subject holds the rules it would
 	// grant.
 	Covered bool
-	// Wanted are the rules that a written role would grant; nil for other checks.
+	// Wanted are the rules that a written role would grant, with full authority where it has, or had, an aggregationRule; nil for
+	// other checks.
 	Wanted []rbacv1.PolicyRule
 	// Perhaps says why it is not certain that the apiserver asked, "" if it is. Such a check
 	// contradicts nothing.
