@@ -108,7 +108,7 @@ type ChangesRequest struct {
 	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
 	From                time.Time `json:"from" required:"true" help:"the moment before, such as 2026-11-20T11:36:00Z"`
 	To                  time.Time `json:"to" help:"the moment after (default: the newest that is known)"`
-	Subject             string    `json:"subject" help:"only what changed for this subject, with all its groups: written as of can" flag:"only what changed for this subject, with all its groups"`
+	Subject             string    `json:"subject" help:"only what changed for this subject, with all its groups: written as of can" flag:"only what changed for this subject, with all its groups: sa/NAMESPACE:NAME, group/NAME, or a user name"`
 	Groups              []string  `json:"group" list:"csv" help:"groups the subject is in, as of can (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
 }
 

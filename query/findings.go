@@ -27,7 +27,7 @@ type FindingsRequest struct {
 	At                   time.Time `json:"at" help:"findings as they stood at this time: those whose first request had been received"`
 	Rule                 string    `json:"rule" help:"findings of this rule"`
 	Severity             string    `json:"severity" name:"min-severity" enum:"info,low,medium,high,critical" help:"findings of this severity or above" flag:"leave out findings below info, low, medium, high or critical"`
-	Subject              string    `json:"subject" help:"findings on this user"`
+	Subject              string    `json:"subject" help:"findings on this user" flag:"findings on this user: sa/NAMESPACE:NAME, or a user name as audit events have it"`
 	Limit                int       `json:"limit" default:"100" min:"1" max:"500" help:"most findings of an answer"`
 	Before               string    `json:"before" help:"go on behind this place in the list: older of the answer before"`
 }

@@ -40,7 +40,7 @@ type SuggestAnswer struct {
 type SuggestRequest struct {
 	Asks[SuggestAnswer] `question:"suggest"`
 	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
-	Subjects            []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"user name as audit events have it; may be repeated"`
+	Subjects            []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"sa/NAMESPACE:NAME, or a user name as audit events have it; may be repeated"`
 	All                 bool      `json:"all" help:"every subject" flag:"every subject (the default)"`
 	From                time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes" flag:"only requests from this time on, in whole minutes"`
 	To                  time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes" flag:"only requests before this time, in whole minutes"`

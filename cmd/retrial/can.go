@@ -24,9 +24,10 @@ func newCan(s cli.Streams) *cobra.Command {
 		Long: `List everything a subject may do: its rules, merged, for the whole cluster and for each
 namespace, with the bindings and roles they come from.
 
-SUBJECT is a user name as audit logs have it, system:serviceaccount:NAMESPACE:NAME, or
-group:NAME for what a group by itself gives. Groups are those of the
-subject's last request, unless --group names others; those its name alone gives are always added.
+SUBJECT is sa/NAMESPACE:NAME for a service account, group/NAME for what a group by itself
+gives, node/NAME, or user/NAME or just a user name as audit logs have it, such as
+system:serviceaccount:NAMESPACE:NAME. Groups are those of the subject's last request, unless
+--group names others; those its name alone gives are always added.
 
 With VERB and RESOURCE, written as for ` + "`retrial who-can`" + `, say whether it may make that one
 request, with every grant; and when it may not, what would have allowed it: rules it has that
@@ -35,9 +36,9 @@ lack one thing, roles and bindings that exist, and the narrowest rule. It ends w
 In a namespace, what holds in the whole cluster holds as well. What the Node authorizer and
 webhooks allow is not in it.`,
 		Example: `  retrial can alice
-  retrial can system:serviceaccount:shop:api --namespace shop
+  retrial can sa/shop:api --namespace shop
   retrial can alice --group ops --group devs --at 2026-11-20T11:36:00Z
-  retrial can group:system:authenticated -o json
+  retrial can group/system:authenticated -o json
   retrial can alice delete pods web-0 --namespace shop`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
@@ -55,8 +56,10 @@ webhooks allow is not in it.`,
 	}
 	from.bind(c, s, &q, "group", "namespace", "cluster", "at")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		q.Subject = args[0]
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if q.Subject, err = cli.Subject("SUBJECT", args[0]); err != nil {
+			return err
+		}
 		if len(args) > 1 {
 			what, err := whatIsAsked(c, args[2:], q.Namespace, sub, false)
 			if err != nil {

@@ -28,9 +28,9 @@ Without --subject each subject is listed alone: a user by the bindings that name
 what membership gives. With it, everything the subject holds with all its groups is compared:
 those of its last request, unless --group names others; those its name alone gives are always
 added. SUBJECT is written as for ` + "`retrial can`" + `.`,
-		Example: `  retrial changes --from 2026-11-20T11:00:00Z
+		Example: `  retrial changes --since yesterday
   retrial changes --from 2026-11-20T11:00:00Z --to 2026-11-20T12:00:00Z --subject alice
-  retrial changes --from 2026-11-19T00:00:00Z --subject group:system:authenticated -o json`,
+  retrial changes --from 2026-11-19T00:00:00Z --subject group/system:authenticated -o json`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
@@ -38,13 +38,19 @@ added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 			case q.From.IsZero():
 				return cli.UsageError(c, "--from is missing")
 			case q.Subject == "" && len(q.Groups) > 0:
-				return cli.UsageError(c, "--group goes with --subject; what a group by itself gives is --subject group:NAME")
+				return cli.UsageError(c, "--group goes with --subject; what a group by itself gives is --subject group/NAME")
 			}
 			return nil
 		},
 	}
 	from.bind(c, s, &q, "cluster", "from", "to", "subject", "group")
-	c.RunE = onePage(&from, &q.Cluster, &q, printChanges)
+	asked := onePage(&from, &q.Cluster, &q, printChanges)
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if q.Subject, err = cli.Subject("--subject", q.Subject); err != nil {
+			return err
+		}
+		return asked(c, args)
+	}
 	return c
 }
 

@@ -63,6 +63,9 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 			fmt.Errorf("invalid --fail-on %q: want one of %s", f.failOn, strings.Join(query.Severities(), ", ")))
 	}
 	var err error
+	if f.Subject, err = cli.User("--subject", f.Subject); err != nil {
+		return err
+	}
 	if f.listRules || f.offline() {
 		if f.rules, err = server.LoadRules("--rules", f.ruleDirs); err != nil {
 			return cli.ExitWith(cli.ExitUsage, err)

@@ -34,8 +34,8 @@ that allows it; a step that takes more than rights says what it presumes.`,
 		Example: `  retrial escalations
   retrial escalations --include-system --limit 20
   retrial escalations alice --at 2026-11-20T11:36:00Z
-  retrial escalations system:serviceaccount:shop:api -o json
-  retrial escalations group:ops`,
+  retrial escalations sa/shop:api -o json
+  retrial escalations group/ops`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 1 && args[0] == "":
@@ -58,8 +58,10 @@ that allows it; a step that takes more than rights says what it presumes.`,
 			p.Hint("hint: not all service accounts of that time are known; those that bindings name are assumed to exist")
 		}
 	})
-	c.RunE = func(c *cobra.Command, args []string) error {
-		q.Subject = strings.Join(args, "")
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if q.Subject, err = cli.Subject("SUBJECT", strings.Join(args, "")); err != nil {
+			return err
+		}
 		return asked(c, args)
 	}
 	return c

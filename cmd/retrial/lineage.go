@@ -26,22 +26,22 @@ credentials, including unused ones that were issued to a service account.
 
 CREDENTIAL is JTI=ID for a token, X509SHA256=FINGERPRINT for a certificate (both as audit
 events have them) or Secret=NAMESPACE/NAME for a token that lies in a Secret; anything else is
-a SUBJECT: a user name as audit logs have it.
+a SUBJECT: sa/NAMESPACE:NAME, node/NAME, user/NAME, or a user name as audit logs have it.
 
 The running server is asked; with none running the command reads the store itself. With
 --events it replays an audit log as evaluate does instead, and stores nothing.`,
 		Example: `  retrial lineage JTI=7d1a1b8e-0c3e-4f4e-a4f4-9b2b4f1f9d10
-  retrial lineage system:serviceaccount:payments:worker
-  retrial lineage system:node:node-1 --events audit.log --state state.json -o json`,
+  retrial lineage sa/payments:worker
+  retrial lineage node/node-1 --events audit.log --state state.json -o json`,
 		Args: cli.OneArg("CREDENTIAL|SUBJECT"),
 	}
 	from.bind(c, s, &q, "cluster", "from", "to", "limit")
 	asked := onePage(&from, &q.Cluster, &q, printLineage)
-	c.RunE = func(c *cobra.Command, args []string) error {
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		if query.IsCredential(args[0]) {
 			q.Credential = args[0]
-		} else {
-			q.Subject = args[0]
+		} else if q.Subject, err = cli.User("SUBJECT", args[0]); err != nil {
+			return err
 		}
 		return asked(c, args)
 	}

@@ -128,6 +128,15 @@ func (a *askCommand) values() (map[string]string, error) {
 			values[name] = at.Format(time.RFC3339Nano)
 		}
 	}
+	for _, name := range []string{"subject", "user"} {
+		if text := values[name]; text != "" {
+			user, err := cli.User("--param "+name, text)
+			if err != nil {
+				return nil, err
+			}
+			values[name] = user
+		}
+	}
 	return values, nil
 }
 

@@ -45,7 +45,7 @@ The same command again follows a job that is under way. One job a cluster at a t
 Values of one key are alternatives, different keys restrict each other.`,
 		Example: `  retrial rejudge --since 2026-11-01T00:00:00Z --dry-run
   retrial rejudge --since 2026-11-20T11:00:00Z --where outcome=drift --where outcome=indeterminate
-  retrial rejudge --since 2026-11-20T11:00:00Z --until 2026-11-20T12:00:00Z --where subject=system:serviceaccount:ci:builder -o json`,
+  retrial rejudge --since 2026-11-20T11:00:00Z --until 2026-11-20T12:00:00Z --where subject=sa/ci:builder -o json`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
@@ -72,6 +72,15 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 	cfg, err := o.flags.Load()
 	if err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
+	}
+	for i, condition := range o.Where {
+		if key, value, _ := strings.Cut(condition, "="); key == "subject" || key == "user" {
+			user, err := cli.User("--where "+key, value)
+			if err != nil {
+				return err
+			}
+			o.Where[i] = key + "=" + user
+		}
 	}
 	client, done, err := server.ConnectToJudge(ctx, cfg, func() {
 		fmt.Fprintln(s.Err, "no server is running: judging here, along with whatever else waits to be judged")

@@ -46,7 +46,7 @@ needed: the log is replayed here; --from-empty takes the place of --state where 
 are the objects to apply, with the removals as comments. YAML from a recording shorter than --min-window
 is refused without --force: what happens once a month is not in it.`,
 		Example: `  retrial suggest
-  retrial suggest --subject system:serviceaccount:ci:runner -o yaml
+  retrial suggest --subject sa/ci:runner -o yaml
   retrial suggest --state state.json --events audit.log --all -o json | jq '.[] | select(.proof.holds)'`,
 		Args: cli.NoArgsBut("subjects are named with --subject"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
@@ -72,6 +72,13 @@ func (o *suggestOptions) check() error {
 		return usage("--subject: a name with a line break cannot be asked for; use --all")
 	case o.final && o.output == "table":
 		return usage("--final prints objects: add -o yaml or -o json")
+	}
+	for i, name := range o.Subjects {
+		user, err := cli.User("--subject", name)
+		if err != nil {
+			return err
+		}
+		o.Subjects[i] = user
 	}
 	if o.minWindow < 0 {
 		return usage("--min-window %s: must not be negative", config.Duration(o.minWindow))
