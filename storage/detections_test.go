@@ -189,6 +189,53 @@ func TestMarksRecover(t *testing.T) {
 	}
 }
 
+// TestMarkSumsSince: of what changed since a moment the sums come whole, and parts without it are not read.
+func TestMarkSumsSince(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	s.Exec(t, "SYSTEM STOP MERGES retrial.detections")
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	mark := func(slot, changed time.Time, count int) {
+		s.Exec(t, fmt.Sprintf("INSERT INTO retrial.detections (cluster, rule, slot, key, kpart, ingest_day, count, digest, changed) "+
+			"VALUES ('c', 'often', %d, 0, 0, '2026-11-20', %d, %d, %d)", slot.Unix(), count, 10*count, changed.Unix()))
+	}
+	hour := func(n int) time.Time { return at.Add(time.Duration(n) * time.Hour) }
+	mark(hour(0), hour(0), 1)
+	mark(hour(1), hour(1), 2)
+	mark(hour(1), hour(5), 3)
+	for _, clusters := range [][]string{nil, {"b", "c"}} {
+		for _, c := range []struct {
+			since, next time.Time
+			want        map[time.Time]int64
+		}{
+			{time.Time{}, hour(5).Add(-5 * time.Minute), map[time.Time]int64{hour(0): 1, hour(1): 5}},
+			{hour(2), hour(5).Add(-5 * time.Minute), map[time.Time]int64{hour(1): 5}},
+			{hour(6), hour(6), map[time.Time]int64{}},
+		} {
+			sums, next, err := s.MarkSums(ctx, clusters, c.since)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[time.Time]int64{}
+			for _, m := range sums {
+				got[m.Slot] = m.Count
+			}
+			if !reflect.DeepEqual(got, c.want) || !next.Equal(c.next) {
+				t.Errorf("of %v since %v: %v, next %v; want %v, next %v", clusters, c.since, got, next, c.want, c.next)
+			}
+		}
+	}
+	const changed = "SELECT cluster, rule, slot FROM retrial.detections WHERE changed >= {since:UInt32}"
+	for index, sql := range map[string]string{
+		"by_changed": changed, "by_slot": "SELECT sum(count) FROM retrial.detections WHERE (cluster, rule, slot) IN (" + changed + ")",
+	} {
+		plan := s.Explain(t, sql, map[string]string{"since": fmt.Sprint(hour(2).Unix())})
+		if !slices.Contains(plan, "Name: "+index) {
+			t.Errorf("%s is not used:\n%s", index, strings.Join(plan, "\n"))
+		}
+	}
+}
+
 // TestPanes: counts by group and pane, and the requests of some panes.
 func TestPanes(t *testing.T) {
 	s := storagetest.Open(t)

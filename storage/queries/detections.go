@@ -34,38 +34,44 @@ func (rd *Reader) MarkedClusters(ctx context.Context, since time.Time) ([]string
 // MarkSums returns the sums of some clusters (nil: of all) that may have changed after a time by the store's clock, and the
 // time to ask from next; the zero time asks for all. A rule's sum of a slot comes whole.
 func (rd *Reader) MarkSums(ctx context.Context, clusters []string, since time.Time) (sums []verdict.MarkSum, next time.Time, err error) {
+	next = since
 	err = some(clusters, func(only string, p clickhouse.Parameters) error {
+		changed := only
+		if !since.IsZero() {
+			p["since"] = fmt.Sprint(max(since.Unix(), 0))
+			changed = and(only, "changed >= {since:UInt32}")
+			only = and(only, "(cluster, rule, slot) IN (SELECT cluster, rule, slot FROM %[1]s.detections"+changed+")")
+		}
 		var newest int64
 		if err := rd.at.Conn.QueryRow(statement.Params(ctx, p),
-			"SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+rd.at.Table("detections")+only).Scan(&newest); err != nil {
+			"SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+rd.at.Table("detections")+changed).Scan(&newest); err != nil {
 			return fmt.Errorf("read newest change of detections: %w", err)
 		}
 		if at := time.Unix(newest, 0).Add(-overlap); newest > 0 && at.After(next) {
 			next = at
 		}
-		list, err := rd.markSums(ctx, only, p, since)
+		list, err := rd.markSums(ctx, only, p)
 		sums = append(sums, list...)
 		return err
 	})
 	return sums, next, err
 }
 
-func (rd *Reader) markSums(ctx context.Context, only string, p clickhouse.Parameters, since time.Time) ([]verdict.MarkSum, error) {
-	if !since.IsZero() {
-		p["since"] = fmt.Sprint(max(since.Unix(), 0))
-		if only == "" {
-			only = " WHERE "
-		} else {
-			only += " AND "
-		}
-		only += "(cluster, rule, slot) IN (SELECT cluster, rule, slot FROM %[1]s.detections" + only + "changed >= {since:UInt32})"
-	}
+func (rd *Reader) markSums(ctx context.Context, where string, p clickhouse.Parameters) ([]verdict.MarkSum, error) {
 	return statement.Collect(ctx, rd.at, `SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
-FROM %[1]s.detections`+only+`
+FROM %[1]s.detections`+where+`
 GROUP BY cluster, rule, slot`, p, func(m *verdict.MarkSum) ([]any, func()) {
 		var at int64
 		return []any{&m.Cluster, &m.Rule, &at, &m.Count, &m.Digest}, func() { m.Slot = time.Unix(at, 0).UTC() }
 	})
+}
+
+// and adds a condition to a WHERE clause, which may be empty.
+func and(where, condition string) string {
+	if where == "" {
+		return " WHERE " + condition
+	}
+	return where + " AND " + condition
 }
 
 // marked is the condition of rows that have a mark of a rule, and where the mark is.

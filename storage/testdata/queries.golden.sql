@@ -284,13 +284,13 @@ FROM `retrial`.policy_objects FINAL WHERE cluster IN {clusters:Array(String)} OR
 SETTINGS max_threads = 1, max_block_size = 8192, max_bytes_before_external_sort = 134217728;
 
 -- MarkSums
-SELECT toInt64(toUnixTimestamp(max(changed))) FROM `retrial`.detections;
+SELECT toInt64(toUnixTimestamp(max(changed))) FROM `retrial`.detections WHERE changed >= {since:UInt32};
 SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
 FROM `retrial`.detections WHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detections WHERE changed >= {since:UInt32})
 GROUP BY cluster, rule, slot;
 
 -- MarkSums of a share
-SELECT toInt64(toUnixTimestamp(max(changed))) FROM `retrial`.detections WHERE cluster IN {clusters:Array(String)};
+SELECT toInt64(toUnixTimestamp(max(changed))) FROM `retrial`.detections WHERE cluster IN {clusters:Array(String)} AND changed >= {since:UInt32};
 SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
 FROM `retrial`.detections WHERE cluster IN {clusters:Array(String)} AND (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detections WHERE cluster IN {clusters:Array(String)} AND changed >= {since:UInt32})
 GROUP BY cluster, rule, slot;

@@ -919,3 +919,15 @@ WHERE outcome != ''
 GROUP BY cluster, resource, namespace, name, slot, user_name, verb, subresource, recorded, kpart, ingest_day, imported
 ;
 
+-- Who works out findings asks every few seconds for the slots whose marks changed, and for all there is of those slots. Parts are written
+-- in the order of time: one that holds no change, or no slot, of the time that is asked about is not read.
+ALTER TABLE `retrial_local`.detections ON CLUSTER `main`
+    ADD INDEX IF NOT EXISTS by_changed changed TYPE minmax GRANULARITY 1,
+    ADD INDEX IF NOT EXISTS by_slot slot TYPE minmax GRANULARITY 1
+;
+
+-- Parts from before get the indexes in the background, and are read without them until then. Of past months nothing is merged any more,
+-- so their parts would never get them.
+ALTER TABLE `retrial_local`.detections ON CLUSTER `main` MATERIALIZE INDEX by_changed, MATERIALIZE INDEX by_slot
+;
+
