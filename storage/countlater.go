@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,8 +39,9 @@ type later struct {
 	mu            sync.Mutex
 	next          uint64 // number of the last insert that began
 	done, counted uint64
-	rows          int    // that are not counted
-	day           uint16 // the oldest ingest day of these
+	rows          int               // that are not counted
+	day           uint16            // the oldest ingest day of these
+	of            map[string]uint64 // clusters that rollups may lack rows of, with the number of the last insert that had any
 }
 
 const (
@@ -67,7 +69,11 @@ func (l *later) end(number uint64, members []insertMember) int {
 	l.rows += rowsOf(members)
 	for i := range members {
 		for j := range members[i].rows {
-			l.day = min(l.day, codec.Day(members[i].rows[j].Received))
+			row := &members[i].rows[j]
+			l.day = min(l.day, codec.Day(row.Received))
+			if l.of[row.Cluster] != number {
+				l.of[row.Cluster] = number
+			}
 		}
 	}
 	return l.rows
@@ -87,6 +93,7 @@ func (l *later) finish(to uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counted = to
+	maps.DeleteFunc(l.of, func(_ string, number uint64) bool { return number <= to })
 }
 
 // pending reports whether rows are not counted.
@@ -94,6 +101,14 @@ func (l *later) pending() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.done != l.counted
+}
+
+// has reports whether rollups have all rows of a cluster that this process has inserted.
+func (l *later) has(cluster string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, lack := l.of[cluster]
+	return !lack
 }
 
 // RollUp counts the rows that rollups lack. Readers need not call it: statements that name a rollup do. Where other processes write, each
@@ -233,7 +248,7 @@ SELECT ifNull(counted, 0), ifNull((SELECT max(toUInt64OrZero(value)) FROM %%[1]s
 	}
 	last := max(n[0].counted, n[0].counting, n[0].last)
 	s.later = &later{order: make(chan struct{}, 1), counting: make(chan struct{}, 1), doubt: n[0].counting > n[0].counted, next: last,
-		done: last, counted: n[0].counted}
+		done: last, counted: n[0].counted, of: map[string]uint64{}}
 	return s.RollUp(ctx)
 }
 
@@ -309,7 +324,7 @@ func takesBack(members []insertMember) bool {
 	})
 }
 
-// rollingUp is the context key of the statements that make rollups.
+// rollingUp is the context key of the statements that make rollups, and of those that ask of a cluster that they have all rows of.
 type rollingUp struct{}
 
 // upToDate is the round tripper before an embedded store: statements that name a rollup find every row in it that was inserted before.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
@@ -56,6 +57,27 @@ func TestCountedWhenAsked(t *testing.T) {
 	insert(t, s, "d", rows(t, "d", 1))
 	if v := consistent(t, s); v.Usage != 2*judged(in) {
 		t.Errorf("%d requests are counted, want %d", v.Usage, 2*judged(in))
+	}
+}
+
+// TestFirstRowsOfAClusterCountNothing: what the store counts on a cluster's first day is known without counting the others' rows; on a day
+// that begins while rows of the cluster itself are not counted, these come first.
+func TestFirstRowsOfAClusterCountNothing(t *testing.T) {
+	s := storagetest.Open(t)
+	insert(t, s, "a", rows(t, "c", 0)[:100])
+	insert(t, s, "b", rows(t, "d", 0)[:100])
+	if n := s.Uncounted(t, usages); n != 0 {
+		t.Errorf("the first rows of a cluster had %d of another counted, want none", n)
+	}
+	next := rows(t, "c", 0)[100:200]
+	for i := range next {
+		e := *next[i].Event
+		e.RequestReceivedTimestamp, e.StageTimestamp = e.RequestReceivedTimestamp.Add(24*time.Hour), e.StageTimestamp.Add(24*time.Hour)
+		next[i].Event = &e
+	}
+	insert(t, s, "c", next)
+	if n := s.Uncounted(t, usages); n == 0 {
+		t.Error("the first rows of a day had none of the cluster's rows before counted")
 	}
 }
 

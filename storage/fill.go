@@ -151,6 +151,9 @@ GROUP BY rule, key LIMIT {limit:UInt32}`
 // begin reads what the store counts on the days of the rows, unless it is remembered.
 func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
 	return s.folds.Begin(rows, func(cluster string, day uint16, limits codec.FoldLimits) (c codec.Counted, err error) {
+		if s.later != nil && s.later.has(cluster) { // nothing has to be counted first, as when a cluster's first rows come
+			ctx = context.WithValue(ctx, rollingUp{}, true)
+		}
 		accesses, agents, sets, firsts := limits.Most()
 		p := clickhouse.Parameters{"cluster": statement.Text(cluster), "day": fmt.Sprint(day), "limit": fmt.Sprint(accesses),
 			"nobody": fmt.Sprint(codec.OtherSubject)}
