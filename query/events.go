@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -85,6 +86,9 @@ func (*Service) Events(ctx context.Context, tables Tables, q EventsRequest) (out
 	}
 	return out, nil
 }
+
+// System reports whether a subject is Kubernetes' own.
+func System(subject string) bool { return kubenames.Own(subject) }
 
 func eventLine(r *verdict.Row) Event {
 	e := r.Event

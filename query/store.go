@@ -17,6 +17,8 @@ type Rows interface {
 	Clusters(ctx context.Context) ([]queries.Cluster, error)
 	// VisitWhy visits the rows of an audit ID, request by request, until visit returns an error.
 	VisitWhy(ctx context.Context, cluster, auditID string, visit func(verdict.Row) error) error
+	// AuditIDs returns audit IDs that begin with a prefix, sorted, at most limit; of every cluster when cluster is empty.
+	AuditIDs(ctx context.Context, cluster, prefix string, limit int) ([]string, error)
 	// Writes returns the writes to objects of some stretches of time, newest first.
 	Writes(ctx context.Context, cluster string, of []queries.Written) ([]verdict.Row, error)
 	// LastGroups returns the groups of a subject's last request up to a moment (zero: now), and its time, zero if there is no request. told

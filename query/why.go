@@ -81,6 +81,41 @@ type WhyAnswer struct {
 	Requests []JudgedRequest `json:"requests"`
 	// Truncated says that the ID has more requests than one answer holds.
 	Truncated bool `json:"truncated,omitempty"`
+	// Like are requests whose audit IDs begin with the one asked about, where none has it: one of each ID, six at most.
+	Like []LikeRequest `json:"like,omitempty"`
+}
+
+// LikeRequest is a request whose audit ID begins with the one asked about.
+type LikeRequest struct {
+	Cluster string `json:"cluster"`
+	Event
+}
+
+// LeastPrefix is how many letters the beginning of an audit ID has at least: less begins too many.
+const LeastPrefix = 4
+
+// mostLike is how many of the IDs that begin with one are named.
+const mostLike = 6
+
+// like returns requests of the audit IDs that begin with one.
+func (a *Service) like(ctx context.Context, cluster, prefix string) (out []LikeRequest, err error) {
+	if len(prefix) < LeastPrefix {
+		return nil, nil
+	}
+	ids, err := a.Store.AuditIDs(ctx, cluster, prefix, mostLike)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		err := a.Store.VisitWhy(ctx, cluster, id, func(row verdict.Row) error {
+			out = append(out, LikeRequest{row.Cluster, eventLine(&row)})
+			return ErrEnough
+		})
+		if err != nil && !errors.Is(err, ErrEnough) {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // WhyBytes bounds the bytes of events in an answer.
@@ -93,7 +128,7 @@ var ErrEnough = errors.New("enough")
 // use one again, so the answer is a list.
 type WhyRequest struct {
 	Asks[WhyAnswer] `question:"why"`
-	AuditID         string    `json:"auditID" required:"true" help:"audit ID of the requests"`
+	AuditID         string    `json:"auditID" required:"true" help:"audit ID of the requests; where none has it, those that begin with it are named"`
 	Cluster         string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused"`
 	At              time.Time `json:"at" help:"decide the request also by the policy of this time (RFC 3339)" flag:"decide the request also by the policy of this time"`
 }
@@ -114,6 +149,10 @@ func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, ErrEnough) {
+		return out, err
+	}
+	if len(out.Requests) == 0 {
+		out.Like, err = a.like(ctx, q.Cluster, q.AuditID)
 		return out, err
 	}
 	if err := a.identities(ctx, &out); err != nil {

@@ -29,7 +29,7 @@ var ofTheSample = map[string][]string{
 	"overview": {"cluster=sample&from={from}&to={to}", "cluster=sample&from={from}&to={middle}"},
 	"events": {"cluster=sample&limit=500", "cluster=sample&limit=3&decision=forbid", "cluster=sample&outcome=not_judged&limit=100",
 		"cluster=sample&user={user}&verb=get&limit=20&from={from}&to={to}", "cluster=sample&outcome=ambiguous"},
-	"why": {"auditID={allowed}", "auditID={forbidden}&cluster=sample", "auditID={allowed}&at={to}", "auditID={raced}",
+	"why": {"auditID={allowed}", "auditID={begin}", "auditID={forbidden}&cluster=sample", "auditID={allowed}&at={to}", "auditID={raced}",
 		"auditID={made}", "auditID=absent"},
 	"explain-deny": {"auditID={forbidden}", "auditID={forbidden}&at={to}", "auditID={allowed}", "auditID={raced}", "auditID=absent"},
 	"who-can": {"cluster=sample&verb=list&resource=secrets", "cluster=sample&verb=create&resource=pods/exec&namespace=kube-system",
@@ -259,7 +259,7 @@ func fromTheSample(t *testing.T, h http.Handler) *strings.Replacer {
 		}
 		return url.QueryEscape(string(text))
 	}
-	return strings.NewReplacer("{from}", stamp(first), "{to}", stamp(last), "{middle}",
+	return strings.NewReplacer("{begin}", allowed[:4], "{from}", stamp(first), "{to}", stamp(last), "{middle}",
 		stamp(first.Add(last.Sub(first)/2).Truncate(time.Minute)),
 		"{user}", url.QueryEscape(user), "{allowed}", allowed, "{forbidden}", one("decision=forbid"), "{raced}", one("outcome=ambiguous"),
 		"{made}", one("verb=create&resource=clusterroles"), "{credential}", url.QueryEscape(credential), "{token}",

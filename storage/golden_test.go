@@ -96,6 +96,7 @@ func TestGoldenQueries(t *testing.T) {
 			_, err := s.SubjectUsage(ctx, "c", "u", from, to, 10)
 			return err
 		}},
+		{"AuditIDs", func() error { _, err := s.AuditIDs(ctx, "c", "c92d", 5); return err }},
 		{"NearSubjects", func() error { _, err := s.NearSubjects(ctx, "c", "u", 5); return err }},
 		{"Recording", func() error { _, err := s.Recording(ctx, "c", from, to); return err }},
 		{"History of one subject", func() error {

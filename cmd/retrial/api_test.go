@@ -84,6 +84,8 @@ func (f *fakeStore) Writes(ctx context.Context, _ string, of []queries.Written) 
 	return rows, f.answer(ctx)
 }
 
+func (f *fakeStore) AuditIDs(context.Context, string, string, int) ([]string, error) { return nil, nil }
+
 func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(verdict.Row) error) error {
 	f.visited = 0
 	for _, r := range f.rows {

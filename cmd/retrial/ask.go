@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -115,7 +116,35 @@ func (a *asker) noRequest(id, cluster string) error {
 	if cluster != "" {
 		cluster = " in cluster " + cluster
 	}
+	if len(id) < query.LeastPrefix {
+		cluster += fmt.Sprintf("; the beginning of one takes at least %d letters", query.LeastPrefix)
+	}
 	return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, phrase.Shorten(id), cluster))
+}
+
+// wholeID returns the audit ID that one alone has which begins with what was given: itself, where requests carry it.
+func (a *asker) wholeID(ctx context.Context, prefix, cluster string) (id string, err error) {
+	answer, err := answerOf(ctx, a, cluster, query.WhyRequest{AuditID: prefix, Cluster: cluster})
+	switch like := answer.Like; {
+	case err != nil:
+		return "", err
+	case len(answer.Requests) > 0:
+		return prefix, nil
+	case len(like) == 0:
+		return "", a.noRequest(prefix, cluster)
+	case len(like) > 1:
+		var p cli.Page
+		for i := range like {
+			x := &like[i]
+			p.Printf("\n  %s\t%s\t%s %s %s: %d", phrase.Shorten(x.AuditID), x.Time.Format(time.RFC3339),
+				phrase.Shorten(x.Subject), x.Verb, phrase.Shorten(x.RequestURI), x.Code)
+		}
+		lines, _ := p.Texts()
+		return "", cli.ExitWith(cli.ExitNoMatch,
+			fmt.Errorf("several audit IDs begin with %s, the first are%s", phrase.Shorten(prefix), lines))
+	}
+	fmt.Fprintln(a.Err, "hint: audit ID", cli.SafeLines(answer.Like[0].AuditID))
+	return answer.Like[0].AuditID, nil
 }
 
 // answerOf opens a client, asks one question, about a cluster if one is named, and closes it.

@@ -38,7 +38,12 @@ The running server is asked; with none running the command reads the store itsel
 			return err
 		}
 		if len(answer.Requests) == 0 {
-			return from.noRequest(q.AuditID, q.Cluster)
+			if q.AuditID, err = from.wholeID(c.Context(), q.AuditID, q.Cluster); err != nil {
+				return err
+			}
+			if answer, err = answerOf(c.Context(), &from, q.Cluster, q); err != nil {
+				return err
+			}
 		}
 		return from.show(answer, func(p *cli.Page) { printDenials(p, &answer) })
 	}

@@ -18,31 +18,65 @@ import (
 func newWhy(s cli.Streams) *cobra.Command {
 	var from asker
 	var q query.WhyRequest
+	var last lastRequest
 	c := &cobra.Command{
-		Use:   "why AUDIT-ID",
+		Use:   "why AUDIT-ID | --last",
 		Short: "Explain one request: who it was, every grant that allows it, recorded against replayed",
 		Long: `Explain the requests that carry an audit ID: who asked, what each authorizer of the chain
 answered, every grant that allows it, and what the apiserver recorded. With --at, also what the
 answer would be by the policy of another time: today's, or that of before a change.
 
+The beginning of an audit ID will do, from four letters on, where one alone begins so; of several
+the first are listed. --last takes the newest request that was refused or does not match its
+replay, of --subject if that is given. Requests of Kubernetes itself (system:…, service accounts
+of kube-*) are passed over unless --include-system is given or there is no other.
+
 The running server is asked; with none running the command reads the store itself, and takes
 the flags of ` + "`retrial serve`" + ` that are about it. With --events it replays an audit log as
 evaluate does instead, and stores nothing.`,
 		Example: `  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9
-  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 --at 2026-11-20T12:00:00Z
+  retrial why 5da2bf21
+  retrial why --last
+  retrial why --last --subject sa/ci:runner
+  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 --at yesterday
   retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].verdict.grants'
   retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 --events audit.log --state state.json`,
-		Args: cli.OneArg("AUDIT-ID"),
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case last.wanted && len(args) > 0:
+				return cli.UsageError(c, "unexpected argument %q: --last names the request", args[0])
+			case last.wanted:
+				return nil
+			case last.subject != "" || last.system:
+				return cli.UsageError(c, "--subject and --include-system go with --last")
+			case len(args) == 0:
+				return cli.UsageError(c, "AUDIT-ID is missing; --last takes the newest request that was refused")
+			}
+			return cli.OneArg("AUDIT-ID")(c, args)
+		},
 	}
 	from.bind(c, s, &q, "cluster", "at")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		q.AuditID = args[0]
+	last.bind(c)
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if last.wanted {
+			q.AuditID, q.Cluster, err = last.find(c.Context(), &from, q.Cluster)
+		} else {
+			q.AuditID = args[0]
+		}
+		if err != nil {
+			return err
+		}
 		answer, err := answerOf(c.Context(), &from, q.Cluster, q)
 		if err != nil {
 			return err
 		}
 		if len(answer.Requests) == 0 {
-			return from.noRequest(q.AuditID, q.Cluster)
+			if q.AuditID, err = from.wholeID(c.Context(), q.AuditID, q.Cluster); err != nil {
+				return err
+			}
+			if answer, err = answerOf(c.Context(), &from, q.Cluster, q); err != nil {
+				return err
+			}
 		}
 		var broken error
 		err = from.show(answer, func(p *cli.Page) { broken = printWhy(p, &answer) })

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,6 +193,19 @@ func (s *Store) VisitWhy(ctx context.Context, _, auditID string, visit func(verd
 		err = visit(rows[i])
 	}
 	return err
+}
+
+// AuditIDs returns audit IDs that begin with a prefix, sorted, at most limit.
+func (s *Store) AuditIDs(ctx context.Context, _, prefix string, limit int) ([]string, error) {
+	found := map[string]bool{}
+	err := s.each(ctx, func(row *verdict.Row) error {
+		if id := row.Event.AuditID; strings.HasPrefix(id, prefix) {
+			found[strings.Clone(id)] = true
+		}
+		return nil
+	})
+	ids := slices.Sorted(maps.Keys(found))
+	return ids[:min(len(ids), limit)], err
 }
 
 // Writes returns the ends of the requests that can have written objects, newest first.

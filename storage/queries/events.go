@@ -201,6 +201,42 @@ func (rd *Reader) VisitWhy(ctx context.Context, cluster, auditID string, visit f
 	return nil
 }
 
+// AuditIDs returns audit IDs that begin with a prefix, sorted, at most limit; of every cluster when cluster is empty. It
+// reads the IDs of all events: those that are UUIDs as bytes, between the least and the greatest that begin so.
+func (rd *Reader) AuditIDs(ctx context.Context, cluster, prefix string, limit int) ([]string, error) {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "prefix": statement.Text(prefix), "limit": fmt.Sprint(limit)}
+	where := "startsWith(audit_text, {prefix:String})"
+	if digits, ok := digitsOfUUID(prefix); ok {
+		open := 32 - len(digits)
+		p["least"], p["most"] = statement.Text(digits+strings.Repeat("0", open)), statement.Text(digits+strings.Repeat("f", open))
+		where += " OR (audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({least:String}), 16)" +
+			" AND toFixedString(unhex({most:String}), 16))"
+	}
+	if where = "(" + where + ")"; cluster != "" {
+		where += " AND cluster = {cluster:String}"
+	}
+	sql := "SELECT DISTINCT audit_id FROM %s.events WHERE " + where + " ORDER BY audit_id LIMIT {limit:UInt32}"
+	out, err := statement.Collect(ctx, rd.at, sql, p,
+		func(id *string) ([]any, func()) { return []any{id}, nil })
+	if err != nil {
+		return nil, fmt.Errorf("audit IDs like %q: %w", prefix, err)
+	}
+	return out, nil
+}
+
+// digitsOfUUID returns the digits of what may be the beginning of a UUID.
+func digitsOfUUID(prefix string) (digits string, ok bool) {
+	const form = "00000000-0000-0000-0000-000000000000"
+	if len(prefix) > len(form) {
+		return "", false
+	}
+	var b [16]byte
+	if !native.ParseUUID(&b, prefix+form[len(prefix):]) {
+		return "", false
+	}
+	return strings.ReplaceAll(prefix, "-", ""), true
+}
+
 // Written is a stretch of time in which an object was written, bounds included.
 type Written struct {
 	Resource, Group, Namespace, Name string

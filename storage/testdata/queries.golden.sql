@@ -198,6 +198,9 @@ GROUP BY granted
 HAVING requests + checks > 0
 ORDER BY requests DESC, checks DESC, granted;
 
+-- AuditIDs
+SELECT DISTINCT audit_id FROM `retrial`.events WHERE (startsWith(audit_text, {prefix:String}) OR (audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({least:String}), 16) AND toFixedString(unhex({most:String}), 16))) AND cluster = {cluster:String} ORDER BY audit_id LIMIT {limit:UInt32};
+
 -- NearSubjects
 SELECT subject, if(length(subject) <= 128 AND length({name:String}) <= 128
     AND abs(toInt64(length(subject)) - toInt64(length({name:String}))) <= {far:UInt8},
