@@ -29,7 +29,7 @@ func newRoot(s cli.Streams) *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 		Version: version.Version,
 	}
-	root.AddCommand(newBenchPipeline(s), newBenchPeers(s), newBenchRBAC(s), newBenchStorage(s), newBenchClusters(s),
+	root.AddCommand(newBenchPipeline(s), newBenchPeers(s), newBenchRBAC(s), newBenchStorage(s), newBenchClusters(s), newBenchDays(s),
 		newBenchCapacity(s))
 	return root
 }

@@ -27,6 +27,7 @@ func newBench(s cli.Streams) *cobra.Command {
   retrial bench pipeline   post a log to a server of its own, and measure until everything is stored
   retrial bench storage    fill a store of its own, and measure what events take on disk
   retrial bench clusters   ask about one cluster of a store that has one, and of a store that has many
+  retrial bench days       ask about usage of 30, 100 and 400 days, and of rollups that have no days
   retrial bench rbac       measure what the linear scan of Kubernetes' RBAC authorizer costs you
   retrial bench peers      measure the pipeline beside VictoriaLogs and an OpenTelemetry Collector
   retrial bench capacity   work out machines for your own rates, and what breaks first

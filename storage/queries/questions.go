@@ -142,7 +142,7 @@ FROM (SELECT if(startsWith(resource, 'cluster'), 'ClusterRoleBinding', 'RoleBind
     GROUP BY kind, namespace, name)
 WHERE gone = 0 AND (kind, namespace, name) NOT IN (
     SELECT JSONExtractString(granted, 1), JSONExtractString(granted, 2), JSONExtractString(granted, 3)
-    FROM (SELECT granted FROM %[1]s.grant_usage WHERE cluster = {cluster:String} GROUP BY granted, access, implied HAVING sum(count) > 0))
+    FROM (SELECT granted FROM %[1]s.grant_usage WHERE cluster = {cluster:String} GROUP BY granted HAVING sum(count) > 0))
 ORDER BY kind, namespace, name LIMIT {limit:UInt32}`},
 		{Name: "role-usage", About: "what a role was used for, by whom and through which binding, by days",
 			Params: windowParams(QuestionParam{"kind", "String", "Role or ClusterRole", "ClusterRole"},
@@ -150,9 +150,12 @@ ORDER BY kind, namespace, name LIMIT {limit:UInt32}`},
 				QuestionParam{"namespace", "String", "of the RoleBinding; empty: any", "-"}),
 			Columns: []string{"binding", "subject", "verb", "resource", "namespace", "name", "path", "requests", "last"},
 			SQL: `SELECT binding, subject, verb, resource, namespace, name, path, sum(n) AS requests, max(last)
-FROM (SELECT JSONExtractString(granted, 3) AS binding, access, sum(count) AS n, max(last_seen) AS last FROM %[1]s.grant_usage
-    WHERE ` + inDays + ` AND JSONExtractString(granted, 4) = {kind:String} AND JSONExtractString(granted, 5) = {role:String}
-        AND ({namespace:String} = '' OR JSONExtractString(granted, 2) = {namespace:String})
+FROM (SELECT JSONExtractString(granted, 3) AS binding, access, sum(n) AS n, max(last) AS last
+    FROM (SELECT granted, access, sum(count) AS n, max(last_seen) AS last FROM %[1]s.grant_usage
+        WHERE ` + inDays + ` AND granted IN (SELECT arrayJoin(arrayFilter(g -> JSONExtractString(g, 4) = {kind:String} AND JSONExtractString(g, 5) = {role:String}
+                AND ({namespace:String} = '' OR JSONExtractString(g, 2) = {namespace:String}), groupUniqArray(granted)))
+            FROM %[1]s.grant_usage WHERE cluster = {cluster:String})
+        GROUP BY granted, access)
     GROUP BY binding, access HAVING n > 0) AS used
 INNER JOIN (SELECT DISTINCT access, subject, verb, resource, namespace, name, path FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 GROUP BY binding, subject, verb, resource, namespace, name, path
