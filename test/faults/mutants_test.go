@@ -20,6 +20,7 @@ type mutant struct {
 	file     string // from the root of the module
 	old, new string
 	first    string // the written schedules to try first
+	sim      bool   // noticed by the schedules of TestSimulation in replay/runner, which reach back weeks
 	short    bool
 }
 
@@ -50,6 +51,9 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 		first: "^kill$/^apart$/^produce$"}, // where no insert fails: it would never be certain
 	{name: "does not wait for the other partitions", file: "replay/runner/settle.go",
 		old: "	if l.entered || l.layout.Epoch == 0 {\n", new: "	if l.entered || l.layout.Epoch < 1<<31 {\n", first: "^layout$"},
+	{name: "forgets policy that stored requests need", file: "replay/runner/held.go",
+		old: "	h.horizon = at\n	return h.state, at, true\n", new: "	h.horizon = at\n	return h.state, at.Add(2 * slack), true\n",
+		sim: true},
 	{name: "repairs no rollup", file: "storage/recover.go",
 		old:   "	if err != nil || n == 0 {\n		return n, err\n	}\n	return n, s.exec",
 		new:   "	if err != nil || n+1 > 0 {\n		return 0, err\n	}\n	return n, s.exec",
@@ -92,18 +96,19 @@ func TestMutants(t *testing.T) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+			tests := []string{"TestSteered/" + m.first, "^TestSimulated$"}
+			if m.sim {
+				tests = []string{"^TestSimulation$"}
+			}
 			binary := m.build(t, root)
-			if by := m.hunt(t, binary, "-test.run", "TestSteered/"+m.first); by != "" {
-				t.Logf("noticed by %s", by)
-				caught++
-				return
+			for _, run := range tests {
+				if by := m.hunt(t, binary, "-test.run", run); by != "" {
+					t.Logf("noticed by %s", by)
+					caught++
+					return
+				}
 			}
-			if by := m.hunt(t, binary, "-test.run", "^TestSimulated$"); by != "" {
-				t.Logf("noticed by %s", by)
-				caught++
-				return
-			}
-			t.Errorf("a product that %s passes the written schedules %s and %d drawn ones", m.name, m.first, mutantSeeds)
+			t.Errorf("a product that %s passes %s (%d drawn schedules)", m.name, strings.Join(tests, " and "), mutantSeeds)
 		})
 	}
 	t.Logf("%d mutants noticed", caught)
@@ -167,7 +172,11 @@ func (m mutant) build(t *testing.T, root string) string {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./test/faults")
+	tests := "./test/faults"
+	if m.sim {
+		tests = "./replay/runner"
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, tests)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0") // as the product: what it depends on is built already
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the mutant: %v\n%s", err, out)
@@ -176,7 +185,8 @@ func (m mutant) build(t *testing.T, root string) string {
 }
 
 //nolint:gochecknoglobals // compiled constant
-var caughtBy = regexp.MustCompile(`(?m)--- FAIL: (TestSteered/\S+)|schedule of (seed \d+) fails:\n\s*(.*)`)
+var caughtBy = regexp.MustCompile(`(?m)--- FAIL: (TestSteered/\S+)|` +
+	`(?s:--- FAIL: (TestSimulation) .*?(seed \d+))|schedule of (seed \d+) fails:\n\s*(.*)`)
 
 // hunt runs tests of the mutant and returns what noticed it; empty: nothing did.
 func (m mutant) hunt(t *testing.T, binary string, args ...string) string {
