@@ -20,24 +20,28 @@ type change struct {
 	filters   []verdict.AffectedFilter
 }
 
+// offsets are offsets of partitions of audit.policy.
+type offsets = map[int32]int64
+
 // changes is the log of policy changes the owned partitions are corrected from. Each
 // partition has its own cursor, the policy offsets its stored rows reflect, which it commits
 // with its offset; so a new owner resumes where the old one stopped.
 //
-// The log is bounded. A cursor older than what it still holds is told how far what was forgotten reaches.
+// The log is bounded. A cursor older than what it still holds is told of which clusters changes were forgotten, and how far those reach.
 type changes struct {
 	limit int
 
 	mu      sync.Mutex
 	logs    map[int32][]change // by policy partition, ascending offset
 	epochs  map[int32]uint32   // of the offsets; what was stored under an earlier one has no place in the log
-	floor   map[int32]int64    // changes below this offset have been forgotten
+	floor   map[string]offsets // by cluster: some of its changes below these offsets have been forgotten
 	head    map[int32]int64    // offset after the last applied record
 	entries int
 }
 
 func newChanges(limit int) *changes {
-	return &changes{limit: limit, logs: map[int32][]change{}, epochs: map[int32]uint32{}, floor: map[int32]int64{}, head: map[int32]int64{}}
+	return &changes{limit: limit, logs: map[int32][]change{}, epochs: map[int32]uint32{}, floor: map[string]offsets{},
+		head: map[int32]int64{}}
 }
 
 // begin notes where reading a partition begins, and the epoch of its offsets.
@@ -76,6 +80,7 @@ func (l *changes) drop(clusters map[string]bool) {
 		l.entries -= len(log) - len(kept)
 		l.logs[partition] = slices.Clip(kept)
 	}
+	maps.DeleteFunc(l.floor, func(cluster string, _ offsets) bool { return clusters[cluster] })
 }
 
 // add notes what the records of a partition below next changed.
@@ -102,24 +107,31 @@ func (l *changes) put(partition int32, found []change) {
 	// Half is dropped at once, so that the copy is paid for rarely.
 	if len(log) > l.limit {
 		drop := len(log) - l.limit/2
-		l.floor[partition] = max(l.floor[partition], log[drop-1].offset+1)
+		for _, c := range log[:drop] {
+			if l.floor[c.cluster] == nil {
+				l.floor[c.cluster] = offsets{}
+			}
+			l.floor[c.cluster][partition] = max(l.floor[c.cluster][partition], c.offset+1)
+		}
 		log = append([]change(nil), log[drop:]...)
 		l.entries -= drop
 	}
 	l.logs[partition] = log
 }
 
-// since returns the changes at or after the cursor and the cursor that follows them. Where some of those were forgotten it tells, by
-// partition, below which offset: any of them may have altered any answer about any cluster.
-func (l *changes) since(cursor map[int32]int64) (found []change, next, forgotten map[int32]int64) {
+// since returns the changes at or after the cursor and the cursor that follows them. Where some of those were forgotten it tells of which
+// clusters, and below which offsets: any of them may have altered any answer about the cluster.
+func (l *changes) since(cursor map[int32]int64) (found []change, next map[int32]int64, forgotten map[string]offsets) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	forgotten = map[int32]int64{}
+	forgotten = map[string]offsets{}
+	for cluster, floor := range l.floor {
+		if !reached(cursor, floor) {
+			forgotten[cluster] = maps.Clone(floor)
+		}
+	}
 	for partition, log := range l.logs {
 		from := cursor[partition]
-		if floor := l.floor[partition]; from < floor {
-			forgotten[partition] = floor
-		}
 		i := len(log)
 		for i > 0 && log[i-1].offset >= from {
 			i--

@@ -128,15 +128,14 @@ func (j judged) needs(c change, f verdict.AffectedFilter) bool {
 	return false
 }
 
-// before returns the clusters with rows that were judged without some of the changes below these offsets of policy partitions.
-func (j judged) before(offsets map[int32]int64) map[string]bool {
+// before returns those of some clusters with rows that were judged without some of the changes below the offsets given for each.
+func (j judged) before(below map[string]offsets) map[string]bool {
 	clusters := map[string]bool{}
 	for _, b := range j {
-		if reached(b.knows, offsets) {
-			break // so do all that follow
-		}
-		for cluster := range b.spans {
-			clusters[cluster] = true
+		for cluster, offsets := range below {
+			if _, has := b.spans[cluster]; has && !reached(b.knows, offsets) {
+				clusters[cluster] = true
+			}
 		}
 	}
 	return clusters

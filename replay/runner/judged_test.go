@@ -80,20 +80,27 @@ func TestJudgedBefore(t *testing.T) {
 	j.add(block(map[int32]int64{0: 20, 1: 5}, "a", "c"))
 	for _, c := range []struct {
 		name  string
-		below map[int32]int64
+		below offsets
 		want  []string
 	}{
 		{"nothing forgotten", nil, nil},
-		{"what every block of this process knew", map[int32]int64{0: 10}, []string{"earlier"}},
-		{"what the later block knew", map[int32]int64{0: 20}, []string{"a", "b", "earlier"}},
-		{"what no block knew", map[int32]int64{0: 21}, []string{"a", "b", "c", "earlier"}},
-		{"another partition, which nobody knew as far", map[int32]int64{0: 10, 1: 6}, []string{"a", "b", "c", "earlier"}},
+		{"what every block of this process knew", offsets{0: 10}, []string{"earlier"}},
+		{"what the later block knew", offsets{0: 20}, []string{"a", "b", "earlier"}},
+		{"what no block knew", offsets{0: 21}, []string{"a", "b", "c", "earlier"}},
+		{"another partition, which nobody knew as far", offsets{0: 10, 1: 6}, []string{"a", "b", "c", "earlier"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := slices.Sorted(maps.Keys(j.before(c.below))); !slices.Equal(got, c.want) {
+			below := map[string]offsets{}
+			for _, cluster := range []string{"a", "b", "c", "earlier", "without rows"} {
+				below[cluster] = c.below
+			}
+			if got := slices.Sorted(maps.Keys(j.before(below))); !slices.Equal(got, c.want) {
 				t.Errorf("clusters %v, want %v", got, c.want)
 			}
 		})
+	}
+	if got := j.before(map[string]offsets{"b": {0: 11}, "c": {0: 11}}); len(got) != 1 || !got["b"] {
+		t.Errorf("clusters %v, want b: c knew what was forgotten of it", got)
 	}
 }
 

@@ -210,24 +210,25 @@ func TestDueIgnoresClocksSetBack(t *testing.T) {
 func TestChangesForgetTheOldest(t *testing.T) {
 	l := newChanges(4)
 	for offset := range int64(10) {
-		l.add(0, offset+1, []change{{partition: 0, offset: offset}})
+		l.add(0, offset+1, []change{{partition: 0, offset: offset, cluster: "ab"[offset%2 : offset%2+1]}})
 	}
 	l.add(1, 5, nil)
 	for _, tc := range []struct {
 		name      string
 		cursor    map[int32]int64
 		found     int
-		forgotten map[int32]int64
+		forgotten map[string]offsets
 	}{
-		{"never corrected", nil, 4, map[int32]int64{0: 6}},
-		{"further behind than the log", map[int32]int64{0: 3}, 4, map[int32]int64{0: 6}},
+		{"never corrected", nil, 4, map[string]offsets{"a": {0: 5}, "b": {0: 6}}},
+		{"further behind than the log", map[int32]int64{0: 3}, 4, map[string]offsets{"a": {0: 5}, "b": {0: 6}}},
+		{"as far behind as the log, of one cluster", map[int32]int64{0: 5}, 4, map[string]offsets{"b": {0: 6}}},
 		{"within the log", map[int32]int64{0: 9}, 1, nil},
 		{"up to date", map[int32]int64{0: 10, 1: 5}, 0, nil},
 		{"ahead of what is loaded", map[int32]int64{0: 12}, 0, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			found, next, forgotten := l.since(tc.cursor)
-			if !maps.Equal(forgotten, tc.forgotten) || len(found) != tc.found {
+			if !maps.EqualFunc(forgotten, tc.forgotten, maps.Equal) || len(found) != tc.found {
 				t.Errorf("found %d, forgotten below %v, want %d, %v", len(found), forgotten, tc.found, tc.forgotten)
 			}
 			if next[0] < 10 || next[0] < tc.cursor[0] || next[1] != 5 {
