@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,7 +17,6 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
-	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/test/workload"
 	"github.com/retrial-io/retrial/verdict"
@@ -64,8 +61,7 @@ type clustersBench struct {
 	seed           uint64
 	log            io.Writer
 
-	engine *embedded.Engine
-	stores [2]*storage.Store // with one cluster, and with many
+	besides // a store with one cluster, and one with many
 }
 
 // The databases of the two stores.
@@ -80,22 +76,12 @@ type clustersResult struct {
 }
 
 func (b *clustersBench) run(ctx context.Context) (r *clustersResult, err error) {
-	dir, err := os.MkdirTemp("", "retrial-bench-")
+	stores, done, err := openBesides(ctx, clustersIn[:])
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "clickhouse")
-	if b.engine, err = embedded.Open(embedded.Config{Path: path, MaxMemory: 4 << 30}); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.engine.Close()) }()
-	for i := range b.stores {
-		if b.stores[i], err = storage.Open(ctx, storage.Config{Transport: b.engine, Database: clustersIn[i]}); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, b.stores[i].Close()) }()
-	}
+	defer func() { err = errors.Join(err, done()) }()
+	b.besides = stores
 	if err := b.fill(ctx); err != nil {
 		return nil, err
 	}
@@ -195,12 +181,6 @@ func (b *clustersBench) multiply(ctx context.Context) error {
 	return nil
 }
 
-// asked is a question, and what it answers about the one cluster of a store.
-type asked struct {
-	name string
-	ask  func(s *storage.Store) (answer any, err error)
-}
-
 // questions returns what is asked: the named questions, and what pages ask of rollups and events.
 func (b *clustersBench) questions(ctx context.Context) ([]asked, error) {
 	facts, err := rawRows(ctx, b.engine, "SELECT argMax(user_name, request_received), argMax(toString(audit_uuid), request_received), "+
@@ -222,10 +202,7 @@ func (b *clustersBench) questions(ctx context.Context) ([]asked, error) {
 				values[p.Name] = v
 			}
 		}
-		out = append(out, asked{q.Name, func(s *storage.Store) (any, error) {
-			_, rows, err := s.Ask(ctx, q.Name, benchCluster, values)
-			return rows, err
-		}})
+		out = append(out, askedByName(ctx, q.Name, values))
 	}
 	var none time.Time
 	return append(out,
@@ -255,28 +232,15 @@ func (b *clustersBench) ask(ctx context.Context) (map[string][2]questionCost, er
 	}
 	out := map[string][2]questionCost{}
 	for _, q := range list {
-		var cost [2]questionCost
-		var samples [2][]questionCost
-		var answers [2]string
-		for range askTimes {
-			for i, s := range b.stores {
-				var answer any
-				once, err := askOnce(ctx, b.engine, func() (err error) { answer, err = q.ask(s); return err })
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", q.name, err)
-				}
-				samples[i] = append(samples[i], once)
-				answers[i] = fmt.Sprintf("%+v", answer)
-			}
+		costs, answers, err := b.inTurn(ctx, q)
+		if err != nil {
+			return nil, err
 		}
 		if answers[0] != answers[1] {
 			return nil, fmt.Errorf("%s: the answer is not that of the store with one cluster: %.200s, and %.200s", q.name, answers[0],
 				answers[1])
 		}
-		for i := range samples {
-			cost[i] = median(samples[i])
-		}
-		out[q.name] = cost
+		out[q.name] = [2]questionCost(costs)
 	}
 	return out, nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/storage"
-	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
@@ -63,8 +60,7 @@ type daysBench struct {
 	days             []int
 	log              io.Writer
 
-	engine *embedded.Engine
-	stores [len(daysIn)]*storage.Store
+	besides
 }
 
 // daysIn are the databases of the stores.
@@ -97,21 +93,14 @@ type daysCost struct {
 type tableSize struct{ Rows, Bytes int64 }
 
 func (b *daysBench) run(ctx context.Context) (r *daysResult, err error) {
-	dir, err := os.MkdirTemp("", "retrial-bench-")
+	stores, done, err := openBesides(ctx, daysIn[:])
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if b.engine, err = embedded.Open(embedded.Config{Path: filepath.Join(dir, "clickhouse"), MaxMemory: 4 << 30}); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.engine.Close()) }()
-	for i := range b.stores {
-		if b.stores[i], err = storage.Open(ctx, storage.Config{Transport: b.engine, Database: daysIn[i]}); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, b.stores[i].Close()) }()
-		if err := b.accessesOf(ctx, daysIn[i]); err != nil {
+	defer func() { err = errors.Join(err, done()) }()
+	b.besides = stores
+	for _, database := range daysIn {
+		if err := b.accessesOf(ctx, database); err != nil {
 			return nil, err
 		}
 	}
@@ -143,8 +132,7 @@ const (
 // all are all accesses of all clusters, in blocks that stay small when each is multiplied by days.
 func (b *daysBench) all() string {
 	return fmt.Sprintf("(SELECT if(number < %[1]d, 0, 1 + intDiv(number - %[1]d, %[2]d)) AS k, if(number < %[1]d, number, "+
-		"(number - %[1]d) "+
-		"%% %[2]d) AS i, if(k = 0, '%[3]s', concat('%[3]s-', toString(k))) AS cluster, %[4]s AS s FROM numbers(%[5]d))",
+		"(number - %[1]d) %% %[2]d) AS i, if(k = 0, '%[3]s', concat('%[3]s-', toString(k))) AS cluster, %[4]s AS s FROM numbers(%[5]d))",
 		b.accesses, b.accesses/20, benchCluster, daysSubject, b.accesses+b.others*(b.accesses/20))
 }
 
@@ -241,10 +229,7 @@ func (b *daysBench) questions(ctx context.Context) []asked {
 		if q.Name == "role-usage" {
 			values["role"] = "role-0"
 		}
-		out = append(out, asked{q.Name, func(s *storage.Store) (any, error) {
-			_, rows, err := s.Ask(ctx, q.Name, benchCluster, values)
-			return rows, err
-		}})
+		out = append(out, askedByName(ctx, q.Name, values))
 	}
 	var none time.Time
 	for _, who := range []struct {
@@ -280,26 +265,17 @@ func (b *daysBench) ask(ctx context.Context, days int) (*daysCost, error) {
 		}
 	}
 	for _, q := range b.questions(ctx) {
-		var samples [len(daysIn)][]questionCost
-		var answers [len(daysIn)]string
-		for range askTimes {
-			for i, s := range b.stores {
-				var answer any
-				once, err := askOnce(ctx, b.engine, func() (err error) { answer, err = q.ask(s); return err })
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", q.name, err)
-				}
-				samples[i], answers[i] = append(samples[i], once), fmt.Sprintf("%+v", answer)
+		costs, answers, err := b.inTurn(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i, answer := range answers {
+			if answer != answers[0] && q.name != "first-seen" { // ties are in the order of numbers
+				return nil, fmt.Errorf("%s: the answer of %s is not that of %s: %.300s, and %.300s", q.name, daysIn[i], daysIn[0], answer,
+					answers[0])
 			}
 		}
-		var cost [len(daysIn)]questionCost
-		for i := range samples {
-			if cost[i] = median(samples[i]); answers[i] != answers[0] && q.name != "first-seen" { // ties are in the order of numbers
-				return nil, fmt.Errorf("%s: the answer of %s is not that of %s: %.300s, and %.300s", q.name, daysIn[i], daysIn[0],
-					answers[i], answers[0])
-			}
-		}
-		out.Questions[q.name], out.names = cost, append(out.names, q.name)
+		out.Questions[q.name], out.names = [len(daysIn)]questionCost(costs), append(out.names, q.name)
 	}
 	return out, nil
 }
