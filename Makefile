@@ -24,6 +24,15 @@ build: ## Build bin/retrial, and bin/retrial-bench beside it
 	@mkdir -p bin
 	$(GO) build -trimpath -ldflags "-s -w -X github.com/retrial-io/retrial/internal/version.Version=$(VERSION)" -o $(dir $(BIN)) ./cmd/retrial ./cmd/retrial-bench
 
+.PHONY: web
+web: dashboards/web/node_modules/.package-lock.json ## Build the pages (dashboards/web into dashboards/ui/dist, which is committed)
+	@npm --prefix dashboards/web run --silent generate
+	@npm --prefix dashboards/web run --silent build
+
+dashboards/web/node_modules/.package-lock.json: dashboards/web/package-lock.json
+	@npm --prefix dashboards/web ci --silent
+	@touch $@
+
 .PHONY: test
 test: ## Set up what the tests need and run every test
 	@scripts/check-machine.sh test

@@ -2,6 +2,9 @@ module github.com/retrial-io/retrial
 
 go 1.26.0
 
+// Node packages may bring Go files of their own.
+ignore ./dashboards/web/node_modules
+
 require (
 	github.com/ClickHouse/ch-go v0.74.0
 	github.com/ClickHouse/clickhouse-go/v2 v2.50.0

@@ -16,6 +16,12 @@ tool staticcheck ./... || status=1
 unreachable=$(tool deadcode -test ./...) || status=1
 unreachable=$(grep -v ' Advisor.Questions$' <<<"$unreachable")
 [ -z "$unreachable" ] || { echo "$unreachable"; status=1; }
+# The pages: types and rules of their source.
+if command -v npm >/dev/null 2>&1 && make --no-print-directory dashboards/web/node_modules/.package-lock.json; then
+  npm --prefix dashboards/web run --silent lint || status=1
+else
+  echo "NOT RUN: lint of dashboards/web: no npm, or its packages could not be fetched"
+fi
 if command -v golangci-lint >/dev/null 2>&1; then
   golangci-lint run ./... || status=1
 else

@@ -2,23 +2,28 @@
 // the local API (api/v1/…, mounted by the wiring, described in docs/api.md) for everything
 // it shows.
 //
-// There is no build step: the files in assets are what the browser runs. README.md says how
-// they are put together and where a new view goes.
+// The files in dist are built of dashboards/web (make web) and are served below next/ until all
+// pages have moved there. Those in assets have no build step; README.md says how they are put
+// together.
 package ui
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
+	"strings"
+	"sync"
 	"time"
 )
 
-//go:embed assets
-var assets embed.FS
+//go:embed assets dist
+var embedded embed.FS
 
 // policy allows scripts, styles, images and connections of this origin only, and no script made
 // from a string: an audit string that ever reached the page as markup could neither run nor send
@@ -32,31 +37,40 @@ var types = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
+	".json": "application/json",
 }
 
 type file struct {
-	body []byte
-	kind string // Content-Type
-	tag  string // ETag
+	body   []byte
+	kind   string // Content-Type
+	tag    string // ETag
+	hashed bool   // its name changes with what is in it
+	zipped func() []byte
 }
 
+// hashed matches the names that the build gives by content.
+var hashed = regexp.MustCompile(`^/next/assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9]+$`)
+
 // Handler serves the page below "/". Files are validated by their hash, so that a page
-// never mixes the files of two versions longer than a reload.
+// never mixes the files of two versions longer than a reload; those that are named by it are
+// kept by the browser.
 func Handler() http.Handler {
-	files := map[string]file{}
-	err := fs.WalkDir(assets, "assets", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	files := map[string]*file{}
+	for folder, below := range map[string]string{"assets": "", "dist": "/next"} {
+		err := fs.WalkDir(embedded, folder, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			body, err := embedded.ReadFile(name)
+			at := below + name[len(folder):]
+			files[at] = newFile(at, body)
 			return err
+		})
+		if err != nil {
+			panic(err) // the embedded folder is part of the binary
 		}
-		body, err := assets.ReadFile(name)
-		sum := sha256.Sum256(body)
-		files[name[len("assets"):]] = file{body, types[path.Ext(name)], `"` + hex.EncodeToString(sum[:12]) + `"`}
-		return err
-	})
-	if err != nil {
-		panic(err) // the embedded folder is part of the binary
+		files[below+"/"] = files[below+"/index.html"]
 	}
-	files["/"] = files["/index.html"]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -66,16 +80,60 @@ func Handler() http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		f, ok := files[r.URL.Path]
 		switch {
+		case r.URL.Path == "/next":
+			http.Redirect(w, r, "/next/", http.StatusMovedPermanently)
 		case !ok:
 			http.Error(w, "page not found", http.StatusNotFound)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, "method not allowed: want GET", http.StatusMethodNotAllowed)
 		default:
-			h.Set("Cache-Control", "no-cache")
-			h.Set("Content-Type", f.kind)
-			h.Set("ETag", f.tag)
-			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.body))
+			f.serve(w, r)
 		}
 	})
+}
+
+func newFile(at string, body []byte) *file {
+	sum := sha256.Sum256(body)
+	return &file{
+		body: body, kind: types[path.Ext(at)], tag: hex.EncodeToString(sum[:12]), hashed: hashed.MatchString(at),
+		zipped: sync.OnceValue(func() []byte {
+			var out bytes.Buffer
+			z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level exists
+			_, _ = z.Write(body)                                    // a buffer takes everything
+			_ = z.Close()
+			return out.Bytes()
+		}),
+	}
+}
+
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	if f.hashed {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	h.Set("Content-Type", f.kind)
+	h.Set("Vary", "Accept-Encoding")
+	body, tag := f.body, f.tag
+	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		body, tag = f.zipped(), f.tag+"-gzip"
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+// refused matches the weight of nothing.
+var refused = regexp.MustCompile(`^\s*q\s*=\s*0(\.0*)?\s*$`)
+
+// acceptsGzip reports whether a caller takes gzip.
+func acceptsGzip(header string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return !refused.MatchString(weight)
+		}
+	}
+	return false
 }

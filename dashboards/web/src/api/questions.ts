@@ -1,0 +1,45 @@
+// Hooks that ask. A page has hooks of its own beside it (queries.ts), made of these.
+import { keepPreviousData, useInfiniteQuery, useQuery, type InfiniteData, type UseInfiniteQueryResult, type UseQueryResult } from '@tanstack/react-query';
+import { useContext, createContext } from 'react';
+import { ask, Failure, type Answer, type Path, type Query } from './ask';
+
+/** Moment counts how often the page has caught up with the server: answers of an earlier one are asked for again. */
+export const Moment = createContext(0);
+
+/** Asked is a question and how it went. */
+export type Asked<T> = UseQueryResult<T, Failure>;
+
+/** useQuestion asks; null asks nothing. Until the answer to a changed question is there, that to the one before is shown. */
+export function useQuestion<P extends Path>(path: P, query: Query<P> | null): Asked<Answer<P>> {
+  const moment = useContext(Moment);
+  return useQuery<Answer<P>, Failure>({
+    queryKey: [path, query, moment],
+    queryFn: ({ signal }) => ask(path, query as Query<P>, signal),
+    enabled: query !== null,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** useConstant asks what does not change while the server runs: what the verdicts mean, which rules there are. */
+export function useConstant<P extends 'classes' | 'rules'>(path: P): Asked<Answer<P>> {
+  return useQuery<Answer<P>, Failure>({ queryKey: [path], queryFn: ({ signal }) => ask(path, {} as Query<P>, signal), gcTime: Infinity });
+}
+
+/** Pages of a list: those whose answer has an older. */
+type Listed = { [P in Path]: Answer<P> extends { older?: string } ? P : never }[Path];
+
+/** AskedPages is a list that goes on, page after page. */
+export type AskedPages<T> = UseInfiniteQueryResult<InfiniteData<T>, Failure>;
+
+/** usePages asks for a list, newest first, and with fetchNextPage for what is older. */
+export function usePages<P extends Listed>(path: P, query: Query<P> | null): AskedPages<Answer<P>> {
+  const moment = useContext(Moment);
+  return useInfiniteQuery<Answer<P>, Failure, InfiniteData<Answer<P>>, readonly unknown[], string>({
+    queryKey: [path, 'pages', query, moment],
+    queryFn: ({ signal, pageParam }) => ask(path, { ...(query as Query<P>), before: pageParam }, signal),
+    initialPageParam: '',
+    getNextPageParam: (last) => (last as { older?: string }).older || undefined,
+    enabled: query !== null,
+    placeholderData: keepPreviousData,
+  });
+}

@@ -1,0 +1,127 @@
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { useCallback, useEffect, useRef, useState, type ReactNode } from 'react';
+import { useLinks } from './address';
+import { Menu } from './Menu';
+import css from './table.module.css';
+
+/** Column is one of a table. */
+export interface Column<Row> {
+  /** id names it in the address. */
+  id: string;
+  head: string;
+  cell: (row: Row) => ReactNode;
+  /** width is a track of a CSS grid: '120px', 'minmax(140px, 2fr)'. It must not depend on what is in the rows. */
+  width: string;
+  /** leads: this cell is the link of a row that leads somewhere; else the first is. */
+  leads?: boolean;
+  /** number aligns to the right. */
+  number?: boolean;
+  /** extra columns are shown when they are chosen. */
+  extra?: boolean;
+}
+
+interface Props<Row> {
+  /** label names the table for screen readers. */
+  label: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  rowKey: (row: Row) => string;
+  /** href is where a row leads. */
+  href?: (row: Row) => string | undefined;
+  /** current is the key of the row that is open beside the table. */
+  current?: string | null;
+  /** more is called when the end comes near; pending says that it was. */
+  more?: (() => void) | undefined;
+  pending?: boolean;
+}
+
+/** Rows beyond the screen that are there, so that the keyboard finds the next one. */
+const OVERSCAN = 12;
+/** Tables with fewer rows have all of them in the page: the browser's own search finds them. */
+const FEW = 60;
+
+/** DataTable shows rows of any number. A row with href is a link as a whole, and a stop of j and k; on a narrow screen every row
+ *  is a block with its columns' names. */
+export function DataTable<Row>({ label, columns, rows, rowKey, href, current, more, pending }: Props<Row>) {
+  const frame = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  useEffect(() => {
+    const measure = () => setTop((frame.current?.getBoundingClientRect().top ?? 0) + scrollY);
+    measure();
+    const watch = new ResizeObserver(measure); // what is above may grow
+    watch.observe(document.body);
+    return () => watch.disconnect();
+  }, []);
+  const many = rows.length > FEW;
+  const virtual = useWindowVirtualizer({
+    count: rows.length,
+    enabled: many,
+    estimateSize: () => 37,
+    overscan: OVERSCAN,
+    scrollMargin: top,
+    getItemKey: (i) => rowKey(rows[i] as Row),
+  });
+  const items = many ? virtual.getVirtualItems() : rows.map((_, index) => ({ index }));
+  const before = many ? (virtual.getVirtualItems()[0]?.start ?? top) - top : 0;
+  const after = many ? virtual.getTotalSize() - ((virtual.getVirtualItems().at(-1)?.end ?? top) - top) : 0;
+  const leads = Math.max(0, columns.findIndex((c) => c.leads));
+  const last = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (more && !pending && last >= rows.length - 2 * OVERSCAN) more();
+  }, [last, more, pending, rows.length]);
+
+  return (
+    <div className={css.table} role="table" aria-label={label} aria-rowcount={more ? -1 : rows.length + 1} ref={frame}
+      style={{ '--tracks': columns.map((c) => c.width).join(' ') } as React.CSSProperties}>
+      <div role="rowgroup" className={css.heads}>
+        <div role="row" aria-rowindex={1} className={css.row}>
+          {columns.map((c) => <span key={c.id} role="columnheader" className={css.head} data-number={c.number || undefined}>{c.head}</span>)}
+        </div>
+      </div>
+      <div role="rowgroup" className={css.rows} style={{ paddingTop: before, paddingBottom: Math.max(0, after) }}>
+        {items.map(({ index }) => {
+          const row = rows[index] as Row;
+          const key = rowKey(row);
+          const to = href?.(row);
+          return (
+            <div key={key} role="row" aria-rowindex={index + 2} className={css.row} data-index={index} data-current={key === current || undefined} ref={many ? virtual.measureElement : undefined}>
+              {columns.map((c, i) => (
+                <div key={c.id} role="cell" className={css.cell} data-number={c.number || undefined} data-label={c.head} data-leads={i === leads || undefined}>
+                  {i === leads && to ? <a className={css.open} href={to} data-row aria-current={key === current || undefined}>{c.cell(row)}</a> : c.cell(row)}
+                </div>
+              ))}
+            </div>
+          );
+        })}
+      </div>
+      {pending && <p className={css.pending} role="status">Loading more…</p>}
+    </div>
+  );
+}
+
+/** useColumns keeps which columns are shown in the address (cols); pick is the menu that chooses. */
+export function useColumns<Row>(all: Column<Row>[]): { shown: Column<Row>[]; pick: ReactNode } {
+  const { params, change } = useLinks();
+  const chosen = params.get('cols')?.split(',');
+  const isShown = useCallback((c: Column<Row>) => (chosen ? chosen.includes(c.id) : !c.extra), [chosen]);
+  const shown = all.filter(isShown);
+  const set = (c: Column<Row>, on: boolean) => {
+    const next = all.filter((x) => (x === c ? on : isShown(x))).map((x) => x.id);
+    const usual = all.filter((x) => !x.extra).map((x) => x.id);
+    change({ cols: next.join() === usual.join() ? null : next.join() }, 'replace');
+  };
+  const pick = (
+    <Menu label="Columns">
+      <fieldset className={css.choose}>
+        <legend className="unseen">Columns</legend>
+        {all.map((c) => (
+          <label key={c.id}>
+            <input type="checkbox" checked={isShown(c)} disabled={isShown(c) && shown.length === 1} onChange={(e) => set(c, e.target.checked)} />
+            {c.head}
+          </label>
+        ))}
+      </fieldset>
+    </Menu>
+  );
+  return { shown: shown.length ? shown : all, pick };
+}
