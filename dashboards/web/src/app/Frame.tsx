@@ -26,7 +26,7 @@ export function Frame({ place, children }: { place: string | undefined; children
         <div className={css.right}>
           <News />
           <Status />
-          <button type="button" className={css.search} onClick={() => setOver('search')} aria-label="Search" aria-keyshortcuts="/ Control+K"><span>Search</span><kbd aria-hidden>/</kbd></button>
+          <button type="button" className={css.search} onClick={() => setOver('search')} aria-label="Search" aria-keyshortcuts="/ Control+K"><Lens /><span>Search</span><kbd aria-hidden>/</kbd></button>
           <Settings onHelp={() => setOver('help')} />
         </div>
       </header>
@@ -72,6 +72,10 @@ function Cluster() {
       </select>
     </label>
   );
+}
+
+function Lens() {
+  return <svg aria-hidden width="15" height="15" viewBox="0 0 16 16" fill="none" stroke="currentcolor" strokeWidth="1.7" strokeLinecap="round"><circle cx="7" cy="7" r="4.6" /><path d="m10.6 10.6 3.4 3.4" /></svg>;
 }
 
 /** News waits until the reader asks for it. */

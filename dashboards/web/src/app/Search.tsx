@@ -2,6 +2,7 @@ import { useId, useState } from 'react';
 import { go, pathOf, useLinks, type Links } from '../kit/address';
 import { Name } from '../kit/Name';
 import { Over } from '../kit/Over';
+import { subjectOf } from '../kit/request';
 import { PAGES } from './pages';
 import css from './over.module.css';
 
@@ -63,10 +64,4 @@ function options(text: string, { to }: Links): Option[] {
     { kind: 'Requests of this subject', text: subject, href: to('/explore', { subject }) },
   ];
   return [...pages, ...(/^[0-9a-f-]{8,}$/i.test(text) ? [request, ...others] : [...others, request])];
-}
-
-/** subjectOf takes sa/NAMESPACE:NAME, as the commands do. */
-export function subjectOf(text: string): string {
-  const account = /^(?:sa|serviceaccount)\/([^:/]+)[:/]([^:/]+)$/.exec(text);
-  return account ? `system:serviceaccount:${account[1]}:${account[2]}` : text.replace(/^user[:/]/, '');
 }

@@ -70,11 +70,11 @@ export function Chart({ label, from, to, seconds, times, series, ticks, onPick, 
         ))}
         {start !== undefined && <span className={css.when}>{spanOf(new Date(start * 1000).toISOString(), new Date((start + seconds) * 1000).toISOString(), clock)}</span>}
       </figcaption>
-      <table className="unseen">
+      <div className="unseen"><table>
         <caption>{label}</caption>
         <thead><tr><th scope="col">From</th>{series.map((s) => <th key={s.label} scope="col">{s.label}</th>)}</tr></thead>
         <tbody>{times.map((t, i) => <tr key={t}><th scope="row">{t}</th>{series.map((s) => <td key={s.label}>{s.values[i]}</td>)}</tr>)}</tbody>
-      </table>
+      </table></div>
     </figure>
   );
 }

@@ -10,12 +10,16 @@ export interface Column<Row> {
   id: string;
   head: string;
   cell: (row: Row) => ReactNode;
-  /** width is a track of a CSS grid: '120px', 'minmax(140px, 2fr)'. It must not depend on what is in the rows. */
+  /** width is a track of a CSS grid: '120px', 'minmax(140px, 2fr)'. It must not depend on what is in the rows beyond the screen. */
   width: string;
   /** leads: this cell is the link of a row that leads somewhere; else the first is. */
   leads?: boolean;
+  /** wrap lets the text take several lines; else what does not fit is cut. */
+  wrap?: boolean;
   /** number aligns to the right. */
   number?: boolean;
+  /** labelled: a block of a narrow screen says the column's name. Numbers always do. */
+  labelled?: boolean;
   /** extra columns are shown when they are chosen. */
   extra?: boolean;
 }
@@ -56,7 +60,7 @@ export function DataTable<Row>({ label, columns, rows, rowKey, href, current, mo
   const virtual = useWindowVirtualizer({
     count: rows.length,
     enabled: many,
-    estimateSize: () => 37,
+    estimateSize: () => 34,
     overscan: OVERSCAN,
     scrollMargin: top,
     getItemKey: (i) => rowKey(rows[i] as Row),
@@ -86,7 +90,7 @@ export function DataTable<Row>({ label, columns, rows, rowKey, href, current, mo
           return (
             <div key={key} role="row" aria-rowindex={index + 2} className={css.row} data-index={index} data-current={key === current || undefined} ref={many ? virtual.measureElement : undefined}>
               {columns.map((c, i) => (
-                <div key={c.id} role="cell" className={css.cell} data-number={c.number || undefined} data-label={c.head} data-leads={i === leads || undefined}>
+                <div key={c.id} role="cell" className={css.cell} data-number={c.number || undefined} data-label={(c.number || c.labelled) && i !== leads ? c.head : undefined} data-wrap={c.wrap || undefined} data-leads={i === leads || undefined}>
                   {i === leads && to ? <a className={css.open} href={to} data-row aria-current={key === current || undefined}>{c.cell(row)}</a> : c.cell(row)}
                 </div>
               ))}

@@ -1,4 +1,5 @@
 import { usePreference } from './preferences';
+import { useScope } from './scope';
 
 /** Time shows an instant as the reader prefers, UTC or local. The exact one, in both, is told when it is pointed at.
  *  short leaves out the date; ago adds how long before the given instant it was. */
@@ -12,6 +13,14 @@ export function Time({ at, short, ago }: { at: string | null | undefined; short?
       {ago && <span className="soft"> · {apart(t, new Date(ago))}</span>}
     </time>
   );
+}
+
+/** When shows an instant of the range that is looked at: without its date where the range is of one day. */
+export function When({ at }: { at: string | null | undefined }) {
+  const { from, to } = useScope();
+  const clock = usePreference('clock');
+  const day = (s: string, less = 0) => stamp(new Date(Date.parse(s) - less), clock).slice(0, 10);
+  return <Time at={at} short={day(from) === day(to, 1)} />;
 }
 
 /** stamp writes an instant: 2026-11-20 11:36:00. */

@@ -1,6 +1,7 @@
 // Draws stacked bars by uPlot. A chunk of its own, loaded by Chart.
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { stamp } from './Time';
 
 /** Plot is a drawn chart. */
 export interface Plot {
@@ -29,12 +30,12 @@ export function draw(into: HTMLElement, d: Drawing): Plot {
   const sums = d.values.reduce<number[][]>((all, v) => [...all, v.map((x, i) => x + (all.at(-1)?.[i] ?? 0))], []).reverse();
   const bars = uPlot.paths.bars?.({ size: [0.86, 60], align: 1 });
   const chart = new uPlot({
-    width: into.clientWidth, height: d.height, legend: { show: false }, padding: [8, 4, 0, 0],
+    width: into.clientWidth, height: d.height, legend: { show: false }, padding: [8, 16, 0, 0],
     tzDate: (t) => (d.utc ? uPlot.tzDate(new Date(t * 1000), 'Etc/UTC') : new Date(t * 1000)),
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
     scales: { x: { range: () => [d.starts[0] ?? 0, end] }, y: { range: (_, __, max) => [0, Math.max(1, max * 1.06)] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 28, gap: 3 },
+      { ...axis, grid: { show: false }, size: 28, gap: 3, space: 76, values: (_, splits, __, ___, step) => splits.map((t) => tick(t, step, d.utc)) },
       { ...axis, size: 46, gap: 4, values: (_, splits) => splits.map((v) => (Number.isInteger(v) ? brief(v) : '')) },
     ],
     series: [{}, ...[...d.tones].reverse().map((tone) => ({ fill: colour(into, `--${tone}`), width: 0, ...(bars && { paths: bars }), points: { show: false } }))],
@@ -85,6 +86,13 @@ function colour(at: HTMLElement, token: string): string {
   const is = getComputedStyle(probe).color;
   probe.remove();
   return is;
+}
+
+/** tick writes a moment of the axis as exactly as its steps are; midnight as its day. */
+function tick(t: number, step: number, utc: boolean): string {
+  const written = stamp(new Date(t * 1000), utc ? 'UTC' : 'local');
+  const time = written.slice(11, step < 60 ? 19 : 16);
+  return step >= 86_400 || /^00:00/.test(time) ? written.slice(5, 10) : time;
 }
 
 function brief(v: number): string {

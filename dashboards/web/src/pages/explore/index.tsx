@@ -4,10 +4,10 @@ import { useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
 import { DataTable, useColumns, type Column } from '../../kit/DataTable';
 import { Filters, PickFilter, TextFilter } from '../../kit/Filter';
-import { Name, Who } from '../../kit/Name';
+import { Name, Request, Who } from '../../kit/Name';
 import { Page } from '../../kit/Page';
 import { Decision, Outcome } from '../../kit/Tag';
-import { Time } from '../../kit/Time';
+import { When } from '../../kit/Time';
 import { count, DECISIONS, label, OUTCOMES, plural, sentence } from '../../kit/words';
 import { FILTERS, useEvents } from './queries';
 import css from './explore.module.css';
@@ -15,9 +15,9 @@ import css from './explore.module.css';
 type Event = Schemas['Event'];
 
 const COLUMNS: Column<Event>[] = [
-  { id: 'time', head: 'Time', width: '152px', cell: (e) => <Time at={e.time} /> },
+  { id: 'time', head: 'Time', width: 'fit-content(150px)', cell: (e) => <When at={e.time} /> },
   { id: 'subject', head: 'Subject', width: 'minmax(130px, 1.2fr)', cell: (e) => <Who subject={e.subject} /> },
-  { id: 'request', head: 'Request', width: 'minmax(200px, 2.4fr)', leads: true, cell: (e) => <><b className={css.verb}>{e.verb ? <Name plain most={30}>{e.verb}</Name> : '–'}</b> <Name most={220}>{e.requestURI}</Name></> },
+  { id: 'request', head: 'Request', width: 'minmax(200px, 2.4fr)', leads: true, cell: (e) => <Request verb={e.verb} uri={e.requestURI} /> },
   { id: 'code', head: 'Status', width: '52px', number: true, cell: (e) => <span className={e.code >= 400 ? css.refused : 'soft'}>{e.code || '–'}</span> },
   { id: 'recorded', head: 'Decision', width: '106px', cell: (e) => <Decision of={e.recorded} /> },
   { id: 'replayed', head: 'Replay', width: '106px', extra: true, cell: (e) => <Decision of={e.replayed} /> },

@@ -4,10 +4,10 @@ import { Card, Grid, Question } from '../../kit/Card';
 import { Chart } from '../../kit/Chart';
 import { DataTable, type Column } from '../../kit/DataTable';
 import { Figures } from '../../kit/Figures';
-import { Name, Who } from '../../kit/Name';
+import { Name, Subject, Who } from '../../kit/Name';
 import { Page } from '../../kit/Page';
 import { Severity } from '../../kit/Tag';
-import { Time } from '../../kit/Time';
+import { When } from '../../kit/Time';
 import { count, percent, plural, SEVERITIES } from '../../kit/words';
 import { useFindings, useGaps, useOverview } from './queries';
 import css from './today.module.css';
@@ -54,7 +54,7 @@ function Summary() {
           { label: 'Findings', value: findings.data ? count(found) : '–', note: worst && `worst: ${worst}`, href: to('/findings'), tone: worst === 'critical' || worst === 'high' ? 'bad' : undefined },
           { label: 'Refused requests', value: count(t.forbid), note: `${percent(t.forbid, t.requests)} of ${count(t.requests)}`, href: to('/explore', { decision: 'forbid' }) },
           { label: 'Requests', value: count(t.requests), note: plural(t.events, 'audit event'), href: to('/explore') },
-          { label: 'Drift', value: count(t.drift), note: 'the replay disagrees', href: to('/explore', { outcome: 'drift' }), tone: t.drift ? 'bad' : t.match ? 'good' : undefined },
+          { label: 'Drift', value: count(t.drift), note: t.drift ? 'the replay disagrees' : 'replay and apiserver agree', href: to('/explore', { outcome: 'drift' }), tone: t.drift ? 'bad' : t.match ? 'good' : undefined },
         ]} />
       )}
     </Question>
@@ -67,29 +67,29 @@ const FINDINGS: Column<Finding>[] = [
   { id: 'severity', head: 'Severity', width: '76px', cell: (f) => <Severity of={f.severity} /> },
   { id: 'finding', head: 'Finding', width: 'minmax(0, 1fr)', leads: true, cell: (f) => <span className={css.title}>{f.title || <Name>{f.rule}</Name>}</span> },
   { id: 'subject', head: 'Subject', width: 'minmax(0, .8fr)', cell: (f) => <Who subject={f.subject} most={60} /> },
-  { id: 'last', head: 'Last', width: '142px', cell: (f) => <span className="soft"><Time at={f.last} /></span> },
-  { id: 'count', head: 'Requests', width: '62px', number: true, cell: (f) => count(f.count) },
+  { id: 'last', head: 'Last', width: 'fit-content(150px)', cell: (f) => <span className="soft"><When at={f.last} /></span> },
+  { id: 'count', head: 'Requests', width: '76px', number: true, cell: (f) => count(f.count) },
 ];
 
 function Findings() {
-  const { to, here } = useLinks();
+  const { to } = useLinks();
   const asks = useFindings();
   return (
     <Card title="Findings" note="the most severe, then the newest" flush actions={asks.data && <a className="button" href={to('/findings')}>All {count(sum(asks.data.rules))}</a>}>
       <Question asks={asks} lines={MOST} empty={(a) => !a.findings.length && 'The detections found nothing in this range.'}>
-        {(a) => <DataTable label="Findings" columns={FINDINGS} rows={[...a.findings].sort(bySeverity).slice(0, MOST)} rowKey={(f) => f.id} href={(f) => here({ finding: f.id })} />}
+        {(a) => <DataTable label="Findings" columns={FINDINGS} rows={[...a.findings].sort(bySeverity).slice(0, MOST)} rowKey={(f) => f.id} href={(f) => to('/findings', { finding: f.id })} />}
       </Question>
     </Card>
   );
 }
 
-type Subject = Schemas['SubjectCount'];
+type Busy = Schemas['SubjectCount'];
 
 function Refused() {
   const { to } = useLinks();
   const asks = useOverview();
-  const columns: Column<Subject>[] = [
-    { id: 'subject', head: 'Subject', width: 'minmax(0, 1fr)', leads: true, cell: (s) => <Name most={80}>{s.subject}</Name> },
+  const columns: Column<Busy>[] = [
+    { id: 'subject', head: 'Subject', width: 'minmax(0, 1fr)', leads: true, cell: (s) => <Subject>{s.subject}</Subject> },
     { id: 'forbidden', head: 'Refused', width: '64px', number: true, cell: (s) => count(s.forbidden) },
     { id: 'share', head: 'Of its', width: '74px', number: true, cell: (s) => <span className="soft">{count(s.requests)}</span> },
   ];

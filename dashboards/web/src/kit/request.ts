@@ -1,0 +1,47 @@
+// What a request asked for, from its verb and address as the apiserver reads them.
+
+/** Asked is a request in the words of "who can". A request for no resource has a path alone. */
+export interface Asked {
+  verb: string;
+  /** resource as kubectl takes it: deployments.apps/scale. */
+  resource?: string;
+  namespace?: string;
+  name?: string;
+  path?: string;
+}
+
+/** asked reads an address. */
+export function asked(verb: string, uri: string): Asked {
+  const path = uri.split('?')[0] ?? '';
+  const segments = path.split('/').slice(1).map(decoded);
+  const group = segments[0] === 'apis' ? (segments[1] ?? '') : '';
+  let rest = segments[0] === 'api' ? segments.slice(2) : segments[0] === 'apis' ? segments.slice(3) : [];
+  if (rest[0] === 'watch' || rest[0] === 'proxy') rest = rest.slice(1);
+  if (!rest[0]) return { verb, path };
+  let namespace: string | undefined;
+  if (rest[0] === 'namespaces' && rest[1]) {
+    namespace = rest[1];
+    if (rest[2] && !['status', 'finalize'].includes(rest[2])) rest = rest.slice(2);
+  }
+  const [resource = '', name, sub] = rest;
+  return { verb, namespace, name, resource: resource + (group && `.${group}`) + (sub ? `/${sub}` : '') };
+}
+
+function decoded(s: string): string {
+  try {
+    return decodeURIComponent(s);
+  } catch {
+    return s;
+  }
+}
+
+/** subjectOf takes sa/NAMESPACE:NAME and user/NAME for a user name, as the commands do. */
+export function subjectOf(text: string): string {
+  const account = /^(?:sa|serviceaccount)\/([^:/]+)[:/]([^:/]+)$/.exec(text);
+  return account ? `system:serviceaccount:${account[1]}:${account[2]}` : text.replace(/^user\//, '');
+}
+
+/** accountOf returns NAMESPACE:NAME of a service account's user name; null of any other. */
+export function accountOf(user: string): string | null {
+  return /^system:serviceaccount:([^:]+:[^:]+)$/.exec(user)?.[1] ?? null;
+}
