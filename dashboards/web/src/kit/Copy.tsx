@@ -21,7 +21,7 @@ export function Copy({ text, what = '' }: { text: string; what?: string }) {
 export function Text({ children, label, file }: { children: string; label: string; file?: string }) {
   const pre = useRef<HTMLPreElement>(null);
   return (
-    <div className={css.text}>
+    <div className={css.text} data-file={file}>
       <div className={css.acts}>
         <Copy text={children} />
         {file && <button type="button" onClick={() => save(file, children)}>Save {file}</button>}

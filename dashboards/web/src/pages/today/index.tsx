@@ -33,7 +33,7 @@ export default function Today() {
 function Gaps() {
   const { to } = useLinks();
   const { data } = useGaps();
-  if (!data) return ' ';
+  if (!data) return '\u00a0'; // the line is there before its words
   const missing = data.apiservers.reduce((n, s) => n + (s.measured?.missing ?? 0), 0);
   const worst = data.problems.filter((p) => p.severity !== 'info').length;
   const measured = data.apiservers.some((s) => s.measured);
