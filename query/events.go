@@ -13,46 +13,41 @@ import (
 
 // Event is a request with its verdict, in one line.
 type Event struct {
-	AuditID    string    `json:"auditID"`
-	Request    string    `json:"request"` // identity of the request: audit IDs may be used again
-	Time       time.Time `json:"time"`
-	Subject    string    `json:"subject"` // whom it was authorized as
-	User       string    `json:"user"`    // the subject; the name will be removed in the next release
-	Verb       string    `json:"verb"`
-	RequestURI string    `json:"requestURI"`
-	Stage      string    `json:"stage"`    // of the judged event
-	Code       int32     `json:"code"`     // of the response
-	Recorded   string    `json:"recorded"` // decision of the apiserver
-	Replayed   string    `json:"replayed"` // decision of the replica
-	Outcome    string    `json:"outcome"`
-	Class      string    `json:"class"`
-	Cause      string    `json:"cause"`      // what lies behind the class
-	GrantCount int       `json:"grantCount"` // how many grants allow it
-	Grants     int       `json:"grants"`     // the count; the name will be removed in the next release
-	Authorizer string    `json:"authorizer"`
+	AuditID string    `json:"auditID"`
+	Request string    `json:"request"` // identity of the request: audit IDs may be used again
+	Time    time.Time `json:"time"`
+	Subject string    `json:"subject"` // whom it was authorized as
+	User    string    `json:"user"`    // the subject; the name will be removed in the next release
+	// ImpersonatedBy is who authenticated, where that is not the subject.
+	ImpersonatedBy string `json:"impersonatedBy,omitempty"`
+	Verb           string `json:"verb"`
+	RequestURI     string `json:"requestURI"`
+	// Group, Resource, Subresource, Namespace and Name are those of the object the event names.
+	Group       string `json:"group,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	UserAgent   string `json:"userAgent,omitempty"`
+	SourceIP    string `json:"sourceIP,omitempty"` // the nearest address, which the apiserver saw itself
+	Stage       string `json:"stage"`              // of the judged event
+	Code        int32  `json:"code"`               // of the response
+	Recorded    string `json:"recorded"`           // decision of the apiserver
+	Replayed    string `json:"replayed"`           // decision of the replica
+	Outcome     string `json:"outcome"`
+	Class       string `json:"class"`
+	Cause       string `json:"cause"`      // what lies behind the class
+	GrantCount  int    `json:"grantCount"` // how many grants allow it
+	Grants      int    `json:"grants"`     // the count; the name will be removed in the next release
+	Authorizer  string `json:"authorizer"`
 }
 
-// EventsRequest asks for requests with their verdicts, newest first, one a request. All filters are exact.
+// EventsRequest asks for requests with their verdicts, newest first, one a request.
 type EventsRequest struct {
 	Asks[EventsAnswer] `question:"events"`
-	Cluster            string    `json:"cluster" required:"true" help:"cluster the question is about"`
-	From               time.Time `json:"from" help:"requests at or after this time"`
-	To                 time.Time `json:"to" help:"requests before this time"`
-	Subject            string    `json:"subject" old:"user" help:"whom the request was authorized as"`
-	Verb               string    `json:"verb" help:"verb of the request"`
-	Resource           string    `json:"resource" help:"resource of the request, without group"`
-	Decision           string    `json:"decision" enum:"allow,forbid,none" help:"decision the apiserver recorded"`
-	Outcome            string    `json:"outcome" enum:"match,drift,ambiguous,indeterminate,not_judged" help:"outcome of the verdict"`
-	Class              string    `json:"class" help:"class of the verdict, one of those of classes"`
-	Before             string    `json:"before" help:"go on behind this place in the list: older of the answer before"`
-	Limit              int       `json:"limit" default:"50" min:"1" max:"500" help:"most requests of an answer"`
-}
-
-func (r EventsRequest) check() error {
-	if r.Class != "" && verdict.Explain(r.Class) == "" {
-		return Bad("class: there is no class %q; api/v1/classes lists them", r.Class)
-	}
-	return before(r.From, r.To)
+	Filters
+	Before string `json:"before" help:"go on behind this place in the list: older of the answer before"`
+	Limit  int    `json:"limit" default:"50" min:"1" max:"500" help:"most requests of an answer"`
 }
 
 // EventsAnswer are requests, newest first.
@@ -62,16 +57,21 @@ type EventsAnswer struct {
 }
 
 // Events answers with requests and their verdicts.
-func (*Service) Events(ctx context.Context, tables Tables, q EventsRequest) (out EventsAnswer, err error) {
-	f := queries.EventFilter{Cluster: q.Cluster, From: q.From, To: q.To, Subject: q.Subject, Verb: q.Verb, Resource: q.Resource,
-		Recorded: q.Decision, Outcome: q.Outcome, Class: q.Class, Limit: q.Limit, Judged: true}
+func (a *Service) Events(ctx context.Context, tables Tables, q EventsRequest) (out EventsAnswer, err error) {
+	f, err := q.filter()
+	if err == nil {
+		err = a.marked(&f)
+	}
+	if err != nil {
+		return out, err
+	}
 	if q.Before != "" {
 		if f.Before.Received, f.Before.Key, err = parseCursor(q.Before); err != nil {
 			return out, err
 		}
 	}
-	limit := f.Limit
-	f.Limit++ // one more, to know whether there are older ones
+	limit := q.Limit
+	f.Limit = limit + 1 // one more, to know whether there are older ones
 	rows, err := tables.Events(ctx, f)
 	if err != nil {
 		return out, err
@@ -95,7 +95,16 @@ func eventLine(r *verdict.Row) Event {
 	subject := e.EffectiveUser().Username
 	line := Event{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, Subject: subject, User: subject,
 		Verb:       e.Verb,
-		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
+		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code(), UserAgent: e.UserAgent}
+	if e.ImpersonatedUser != nil {
+		line.ImpersonatedBy = e.User.Username
+	}
+	if o := e.ObjectRef; o != nil {
+		line.Group, line.Resource, line.Subresource, line.Namespace, line.Name = o.APIGroup, o.Resource, o.Subresource, o.Namespace, o.Name
+	}
+	if n := len(e.SourceIPs); n > 0 {
+		line.SourceIP = e.SourceIPs[n-1]
+	}
 	if v := r.Verdict; v != nil {
 		line.Recorded, line.Replayed, line.Outcome = v.Recorded.String(), v.Replayed.String(), v.Outcome.String()
 		line.Class, line.Cause, line.Authorizer = v.Class, v.Cause, v.Authorizer

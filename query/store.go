@@ -47,6 +47,11 @@ type Tables interface {
 	completeness.Store
 	Overview(ctx context.Context, cluster string, from, to time.Time) (queries.Overview, error)
 	Events(ctx context.Context, f queries.EventFilter) ([]verdict.Row, error)
+	// Facets counts the requests of a filter in all and by columns, Histogram by steps of time and the values of one.
+	Facets(ctx context.Context, f queries.EventFilter, columns []string, limit int) (total queries.Facet, out []queries.Facet, err error)
+	Histogram(ctx context.Context, f queries.EventFilter, split string, top, steps int) (queries.Histogram, error)
+	// Completions returns values of a kind that contain a text: those that begin with it first, and then those with most requests.
+	Completions(ctx context.Context, c queries.Completing) ([]queries.Completion, error)
 	QueryLog(ctx context.Context, before time.Time, limit int) ([]queries.Asked, error)
 	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
 	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (queries.SubjectUsage, error)

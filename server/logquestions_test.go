@@ -28,7 +28,14 @@ import (
 var ofTheSample = map[string][]string{
 	"overview": {"cluster=sample&from={from}&to={to}", "cluster=sample&from={from}&to={middle}"},
 	"events": {"cluster=sample&limit=500", "cluster=sample&limit=3&decision=forbid", "cluster=sample&outcome=not_judged&limit=100",
-		"cluster=sample&user={user}&verb=get&limit=20&from={from}&to={to}", "cluster=sample&outcome=ambiguous"},
+		"cluster=sample&user={user}&verb=get&limit=20&from={from}&to={to}", "cluster=sample&outcome=ambiguous",
+		"cluster=sample&limit=500&where={where}"},
+	"facets":    {"cluster=sample", "cluster=sample&keys=group,sourceIP,name&limit=100&where={where}&from={from}&to={middle}"},
+	"histogram": {"cluster=sample", "cluster=sample&split=decision&steps=20", "cluster=sample&split=group&where={where}"},
+	"complete": {"kind=cluster", "kind=rule&prefix=secret", "kind=class&prefix=recorded", "cluster=sample&kind=subject&limit=100",
+		"cluster=sample&kind=group&prefix=system", "cluster=sample&kind=namespace", "cluster=sample&kind=resource&prefix=role&limit=100",
+		"cluster=sample&kind=verb", "cluster=sample&kind=name&resource=pods&limit=200", "cluster=sample&kind=path&prefix=/",
+		"cluster=sample&kind=userAgent&prefix=kube", "cluster=sample&kind=role&prefix=admin", "cluster=sample&kind=binding&limit=200"},
 	"why": {"auditID={allowed}", "auditID={begin}", "auditID={forbidden}&cluster=sample", "auditID={allowed}&at={to}", "auditID={raced}",
 		"auditID={made}", "auditID=absent"},
 	"explain-deny": {"auditID={forbidden}", "auditID={forbidden}&at={to}", "auditID={allowed}", "auditID={raced}", "auditID=absent"},
@@ -99,6 +106,7 @@ func TestEveryQuestionOfALog(t *testing.T) {
 			want[path] = get(stored, path)
 		}
 	}
+	answersOfTheSample(t, stored)
 	if err := sys.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -259,8 +267,12 @@ func fromTheSample(t *testing.T, h http.Handler) *strings.Replacer {
 		}
 		return url.QueryEscape(string(text))
 	}
-	return strings.NewReplacer("{begin}", allowed[:4], "{from}", stamp(first), "{to}", stamp(last), "{middle}",
-		stamp(first.Add(last.Sub(first)/2).Truncate(time.Minute)),
+	where, err := json.Marshal([]string{"verb!=watch", "namespace=default", "namespace^=kube-", "code!^=5", "userAgent!="})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("{where}", url.QueryEscape(string(where)), "{begin}", allowed[:4], "{from}", stamp(first),
+		"{to}", stamp(last), "{middle}", stamp(first.Add(last.Sub(first)/2).Truncate(time.Minute)),
 		"{user}", url.QueryEscape(user), "{allowed}", allowed, "{forbidden}", one("decision=forbid"), "{raced}", one("outcome=ambiguous"),
 		"{made}", one("verb=create&resource=clusterroles"), "{credential}", url.QueryEscape(credential), "{token}",
 		object("credential", credential), "{id}", object("id", allowed), "{subject}", object("subject", user),

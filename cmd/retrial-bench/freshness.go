@@ -139,7 +139,7 @@ func alert(subject string, n int, at time.Time) string {
 
 // ask notes which requests are in the answers by now.
 func (p *freshnessProbe) ask(ctx context.Context) error {
-	events, err := apiclient.Ask(ctx, p.client, query.EventsRequest{Cluster: freshCluster, Limit: freshPage})
+	events, err := apiclient.Ask(ctx, p.client, query.EventsRequest{Filters: query.Filters{Cluster: freshCluster}, Limit: freshPage})
 	if err == nil {
 		for i := range events.Events {
 			p.seen(events.Events[i].Subject)

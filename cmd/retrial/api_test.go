@@ -24,9 +24,15 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
+// fakeTables has the questions that tests ask of real stores alone: farther down than those of the fakes, which come first.
+type fakeTables struct{ noTables }
+
+type noTables struct{ query.Tables }
+
 // fakeStore answers what a test says, or hangs until the caller gives up.
 type fakeStore struct {
 	fakeArrivals
+	fakeTables
 	drift       []queries.Drift
 	requests    int64
 	judged      int64

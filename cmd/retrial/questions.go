@@ -250,7 +250,9 @@ func printAnswer(p *cli.Page, j *query.AskAnswer) {
 }
 
 // plainNames are the questions of the API that no other command asks.
-var plainNames = []string{"classes", "clusters", "events", "overview", "status", "subject"} //nolint:gochecknoglobals // constant table
+var plainNames = []string{ //nolint:gochecknoglobals // constant table
+	"classes", "clusters", "complete", "events", "facets", "histogram", "overview", "status", "subject",
+}
 
 func plainQuestions() []query.Question {
 	return slices.DeleteFunc((&query.Service{}).Questions(), func(q query.Question) bool { return !slices.Contains(plainNames, q.Name) })

@@ -45,9 +45,9 @@ func (l *lastRequest) find(ctx context.Context, from *asker, named string) (id, 
 		return "", "", err
 	}
 	var found []query.Event
-	for _, of := range []query.EventsRequest{{Decision: "forbid"}, {Outcome: "drift"}} {
-		of.Cluster, of.Subject, of.Limit = cluster, subject, lookedThrough
-		answer, err := apiclient.Ask(ctx, client, of)
+	for _, of := range []query.Filters{{Decision: "forbid"}, {Outcome: "drift"}} {
+		of.Cluster, of.Subject = cluster, subject
+		answer, err := apiclient.Ask(ctx, client, query.EventsRequest{Filters: of, Limit: lookedThrough})
 		if err != nil {
 			return "", "", err
 		}

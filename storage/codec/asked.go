@@ -49,7 +49,8 @@ func Listed(sql string) bool { return slices.Contains(ofEvery, sql) || slices.Co
 var ofLine = []string{ //nolint:gochecknoglobals // constant table
 	"cluster", "request_key", "sign", "audit_id", "stage", "request_uri", "verb", "user_name", "impersonated_name", "code",
 	"toUnixTimestamp64Micro(request_received)", "stage_delay", "shape", "outcome", "recorded", "class", "cause", "replayed",
-	"authorizer", "grants",
+	"authorizer", "grants", "object_api_group", "object_resource", "object_subresource", "object_namespace", "object_name", "user_agent",
+	"source_ips",
 }
 
 // InLine reports whether a row in one line has a column, for Stored.Reads: who asked for what and when, what was answered, and the verdict

@@ -101,14 +101,14 @@ const newestFirst = " ORDER BY request_received DESC, concat(lower(hex(request_k
 
 // conditions returns a filter's conditions except for the cluster, which is a parameter too. A row and the one that takes it back both meet
 // them, or neither does.
-func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
+func (f EventFilter) conditions() (all []string, p clickhouse.Parameters, err error) {
 	p = clickhouse.Parameters{"cluster": statement.Text(f.Cluster)}
 	if !f.From.IsZero() {
-		where = append(where, "toUnixTimestamp64Micro(request_received) >= {from:Int64}")
+		all = append(all, "toUnixTimestamp64Micro(request_received) >= {from:Int64}")
 		p["from"] = fmt.Sprint(f.From.UnixMicro())
 	}
 	if !f.To.IsZero() {
-		where = append(where, "toUnixTimestamp64Micro(request_received) < {to:Int64}")
+		all = append(all, "toUnixTimestamp64Micro(request_received) < {to:Int64}")
 		p["to"] = fmt.Sprint(f.To.UnixMicro())
 	}
 	for _, c := range [...]struct{ name, column, value string }{
@@ -116,30 +116,38 @@ func (f EventFilter) conditions() (where []string, p clickhouse.Parameters) {
 		{"class", "class", f.Class}, {"verb", "verb", f.Verb}, {"resource", "object_resource", f.Resource},
 	} {
 		if c.value != "" {
-			where = append(where, c.column+" = {"+c.name+":String}")
+			all = append(all, c.column+" = {"+c.name+":String}")
 			p[c.name] = statement.Text(c.value)
 		}
 	}
 	if f.Judged {
-		where = append(where, "outcome != ''")
+		all = append(all, "outcome != ''")
 	}
+	more, err := where(f.Where, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = append(all, more...)
 	if f.Before.Key != "" {
-		where = append(where,
+		all = append(all,
 			"(toUnixTimestamp64Micro(request_received), concat(lower(hex(request_key)), stage)) < ({at:Int64}, {key:String})")
 		p["at"], p["key"] = fmt.Sprint(f.Before.Received), statement.Text(f.Before.Key)
 	}
-	return where, p
+	return all, p, nil
 }
 
 // locate finds so many of the newest events of some minutes that a filter selects, those that were taken back included.
 func (rd *Reader) locate(ctx context.Context, f EventFilter, begin, end int64, limit int) ([]located, error) {
-	where, p := f.conditions()
+	conditions, p, err := f.conditions()
+	if err != nil {
+		return nil, err
+	}
 	p["limit"] = fmt.Sprint(limit)
-	where = append([]string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}, where...)
+	conditions = append([]string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}, conditions...)
 	p["begin"], p["end"] = fmt.Sprint(begin), fmt.Sprint(end)
 	var request string
 	return statement.Collect(ctx, rd.at, "SELECT toUInt32(minute), request_key, toUnixTimestamp64Micro(request_received), stage "+
-		"FROM %s.events PREWHERE "+strings.Join(where, " AND ")+" WHERE sign = 1"+newestFirst, p,
+		"FROM %s.events PREWHERE "+strings.Join(conditions, " AND ")+" WHERE sign = 1"+newestFirst, p,
 		func(l *located) ([]any, func()) {
 			return []any{&l.minute, &request, &l.received, &l.stage}, func() { copy(l.request[:], request) }
 		})
@@ -150,14 +158,17 @@ func (rd *Reader) listed(ctx context.Context, f EventFilter, found []located) ([
 	if len(found) == 0 {
 		return nil, nil
 	}
-	where, p := f.conditions()
+	conditions, p, err := f.conditions()
+	if err != nil {
+		return nil, err
+	}
 	requests := statement.NewRequests(len(found))
 	for i := range found {
 		requests.Add(found[i].minute, found[i].request)
 	}
 	p["limit"] = fmt.Sprint(f.Limit)
-	where = append([]string{"cluster = {cluster:String}", requests.Where(p)}, where...)
-	return rd.list(ctx, codec.InLine, strings.Join(where, " AND "), p)
+	conditions = append([]string{"cluster = {cluster:String}", requests.Where(p)}, conditions...)
+	return rd.list(ctx, codec.InLine, strings.Join(conditions, " AND "), p)
 }
 
 // list reads the columns that are wanted of the events that a condition selects. A row and the one that takes it back both meet the
@@ -204,15 +215,9 @@ func (rd *Reader) VisitWhy(ctx context.Context, cluster, auditID string, visit f
 // AuditIDs returns audit IDs that begin with a prefix, sorted, at most limit; of every cluster when cluster is empty. It
 // reads the IDs of all events: those that are UUIDs as bytes, between the least and the greatest that begin so.
 func (rd *Reader) AuditIDs(ctx context.Context, cluster, prefix string, limit int) ([]string, error) {
-	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "prefix": statement.Text(prefix), "limit": fmt.Sprint(limit)}
-	where := "startsWith(audit_text, {prefix:String})"
-	if digits, ok := digitsOfUUID(prefix); ok {
-		open := 32 - len(digits)
-		p["least"], p["most"] = statement.Text(digits+strings.Repeat("0", open)), statement.Text(digits+strings.Repeat("f", open))
-		where += " OR (audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({least:String}), 16)" +
-			" AND toFixedString(unhex({most:String}), 16))"
-	}
-	if where = "(" + where + ")"; cluster != "" {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "limit": fmt.Sprint(limit)}
+	where := "(" + idBegins(prefix, binding(p)) + ")"
+	if cluster != "" {
 		where += " AND cluster = {cluster:String}"
 	}
 	sql := "SELECT DISTINCT audit_id FROM %s.events WHERE " + where + " ORDER BY audit_id LIMIT {limit:UInt32}"
@@ -224,19 +229,6 @@ func (rd *Reader) AuditIDs(ctx context.Context, cluster, prefix string, limit in
 	return out, nil
 }
 
-// digitsOfUUID returns the digits of what may be the beginning of a UUID.
-func digitsOfUUID(prefix string) (digits string, ok bool) {
-	const form = "00000000-0000-0000-0000-000000000000"
-	if len(prefix) > len(form) {
-		return "", false
-	}
-	var b [16]byte
-	if !native.ParseUUID(&b, prefix+form[len(prefix):]) {
-		return "", false
-	}
-	return strings.ReplaceAll(prefix, "-", ""), true
-}
-
 // Written is a stretch of time in which an object was written, bounds included.
 type Written struct {
 	Resource, Group, Namespace, Name string
@@ -245,6 +237,9 @@ type Written struct {
 
 // writeVerbs are those of requests that change objects.
 var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"} //nolint:gochecknoglobals // constant table
+
+// IsWrite reports whether requests of a verb change objects.
+func IsWrite(verb string) bool { return slices.Contains(writeVerbs, verb) }
 
 // By reports whether an event can be the end of the request that wrote the object: a request of the
 // object, or of the collection it is in, that began and ended within that time.

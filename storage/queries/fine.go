@@ -152,7 +152,10 @@ const mostBuckets = 120
 
 // stepOf returns the length of buckets for a range, so that their borders are times people
 // count in. Ranges beyond fineRange have steps of whole minutes.
-func stepOf(length time.Duration) time.Duration {
+func stepOf(length time.Duration) time.Duration { return stepWithin(length, mostBuckets) }
+
+// stepWithin is stepOf for so many steps at most.
+func stepWithin(length time.Duration, most int) time.Duration {
 	const fourWeeks = 28 * 24 * time.Hour
 	for _, s := range [...]time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
@@ -160,11 +163,11 @@ func stepOf(length time.Duration) time.Duration {
 		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour,
 		14 * 24 * time.Hour, fourWeeks,
 	} {
-		if length <= mostBuckets*s {
+		if length <= time.Duration(most)*s {
 			return s
 		}
 	}
-	return (length/(mostBuckets*fourWeeks) + 1) * fourWeeks
+	return (length/(time.Duration(most)*fourWeeks) + 1) * fourWeeks
 }
 
 // exactly narrows a query that reads events from whole minutes to instants.

@@ -182,6 +182,7 @@ type EventFilter struct {
 	Class    string
 	Verb     string
 	Resource string
+	Where    []Condition // and these
 	// Judged leaves the rows of later stages out: one row per request.
 	Judged bool
 	// Before continues a list: the cursor of the last row of the page before.

@@ -198,8 +198,52 @@ GROUP BY granted
 HAVING requests + checks > 0
 ORDER BY requests DESC, checks DESC, granted;
 
+-- Events by conditions
+SELECT count(), toInt64(toUnixTimestamp(max(minute))), toInt64(toUnixTimestamp(min(minute)))
+FROM `retrial`.volume WHERE cluster = {cluster:String} AND minute >= {from:UInt32} AND minute <= {to:UInt32};
+SELECT toUInt32(minute), request_key, toUnixTimestamp64Micro(request_received), stage FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute >= {begin:UInt32} AND minute <= {end:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND outcome != '' AND (startsWith(verb, {w3:String}) OR verb = {w4:String}) AND object_resource = {w5:String} AND object_namespace = {w6:String} AND NOT code IN {w7:Array(Int32)} AND object_name = {w8:String} AND (startsWith(audit_text, {w9:String}) OR audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({w10:String}), 16) AND toFixedString(unhex({w11:String}), 16)) AND hasAny(arrayDistinct(arrayMap(h -> substringIndex(h, '/', 1), hits)), {w12:Array(LowCardinality(String))}) AND hasAny(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups), {w13:Array(LowCardinality(String))}) AND startsWith(substringIndex(request_uri, '?', 1), {w14:String}) AND cityHash64(object_resource, object_namespace, object_name) = cityHash64({of_resource:String}, {of_namespace:String}, {of_name:String}) WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
+
+-- Facets
+SELECT toInt64(toUnixTimestamp(minIf(minute, later < {most:Int64}))), toInt64(toUnixTimestamp(min(minute))), toInt64(toUnixTimestamp(max(minute))), count()
+FROM (
+    SELECT minute, sum(count) AS c, sum(c) OVER (ORDER BY minute DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
+    FROM `retrial`.volume
+    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}
+    GROUP BY minute
+    HAVING c > 0
+);
+SELECT toString(value), requests FROM (SELECT '' AS value, sum(toInt64(sign)) AS requests FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' GROUP BY value HAVING requests > 0 ORDER BY requests DESC, value LIMIT {limit:UInt32})
+SETTINGS max_bytes_before_external_group_by = 268435456;
+SELECT toString(value), requests FROM (SELECT arrayJoin(if(empty(arrayDistinct(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)) AS values), [''], values)) AS value, sum(toInt64(sign)) AS requests FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' GROUP BY value HAVING requests > 0 ORDER BY requests DESC, value LIMIT {limit:UInt32})
+SETTINGS max_bytes_before_external_group_by = 268435456;
+SELECT toString(value), requests FROM (SELECT verb AS value, sum(toInt64(sign)) AS requests FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' GROUP BY value HAVING requests > 0 ORDER BY requests DESC, value LIMIT {limit:UInt32})
+SETTINGS max_bytes_before_external_group_by = 268435456;
+
+-- Histogram
+SELECT toInt64(toUnixTimestamp(minIf(minute, later < {most:Int64}))), toInt64(toUnixTimestamp(min(minute))), toInt64(toUnixTimestamp(max(minute))), count()
+FROM (
+    SELECT minute, sum(count) AS c, sum(c) OVER (ORDER BY minute DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
+    FROM `retrial`.volume
+    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}
+    GROUP BY minute
+    HAVING c > 0
+);
+SELECT toString(value), requests FROM (SELECT toString(code) AS value, sum(toInt64(sign)) AS requests FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' GROUP BY value HAVING requests > 0 ORDER BY requests DESC, value LIMIT {limit:UInt32})
+SETTINGS max_bytes_before_external_group_by = 268435456;
+SELECT intDiv(toUnixTimestamp64Micro(request_received) - {begin:Int64}, {step:Int64}) AS step, transform(toString(code), {values:Array(String)}, {places:Array(UInt16)}, toUInt16(0)) AS place, sum(toInt64(sign)) AS requests FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' GROUP BY step, place HAVING requests != 0;
+
+-- Completions of subjects
+SELECT value, weight FROM (SELECT toString(subject) AS value, sum(count) AS weight FROM `retrial`.activity WHERE cluster = {cluster:String} GROUP BY value)
+WHERE weight > 0 AND value NOT IN ('', {other:String}) AND position(lowerUTF8(value), lowerUTF8({text:String})) > 0
+ORDER BY startsWith(lowerUTF8(value), lowerUTF8({text:String})) DESC, weight DESC, value LIMIT {limit:UInt32};
+
+-- Completions of objects' names
+SELECT value, weight FROM (SELECT name AS value, sum(count) AS weight FROM `retrial`.objects WHERE cluster = {cluster:String} AND resource = {resource:String} AND ({namespace:String} = '' OR namespace = {namespace:String}) GROUP BY value)
+WHERE weight > 0 AND value NOT IN ('', {other:String}) AND position(lowerUTF8(value), lowerUTF8({text:String})) > 0
+ORDER BY startsWith(lowerUTF8(value), lowerUTF8({text:String})) DESC, weight DESC, value LIMIT {limit:UInt32};
+
 -- AuditIDs
-SELECT DISTINCT audit_id FROM `retrial`.events WHERE (startsWith(audit_text, {prefix:String}) OR (audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({least:String}), 16) AND toFixedString(unhex({most:String}), 16))) AND cluster = {cluster:String} ORDER BY audit_id LIMIT {limit:UInt32};
+SELECT DISTINCT audit_id FROM `retrial`.events WHERE (startsWith(audit_text, {w2:String}) OR audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({w3:String}), 16) AND toFixedString(unhex({w4:String}), 16)) AND cluster = {cluster:String} ORDER BY audit_id LIMIT {limit:UInt32};
 
 -- NearSubjects
 SELECT subject, if(length(subject) <= 128 AND length({name:String}) <= 128
