@@ -5,7 +5,7 @@ import openapi, { astToString } from 'openapi-typescript';
 
 const root = new URL('..', import.meta.url);
 const document = JSON.parse(readFileSync(new URL('../../query/api/openapi.json', root), 'utf8'));
-const files = { 'src/api/schema.d.ts': await types(), 'LICENSES.md': licences() };
+const files = { 'src/api/schema.d.ts': await types(), 'src/api/lists.ts': lists(), 'LICENSES.md': licences() };
 for (const [name, want] of Object.entries(files)) {
   const path = new URL(name, root);
   if (!process.argv.includes('--check')) writeFileSync(path, want);
@@ -17,6 +17,17 @@ for (const [name, want] of Object.entries(files)) {
 
 async function types() {
   return '// Generated from query/api/openapi.json: npm run generate.\n\n' + astToString(await openapi(document));
+}
+
+/** lists names the members that are lists wherever they are: what the server has none of may come as null (see src/api/ask.ts). */
+function lists() {
+  const seen = { list: new Set(), other: new Set() };
+  for (const schema of Object.values(document.components.schemas)) {
+    for (const [name, member] of Object.entries(schema.properties ?? {})) seen[member.type === 'array' ? 'list' : 'other'].add(name);
+  }
+  const names = [...seen.list].filter((n) => !seen.other.has(n)).sort();
+  const lines = names.reduce((all, n) => (all.at(-1).length + n.length < 130 ? [...all.slice(0, -1), `${all.at(-1)} ${n}`] : [...all, `  ${n}`]), [' ']);
+  return `// Generated from query/api/openapi.json: npm run generate.\n\n/** LISTS are the members of answers that are lists. */\nexport const LISTS = new Set(\`\n${lines.join('\n')}\n\`.trim().split(/\\s+/));\n`;
 }
 
 /** licences lists the packages whose code is in the built pages, each with the text of its licence. */

@@ -1,4 +1,5 @@
 // The local API as docs/api.md describes it, typed by its OpenAPI document: a path that is not in it does not compile.
+import { LISTS } from './lists';
 import type { components, paths } from './schema';
 
 /** Schemas are the types of answers and their parts: Schemas['Event']. */
@@ -57,9 +58,21 @@ export async function ask<P extends Path>(path: P, query: Query<P>, signal?: Abo
     throw new Failure(said || `The server answered ${response.status} without a word.`, response.status);
   }
   try {
-    return (await response.json()) as Answer<P>;
+    return filled(await response.json()) as Answer<P>;
   } catch (err) {
     if (err instanceof Error && err.name === 'AbortError') throw err;
     throw new Failure('The answer was cut off.', 0);
   }
+}
+
+/** filled puts an empty list where the server wrote null for one. */
+export function filled(answer: unknown): unknown {
+  if (Array.isArray(answer)) answer.forEach(filled);
+  else if (answer !== null && typeof answer === 'object') {
+    for (const [name, member] of Object.entries(answer as Record<string, unknown>)) {
+      if (member === null && LISTS.has(name)) (answer as Record<string, unknown>)[name] = [];
+      else filled(member);
+    }
+  }
+  return answer;
 }

@@ -101,6 +101,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * names that begin with a text, or contain it
+         * @description Asks which names of a kind begin with a text, or contain it, in any case: those that begin with it come first, then those that requests have most often. They come from what is counted of requests and from the policy as last known; no event is read. Long tails of paths are folded to *, and objects' names are those of the events that are kept.
+         */
+        get: operations["query.Complete"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/completeness": {
         parameters: {
             query?: never;
@@ -230,7 +250,7 @@ export interface paths {
         };
         /**
          * requests with their verdicts
-         * @description Asks for requests with their verdicts, newest first, one a request. All filters are exact.
+         * @description Asks for requests with their verdicts, newest first, one a request.
          */
         get: operations["query.Events"];
         put?: never;
@@ -261,6 +281,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/facets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * which values requests have, and how often
+         * @description Asks which values the requests that filters select have, by keys, most requests first. Filters are those of events. At most the newest two million events of a range are counted, unless keys and filters are about decision, replayed, outcome and class alone.
+         */
+        get: operations["query.Facets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/findings": {
         parameters: {
             query?: never;
@@ -273,6 +313,26 @@ export interface paths {
          * @description Asks what detections found, by the first request of each, newest first.
          */
         get: operations["query.Findings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/histogram": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * how many requests there were, step by step
+         * @description Asks how many requests that filters select there were, step by step, in all or by the most frequent values of a key. Filters are those of events. What is counted of a range is as of facets.
+         */
+        get: operations["query.Histogram"];
         put?: never;
         post?: never;
         delete?: never;
@@ -796,6 +856,24 @@ export interface components {
             clusters: components["schemas"]["Cluster"][];
             /** @description `quiet` are clusters whose objects are known and which have no events. */
             quiet?: string[];
+        };
+        /** @description values that begin with a text, or contain it. */
+        CompleteAnswer: {
+            /** @description of the values */
+            kind: string;
+            /** @description there are more */
+            more: boolean;
+            /** @description the most likely first */
+            values: components["schemas"]["CompletedValue"][];
+        };
+        /** @description a value and what is known of it. */
+        CompletedValue: {
+            /** @description of a subject, role or binding; the outcome of a class */
+            kind?: string;
+            /** @description `requests` counts those that have it, whenever they were made; of a cluster its events. 0 for what the policy alone names, and for kinds that are not counted. */
+            requests: number;
+            /** @description the name */
+            value: string;
         };
         /** @description a stretch of time in which events are missing. */
         CompletenessGap: {
@@ -1557,6 +1635,14 @@ export interface components {
             grantCount: number;
             /** @description the count; the name will be removed in the next release */
             grants: number;
+            /** @description Group, Resource, Subresource, Namespace and Name are those of the object the event names. */
+            group?: string;
+            /** @description `impersonatedBy` is who authenticated, where that is not the subject. */
+            impersonatedBy?: string;
+            /** @description name of the object */
+            name?: string;
+            /** @description "" is the whole cluster, or none */
+            namespace?: string;
             /** @description match, drift, ambiguous, indeterminate, not_judged */
             outcome: string;
             /** @description decision of the apiserver */
@@ -1567,10 +1653,16 @@ export interface components {
             request: string;
             /** @description path and query of the request */
             requestURI: string;
+            /** @description plural name */
+            resource?: string;
+            /** @description the nearest address, which the apiserver saw itself */
+            sourceIP?: string;
             /** @description of the judged event */
             stage: string;
             /** @description whom it was authorized as */
             subject: string;
+            /** @description "" for none */
+            subresource?: string;
             /**
              * Format: date-time
              * @description moment
@@ -1578,6 +1670,8 @@ export interface components {
             time: string;
             /** @description the subject; the name will be removed in the next release */
             user: string;
+            /** @description client, by its own word */
+            userAgent?: string;
             /** @description verb of the request */
             verb: string;
         };
@@ -1594,6 +1688,55 @@ export interface components {
             requests: components["schemas"]["Denial"][];
             /** @description `truncated` says that the ID has more requests than one answer explains. */
             truncated?: boolean;
+        };
+        /** @description Facet counts requests by one key. */
+        Facet: {
+            /**
+             * Format: date-time
+             * @description `countedFrom` and CountedTo bound it; null when nothing is stored of the range. Ranges with too many events that are counted in whole all the same are counted in whole minutes.
+             */
+            countedFrom: string;
+            /**
+             * Format: date-time
+             * @description exclusive
+             */
+            countedTo: string;
+            /** @description as of where */
+            key: string;
+            /** @description there are values with fewer requests */
+            more: boolean;
+            /** @description most requests first */
+            values: components["schemas"]["FacetValue"][];
+            /** @description `whole` is false when the range has older requests, which were not counted: ask for a shorter range. */
+            whole: boolean;
+        };
+        /** @description a value and how many requests have it. A request counts for each of its groups, addresses and rules. */
+        FacetValue: {
+            /** @description how many */
+            requests: number;
+            /** @description "" for none */
+            value: string;
+        };
+        /** @description FacetsAnswer says which values the requests of a range have, and how often. What has too many events is not counted in whole: each count says over what stretch it was made, the newest there is. */
+        FacetsAnswer: {
+            /** @description name of the cluster */
+            cluster: string;
+            /**
+             * Format: date-time
+             * @description `countedFrom` and CountedTo bound it; null when nothing is stored of the range. Ranges with too many events that are counted in whole all the same are counted in whole minutes.
+             */
+            countedFrom: string;
+            /**
+             * Format: date-time
+             * @description exclusive
+             */
+            countedTo: string;
+            /** @description as asked for */
+            facets: components["schemas"]["Facet"][];
+            /** @description `requests` counts those that the filters select, in its stretch. */
+            requests: number;
+            /** @description `whole` is false when the range has older requests, which were not counted: ask for a shorter range. */
+            whole: boolean;
         };
         /** @description what detections found. */
         FindingsAnswer: {
@@ -1654,6 +1797,43 @@ export interface components {
             resources?: string[];
             /** @description as RBAC has them */
             verbs: string[];
+        };
+        /** @description HistogramAnswer counts requests step by step. */
+        HistogramAnswer: {
+            /** @description name of the cluster */
+            cluster: string;
+            /**
+             * Format: date-time
+             * @description `countedFrom` and CountedTo bound it; null when nothing is stored of the range. Ranges with too many events that are counted in whole all the same are counted in whole minutes.
+             */
+            countedFrom: string;
+            /**
+             * Format: date-time
+             * @description exclusive
+             */
+            countedTo: string;
+            /** @description key the counts are split by, "" for none */
+            split: string;
+            /** @description length of a step, 0 when nothing is stored of the range */
+            stepSeconds: number;
+            /** @description oldest first, those without requests too; 200 at most */
+            steps: components["schemas"]["HistogramStep"][];
+            /** @description `values` are those of the key with most requests, in the order of each step's counts. */
+            values: string[];
+            /** @description `whole` is false when the range has older requests, which were not counted: ask for a shorter range. */
+            whole: boolean;
+        };
+        /** @description HistogramStep counts the requests of one step. */
+        HistogramStep: {
+            /** @description of each of the values */
+            counts: number[];
+            /** @description of all other values; without a split, of all */
+            others: number;
+            /**
+             * Format: date-time
+             * @description begin
+             */
+            t: string;
         };
         /** @description a subject granted the request in one scope, with every grant. */
         Holder: {
@@ -1983,6 +2163,14 @@ export interface components {
             grantCount: number;
             /** @description the count; the name will be removed in the next release */
             grants: number;
+            /** @description Group, Resource, Subresource, Namespace and Name are those of the object the event names. */
+            group?: string;
+            /** @description `impersonatedBy` is who authenticated, where that is not the subject. */
+            impersonatedBy?: string;
+            /** @description name of the object */
+            name?: string;
+            /** @description "" is the whole cluster, or none */
+            namespace?: string;
             /** @description match, drift, ambiguous, indeterminate, not_judged */
             outcome: string;
             /** @description decision of the apiserver */
@@ -1993,10 +2181,16 @@ export interface components {
             request: string;
             /** @description path and query of the request */
             requestURI: string;
+            /** @description plural name */
+            resource?: string;
+            /** @description the nearest address, which the apiserver saw itself */
+            sourceIP?: string;
             /** @description of the judged event */
             stage: string;
             /** @description whom it was authorized as */
             subject: string;
+            /** @description "" for none */
+            subresource?: string;
             /**
              * Format: date-time
              * @description moment
@@ -2004,6 +2198,8 @@ export interface components {
             time: string;
             /** @description the subject; the name will be removed in the next release */
             user: string;
+            /** @description client, by its own word */
+            userAgent?: string;
             /** @description verb of the request */
             verb: string;
         };
@@ -2977,6 +3173,48 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    "query.Complete": {
+        parameters: {
+            query: {
+                /** @description what the text is the beginning of; a rule is one of detections */
+                kind: "cluster" | "subject" | "group" | "namespace" | "resource" | "verb" | "name" | "path" | "userAgent" | "rule" | "role" | "binding" | "class";
+                /** @description cluster the question is about; clusters, rules and classes need none */
+                cluster?: string;
+                /** @description the text (default: all values) */
+                prefix?: string;
+                /** @description of a name: the resource of the object, without group */
+                resource?: string;
+                /** @description of a name: the namespace of the object (default: any) */
+                namespace?: string;
+                /** @description most values */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompleteAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            421: components["responses"]["421"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     "query.Completeness": {
         parameters: {
             query: {
@@ -3207,6 +3445,8 @@ export interface operations {
                 outcome?: "match" | "drift" | "ambiguous" | "indeterminate" | "not_judged";
                 /** @description class of the verdict, one of those of classes */
                 class?: string;
+                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
+                where?: string;
                 /** @description go on behind this place in the list: older of the answer before */
                 before?: string;
                 /** @description most requests of an answer */
@@ -3274,6 +3514,60 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    "query.Facets": {
+        parameters: {
+            query: {
+                /** @description cluster the question is about */
+                cluster: string;
+                /** @description requests at or after this time */
+                from?: string;
+                /** @description requests before this time */
+                to?: string;
+                /** @description whom the request was authorized as (called user before) */
+                subject?: string;
+                /** @description verb of the request */
+                verb?: string;
+                /** @description resource of the request, without group */
+                resource?: string;
+                /** @description decision the apiserver recorded */
+                decision?: "allow" | "forbid" | "none";
+                /** @description outcome of the verdict */
+                outcome?: "match" | "drift" | "ambiguous" | "indeterminate" | "not_judged";
+                /** @description class of the verdict, one of those of classes */
+                class?: string;
+                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
+                where?: string;
+                /** @description keys to count by, as of where but for path, auditID and credential (default: subject, verb, resource, namespace, decision, outcome, code and userAgent) */
+                keys?: string;
+                /** @description most values of a key */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FacetsAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            421: components["responses"]["421"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     "query.Findings": {
         parameters: {
             query?: {
@@ -3309,6 +3603,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FindingsAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            421: components["responses"]["421"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    "query.Histogram": {
+        parameters: {
+            query: {
+                /** @description cluster the question is about */
+                cluster: string;
+                /** @description requests at or after this time */
+                from?: string;
+                /** @description requests before this time */
+                to?: string;
+                /** @description whom the request was authorized as (called user before) */
+                subject?: string;
+                /** @description verb of the request */
+                verb?: string;
+                /** @description resource of the request, without group */
+                resource?: string;
+                /** @description decision the apiserver recorded */
+                decision?: "allow" | "forbid" | "none";
+                /** @description outcome of the verdict */
+                outcome?: "match" | "drift" | "ambiguous" | "indeterminate" | "not_judged";
+                /** @description class of the verdict, one of those of classes */
+                class?: string;
+                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
+                where?: string;
+                /** @description key to split the counts by, as of facets */
+                split?: string;
+                /** @description values of the key that are counted by themselves */
+                top?: number;
+                /** @description most steps */
+                steps?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistogramAnswer"];
                 };
             };
             400: components["responses"]["400"];

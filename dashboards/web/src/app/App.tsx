@@ -66,7 +66,7 @@ function Scoped({ page, names }: { page: Page; names: Record<string, string> }) 
   const { params } = useLinks();
   if (cluster) return <page.show key={cluster.name + JSON.stringify(names)} {...names} />;
   if (!clusters) return failure ? <Card title="Nothing can be shown"><Failed error={failure} again={catchUp} /></Card> : <Pending lines={8} />;
-  if (!clusters.length) return <NoEvents />;
+  if (!clusters.length && !params.get('cluster')) return <NoEvents />;
   return params.get('cluster') ? <UnknownCluster name={params.get('cluster') ?? ''} clusters={clusters} /> : null;
 }
 

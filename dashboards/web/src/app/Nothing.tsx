@@ -1,9 +1,11 @@
 // What is shown where there is nothing: what to do.
 import type { Schemas } from '../api/ask';
+import { useQuestion } from '../api/questions';
 import { useLinks } from '../kit/address';
 import { Card } from '../kit/Card';
 import { Text } from '../kit/Copy';
 import { Name } from '../kit/Name';
+import { connects, Steps } from '../kit/Steps';
 import { Time } from '../kit/Time';
 import { plural } from '../kit/words';
 import { PAGES } from './pages';
@@ -29,16 +31,19 @@ export function NoEvents() {
   );
 }
 
-/** UnknownCluster is for a name of which nothing is stored. */
+/** UnknownCluster is for a name of which nothing is stored: how far its connection is, and the others. */
 export function UnknownCluster({ name, clusters }: { name: string; clusters: Schemas['Cluster'][] }) {
   const { here } = useLinks();
+  const connection = useQuestion('connection', { cluster: name });
+  const waits = connects(connection.data?.steps);
   return (
     <div className={css.narrow}>
-      <h1>No such cluster</h1>
-      <p>There are no events of a cluster named <Name>{name}</Name>. There are events of:</p>
+      <h1>{waits ? 'Not connected yet' : 'No such cluster'}</h1>
+      <p>There are no events of a cluster named <Name>{name}</Name>.{clusters.length > 0 && ' There are events of:'}</p>
       <ul className={css.near}>
         {clusters.map((c) => <li key={c.name}><a data-row href={here({ cluster: c.name })}><Name>{c.name}</Name></a> <span className="soft">{plural(c.events, 'event')}, until <Time at={c.last} /></span></li>)}
       </ul>
+      {waits && <Card title="Connection" note="from the apiserver’s audit webhook to verdicts"><Steps list={connection.data?.steps ?? []} /></Card>}
     </div>
   );
 }

@@ -38,4 +38,5 @@ export const DRAWERS: Drawer[] = [
 export const PAGES: Page[] = [
   page('/', 'Today', () => import('../pages/today'), { key: 't' }),
   page('/explore', 'Explore', () => import('../pages/explore'), { key: 'e' }),
+  page('/trust', 'Trust', () => import('../pages/trust'), { key: 'r' }),
 ];

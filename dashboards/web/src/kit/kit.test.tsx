@@ -2,7 +2,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { render, renderHook, screen } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { describe, expect, it, vi } from 'vitest';
-import { Failure } from '../api/ask';
+import { Failure, filled, root } from '../api/ask';
 import { newClient } from '../api/client';
 import { useQuestion } from '../api/questions';
 import { match, parse, pathOf, useLinks, write } from './address';
@@ -143,5 +143,15 @@ describe('Name', () => {
     const { container } = render(<Name>{'<img src=x onerror=alert(1)>\u202e'}</Name>);
     expect(container.querySelector('bdi')?.textContent).toBe('<img src=x onerror=alert(1)>\\u202e');
     expect(container.querySelector('img')).toBeNull();
+  });
+});
+
+describe('answers', () => {
+  it('have empty lists where the server wrote null', () => {
+    expect(filled({ groups: [{ likely: null, about: null }], apiservers: null })).toEqual({ groups: [{ likely: [], about: null }], apiservers: [] });
+  });
+  it('are asked for beside the page, wherever that is', () => {
+    expect(root('http://host/a/next/index.html?x#/y')).toBe('http://host/a/api/v1/');
+    expect(root('http://host/')).toBe('http://host/api/v1/');
   });
 });
