@@ -17,9 +17,10 @@ import (
 	"net/http"
 	"path"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/gzipped"
 )
 
 //go:embed assets dist
@@ -116,24 +117,10 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", f.kind)
 	h.Set("Vary", "Accept-Encoding")
 	body, tag := f.body, f.tag
-	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if gzipped.Accepted(r.Header.Get("Accept-Encoding")) {
 		body, tag = f.zipped(), f.tag+"-gzip"
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("ETag", `"`+tag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
-}
-
-// refused matches the weight of nothing.
-var refused = regexp.MustCompile(`^\s*q\s*=\s*0(\.0*)?\s*$`)
-
-// acceptsGzip reports whether a caller takes gzip.
-func acceptsGzip(header string) bool {
-	for part := range strings.SplitSeq(header, ",") {
-		name, weight, _ := strings.Cut(part, ";")
-		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			return !refused.MatchString(weight)
-		}
-	}
-	return false
 }

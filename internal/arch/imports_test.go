@@ -144,8 +144,8 @@ var pure = []string{
 	"replay/authz", "replay/authz/node", "replay/admission", "replay/implied", "replay/review", "replay/evaluate",
 	"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage",
 	"query", "query/memory",
-	"internal/jsontext", "internal/kubenames", "internal/moment", "internal/params", "internal/patchops", "internal/phrase",
-	"internal/safe",
+	"internal/gzipped", "internal/jsontext", "internal/kubenames", "internal/moment", "internal/params", "internal/patchops",
+	"internal/phrase", "internal/safe",
 }
 
 var impureImports = []string{

@@ -79,7 +79,7 @@ func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest 
 		}
 		Plain(w, status, text)
 	})
-	return mux
+	return compressed(mux)
 }
 
 // ask serves a question. Only the local socket may ask for an action: whoever can open it may do everything.
