@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -21,6 +23,8 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // Clusters administers the clusters registered in a data directory. It prints messages to Streams.Err.
@@ -66,25 +70,69 @@ func (c Clusters) Add(name string, k WebhookFile) error {
 	return c.write(k, a, name, a.Registry().Add)
 }
 
-// List returns the registered clusters.
-func (c Clusters) List() ([]Registered, error) {
+// List returns the clusters that are registered, and those of which events or objects are stored, by their names. The running server is
+// asked for the latter, or the store where none runs; if it does not answer, a hint says so and the registered ones are all there is.
+func (c Clusters) List(ctx context.Context) ([]Registered, error) {
+	list, err := c.registered()
+	if none := errors.Is(err, errNoClusters); err != nil && !none {
+		return nil, err
+	}
+	stored, failed := c.stored(ctx)
+	for _, one := range stored.Clusters {
+		row := rowOf(&list, one.Name)
+		row.Events, row.First, row.Last = one.Events, &one.First, &one.Last
+	}
+	for _, name := range stored.Quiet {
+		rowOf(&list, name)
+	}
+	switch {
+	case failed != nil:
+		fmt.Fprintf(c.Streams.Err, "hint: clusters that were only imported are not listed: %s\n", cli.SafeLines(failed.Error()))
+	case err != nil && len(list) == 0:
+		fmt.Fprintln(c.Streams.Err, err)
+	}
+	slices.SortFunc(list, func(a, b Registered) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// registered returns the rows of the registered clusters.
+func (c Clusters) registered() ([]Registered, error) {
 	list := []Registered{}
 	a, err := c.known()
-	if errors.Is(err, errNoClusters) {
-		fmt.Fprintln(c.Streams.Err, err)
-		return list, nil
-	}
 	if err != nil {
-		return nil, err
+		return list, err
 	}
 	clusters, err := a.Registry().List()
-	if err != nil {
-		return nil, err
-	}
 	for _, one := range clusters {
 		list = append(list, registeredRow(one, a.Registry().Used(one.Name), time.Now()))
 	}
-	return list, nil
+	return list, err
+}
+
+// stored returns the clusters of which something is stored; none where nothing is stored at all, or where this process only receives.
+func (c Clusters) stored(ctx context.Context) (answer query.ClustersAnswer, err error) {
+	client, done, err := Connect(ctx, "", c.Config)
+	if errors.Is(err, apiclient.ErrNoServer) {
+		return answer, nil
+	}
+	if err != nil {
+		return answer, err
+	}
+	answer, err = apiclient.Ask(ctx, client, query.ClustersRequest{})
+	if errors.Is(err, apiclient.ErrElsewhere) {
+		err = nil
+	}
+	return answer, errors.Join(err, done())
+}
+
+// rowOf returns the row of a cluster, which it adds if there is none.
+func rowOf(list *[]Registered, name string) *Registered {
+	i := slices.IndexFunc(*list, func(r Registered) bool { return r.Name == name })
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, Registered{Name: name})
+	}
+	return &(*list)[i]
 }
 
 // Revoke refuses what a cluster posts from now on.
@@ -99,10 +147,10 @@ func (c Clusters) Revoke(name string) error {
 	return nil
 }
 
-// Registered is one cluster, without its credentials.
+// Registered is one cluster, without its credentials. One of which something is stored without its being registered has no Added.
 type Registered struct {
 	Name         string     `json:"name"`
-	Added        time.Time  `json:"added"`
+	Added        time.Time  `json:"added,omitzero"`
 	Certificates int        `json:"certificates"`
 	Tokens       int        `json:"tokens"`
 	Expires      *time.Time `json:"expires,omitempty"` // the last certificate
@@ -110,6 +158,10 @@ type Registered struct {
 	Used         *time.Time `json:"used,omitempty"` // a certificate of it, last
 	// Overlap is set while an earlier certificate than the newest is accepted.
 	Overlap bool `json:"overlap,omitempty"`
+	// Events counts those stored; First and Last are whole minutes that enclose them.
+	Events int64      `json:"events"`
+	First  *time.Time `json:"first,omitempty"`
+	Last   *time.Time `json:"last,omitempty"`
 }
 
 // registeredRow returns the row of a cluster. Expires is that of the newest accepted certificate.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/oklog/run"
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,8 +18,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/internal/sleep"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
@@ -32,7 +34,7 @@ type Import struct {
 	Logs               []string  // files, - for standard input
 	State              string    // file, "" for none
 	Wait               bool      // until everything is replayed and stored, not only accepted
-	Err                io.Writer // shows the progress, if it is a terminal
+	Err                io.Writer // shows the progress
 }
 
 // Imported is the result of an import.
@@ -74,22 +76,17 @@ func (im Import) Run(ctx context.Context) (out Imported, err error) {
 		}
 		c.State = &f
 	}
-	out.Own, err = withServer(ctx, im.Config, func(socket string, drained func(context.Context) error) (err error) {
+	show := cli.NewProgress(im.Err)
+	defer show.Close()
+	out.Own, err = withServer(ctx, im.Config, func(socket string, judge judging) (err error) {
 		c.Client = importer.SocketClient(socket)
-		bar := cli.StartProgress(im.Err, "importing", -1)
-		defer bar.Close()
 		c.Progress = func(x importer.Progress) {
-			bar.Describe(string(x.Pass) + " " + safe.Text(filepath.Base(x.File)))
-			if x.Size > 0 {
-				bar.ChangeMax64(x.Size)
-			}
-			_ = bar.Set64(x.Read)
+			show.At(string(x.Pass)+" "+filepath.Base(x.File), x.Read, x.Size, true)
 		}
 		if out.Summary, err = importer.Import(ctx, c); err != nil || !im.Wait {
 			return err
 		}
-		bar.Describe("replaying")
-		if err = drained(ctx); errors.Is(err, apiclient.ErrElsewhere) {
+		if err = judge.wait(ctx, out.Events, show); errors.Is(err, apiclient.ErrElsewhere) {
 			out.Elsewhere, err = true, nil
 		}
 		return err
@@ -97,15 +94,46 @@ func (im Import) Run(ctx context.Context) (out Imported, err error) {
 	return out, err
 }
 
-// withServer calls use with the socket of the running server, or of its own for as long as that takes. drained waits until all is stored.
-func withServer(ctx context.Context, cfg config.Config,
-	use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
+// judging is what judges what an import brings in.
+type judging struct {
+	drained func(context.Context) error          // waits until all is stored
+	behind  func(context.Context) (int64, error) // how many events are not
+}
+
+// judgedEvery is how often it is asked how much is judged.
+const judgedEvery = 500 * time.Millisecond
+
+// wait waits until everything is judged and stored, and shows how many events of an import are.
+func (j judging) wait(ctx context.Context, events int64, show *cli.Progress) error {
+	watched, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for sleep.For(watched, judgedEvery) == nil {
+			if behind, err := j.behind(watched); err == nil {
+				show.At("judged", max(0, events-behind), events, false)
+			}
+		}
+	})
+	err := j.drained(ctx)
+	stop()
+	watching.Wait()
+	return err
+}
+
+// withServer calls use with the socket of the running server, or of its own for as long as that takes.
+func withServer(ctx context.Context, cfg config.Config, use func(socket string, judge judging) error) (own bool, err error) {
 	socket := filepath.Join(cfg.DataDir, apiclient.SocketName)
 	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 	if err == nil {
-		return false, use(socket, func(ctx context.Context) error {
-			_, err := apiclient.Ask(ctx, client, query.DrainedRequest{})
-			return err
+		return false, use(socket, judging{
+			drained: func(ctx context.Context) error {
+				_, err := apiclient.Ask(ctx, client, query.DrainedRequest{})
+				return err
+			},
+			behind: func(ctx context.Context) (int64, error) {
+				status, err := apiclient.Ask(ctx, client, query.StatusRequest{})
+				return status.Lag, err
+			},
 		})
 	}
 	if !errors.Is(err, apiclient.ErrNoServer) {
@@ -122,14 +150,16 @@ func withServer(ctx context.Context, cfg config.Config,
 	if _, err := listenLocally(sys, newAPI(sys), &group); err != nil {
 		return true, errors.Join(err, sys.close())
 	}
-	group.Add(func() error {
-		return use(socket, func(ctx context.Context) error {
+	judge := judging{
+		drained: func(ctx context.Context) error {
 			if err := sys.runner.WaitDrained(ctx); err != nil {
 				return err
 			}
 			return sys.detect.finish(ctx)
-		})
-	}, func(error) { stop() })
+		},
+		behind: func(context.Context) (int64, error) { return sys.runner.Lag().Events, nil },
+	}
+	group.Add(func() error { return use(socket, judge) }, func(error) { stop() })
 	return true, errors.Join(group.Run(), sys.close())
 }
 

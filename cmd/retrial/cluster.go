@@ -70,11 +70,11 @@ func newClusterList(s cli.Streams, flags *config.Flags) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the registered clusters",
+		Short: "List the clusters that may post, and those of which something is stored",
 		Args:  cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return onClusters(s, flags, func(c server.Clusters) error {
-				list, err := c.List()
+				list, err := c.List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -87,9 +87,16 @@ func newClusterList(s cli.Streams, flags *config.Flags) *cobra.Command {
 }
 
 func printClusters(p *cli.Page, list []server.Registered) {
-	p.Table("CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tUSED\tSTATE")
+	p.Table("CLUSTER\tEVENTS\tNEWEST\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tUSED\tSTATE")
 	for _, c := range list {
-		state, expires, used := "accepted", "-", "-"
+		state, expires, used, newest := "accepted", "-", "-", "-"
+		if c.Last != nil {
+			newest = c.Last.UTC().Format(time.RFC3339)
+		}
+		if c.Added.IsZero() {
+			p.Printf("%s\t%d\t%s\t-\t-\t-\t-\t-\tnot registered\n", c.Name, c.Events, newest)
+			continue
+		}
 		if c.Overlap {
 			state = "accepted, earlier certificates too"
 		}
@@ -102,7 +109,8 @@ func printClusters(p *cli.Page, list []server.Registered) {
 		if c.Expires != nil {
 			expires = c.Expires.Format(time.DateOnly)
 		}
-		p.Printf("%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.Added.Format(time.DateOnly), c.Certificates, c.Tokens, expires, used, state)
+		p.Printf("%s\t%d\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.Events, newest, c.Added.Format(time.DateOnly), c.Certificates,
+			c.Tokens, expires, used, state)
 	}
 }
 

@@ -24,7 +24,9 @@ func newImport(s cli.Streams) *cobra.Command {
 		Long: `Post audit log files (JSON lines; plain, gzip or zstd; - for standard input) to the running
 server, through the same receiver as webhooks. The files' policy writes go first, then all
 events, so that everything is judged by the policy of its own moment. An import that was
-interrupted continues where it stopped; what is stored already is not stored again.
+interrupted continues where it stopped; what is stored already is not stored again. It ends when
+everything is judged and stored (--wait=false: accepted), and shows how far it is: as a bar on a
+terminal, elsewhere as a line every few seconds.
 
 With no server running the command opens the data directory itself, and takes the flags of
 ` + "`retrial serve`" + ` that are about it.
@@ -43,7 +45,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 	c.Flags().StringVar(&im.Cluster, "cluster", "", "name of the cluster the files are from (required)")
 	c.Flags().StringVar(&im.APIServer, "apiserver", "", "name of the apiserver the files are from")
 	c.Flags().StringVar(&im.State, "state", "", "objects as kubectl get -o json prints them")
-	c.Flags().BoolVar(&im.Wait, "wait", true, "return when everything is replayed and stored, not only accepted")
+	c.Flags().BoolVar(&im.Wait, "wait", true, "return when everything is judged and stored; --wait=false: when it is accepted")
 	var follow followFlags
 	follow.bind(c)
 	cli.AddOutput(c, &output, "table", "json")
