@@ -51,8 +51,8 @@ type HeldRule struct {
 }
 
 // CanRequest asks what a subject may do by RBAC, at a moment: everything, or with a verb and a resource or path, as of WhoCanRequest, that
-// one request. A subject or a group is named. If the subject is unknown but resembles a known one, the question is refused (404) unless
-// groups are given.
+// one request. A subject or a group is named. If the subject or the namespace is unknown but resembles a known one, or no binding names
+// the group, the question is refused (404); of a subject unless groups are given.
 type CanRequest struct {
 	Asks[CanAnswer] `question:"can"`
 	Cluster         string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
@@ -115,11 +115,19 @@ func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err err
 		}
 	}
 	for _, g := range asked {
-		if g != groupMasters && !view.RBAC.Names(g, true) {
-			out.Hints = append(out.Hints, fmt.Sprintf("no binding names the group %q", g))
+		text, mistaken := unbound(g, q.Verb == "", view.RBAC)
+		if mistaken && user == "" && len(asked) == 1 && len(out.Missing) == 0 {
+			return out, none("%s", text)
+		}
+		if text != "" {
+			out.Hints = append(out.Hints, text)
 		}
 	}
-	return out, nil
+	absent, err := a.noNamespace(ctx, q.Cluster, q.Namespace, view.RBAC, q.At)
+	if absent != "" {
+		out.Hints = append(out.Hints, absent)
+	}
+	return out, err
 }
 
 // stranger tells of a subject that no request and no binding names, though a service account or a node may be there all the same: a text,

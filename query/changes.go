@@ -27,8 +27,9 @@ const (
 type ChangesAnswer struct {
 	Cluster string    `json:"cluster"`
 	From    time.Time `json:"from"`
-	// To is null when the newest known was meant and no change is known.
-	To *time.Time `json:"to"`
+	// To is null when the newest known was meant and no change after From is known; Newest then is the newest known, if there is any.
+	To     *time.Time `json:"to"`
+	Newest *time.Time `json:"newest,omitempty"`
 	// Known is false when any number of unknown bindings may have existed at one of the two moments. MissingBefore and MissingAfter name
 	// what was not known at each.
 	Known         bool     `json:"known"`
@@ -50,6 +51,8 @@ type ChangesAnswer struct {
 	// left out.
 	Writes     []PolicyWrite `json:"writes"`
 	MoreWrites int           `json:"moreWrites"`
+	// Hints says what may be wrong with the question.
+	Hints []string `json:"hints,omitempty"`
 }
 
 // ChangedSubject is a subject and what changed for it: what its name alone gives or, of a group,
@@ -102,7 +105,8 @@ type PolicyWrite struct {
 }
 
 // ChangesRequest asks which accesses became possible and impossible from one moment to another, and by which writes. Without a subject it
-// lists everybody whom changed objects concern, each alone: what comes by a group is listed under the group.
+// lists everybody whom changed objects concern, each alone: what comes by a group is listed under the group. An unknown subject is refused
+// (404) or hinted at as by can.
 type ChangesRequest struct {
 	Asks[ChangesAnswer] `question:"changes"`
 	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
@@ -135,7 +139,9 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 	if err != nil {
 		return out, err
 	}
-	out.To = p.At
+	if out.To = p.At; out.To != nil && out.To.Before(out.From) {
+		out.To, out.Newest = nil, out.To
+	}
 	until := orLatest(q.To)
 	st, err := a.Replay.State(ctx, out.Cluster, out.From)
 	if err != nil {
@@ -164,6 +170,13 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 			return out, err
 		}
 	case group != "":
+		text, mistaken := unbound(group, true, changes.From.RBAC, changes.To.RBAC)
+		if mistaken && out.certain() {
+			return out, none("%s", text)
+		}
+		if text != "" {
+			out.Hints = append(out.Hints, text)
+		}
 		out.Superuser = group == groupMasters
 		add(rbacindex.Access{Name: group, Group: true}, changes.To.RBAC.DifferencesOfGroup(changes.From.RBAC, group))
 	default:
@@ -174,9 +187,23 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 		}
 		out.MissingBefore, out.MissingAfter = append(out.MissingBefore, missing...), append(out.MissingAfter, missing...)
 		out.Superuser = slices.Contains(out.Groups, groupMasters)
+		if out.GroupsFrom == "name" && !changes.From.RBAC.Names(user, false) && !changes.To.RBAC.Names(user, false) {
+			text, _, err := a.stranger(ctx, out.Cluster, user, &changes.To, q.To, out.certain())
+			if err != nil {
+				return out, err
+			}
+			if text != "" {
+				out.Hints = append(out.Hints, text)
+			}
+		}
 		add(rbacindex.Access{Name: user}, changes.To.RBAC.DifferencesOf(changes.From.RBAC, user, out.Groups))
 	}
 	return out, a.writes(ctx, &out, &changes, causes)
+}
+
+// certain reports whether all was known at both moments.
+func (out *ChangesAnswer) certain() bool {
+	return out.Known && len(out.MissingBefore)+len(out.MissingAfter) == 0
 }
 
 // doubt enters what was not known at either moment.

@@ -146,6 +146,11 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 		out.untold(len(out.Paths), out.Count, q.Limit)
 		return out, nil
 	}
+	if user == "" && len(asked) == 1 && view.Certain() {
+		if text, mistaken := unbound(asked[0], true, view.RBAC); mistaken {
+			return out, none("%s", text)
+		}
+	}
 	var missing []string
 	if out.Groups, out.GroupsFrom, out.GroupsSeen, missing, err = a.groupsOf(ctx, q.Cluster, user, asked, q.At); err != nil {
 		return out, err

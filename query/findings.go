@@ -16,6 +16,9 @@ type FindingsAnswer struct {
 	Findings []json.RawMessage `json:"findings"`        // as analysis/detect writes them
 	Older    string            `json:"older,omitempty"` // what before= continues with
 	Rules    map[string]uint64 `json:"rules"`           // findings by rule, of all pages
+	// Stranger says that no request of the subject asked about is stored. Near are subjects that may have been meant, three at most.
+	Stranger bool     `json:"stranger,omitempty"`
+	Near     []string `json:"near,omitempty"`
 }
 
 // FindingsRequest asks what detections found, by the first request of each, newest first.
@@ -52,6 +55,11 @@ func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out Findings
 		return out, err
 	}
 	out = FindingsAnswer{Findings: []json.RawMessage{}, Rules: map[string]uint64{}}
+	if len(list) == 0 && q.Subject != "" && q.Before == "" {
+		if out.Stranger, out.Near, err = a.unseen(ctx, q.Cluster, q.Subject); err != nil {
+			return out, err
+		}
+	}
 	for i := range list[:min(len(list), limit)] {
 		out.Findings = append(out.Findings, list[i].Body)
 	}
@@ -63,6 +71,29 @@ func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out Findings
 		out.Rules[c.Rule] = c.Findings
 	}
 	return out, nil
+}
+
+// unseen reports whether no request of a subject is stored of a cluster, or of any without one, and who is called much like it.
+func (a *Service) unseen(ctx context.Context, cluster, subject string) (unseen bool, near []string, err error) {
+	clusters := []queries.Cluster{{Name: cluster}}
+	if cluster == "" {
+		if clusters, err = a.Store.Clusters(ctx); err != nil {
+			return false, nil, err
+		}
+	}
+	var known []string
+	for _, c := range clusters {
+		_, last, told, err := a.Store.LastGroups(ctx, c.Name, subject, time.Time{})
+		if err != nil || !last.IsZero() || !told {
+			return false, nil, err
+		}
+		like, err := a.Store.NearSubjects(ctx, c.Name, subject, nearCandidates)
+		if err != nil {
+			return false, nil, err
+		}
+		known = append(known, like...)
+	}
+	return true, NearSubjects(subject, known, mostNear), nil
 }
 
 func (r *FindingsRequest) filter() (f queries.FindingFilter, err error) {

@@ -147,13 +147,18 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	if namespace, name, ok := kubenames.SplitServiceAccount(subject); ok && st != nil {
 		out.unused(st, namespace, name, from, to, limit)
 	}
-	if len(out.Credentials) == 0 && a.Offline {
-		return out, none("%s has no events, and no credential was issued to it", phrase.Shorten(subject))
+	if len(out.Credentials) > 0 {
+		return out, nil
 	}
-	if len(out.Credentials) == 0 {
-		return out, none("nothing is stored of the credentials of %s in cluster %s", phrase.Shorten(subject), cluster)
+	near, err := a.near(ctx, cluster, subject, nil)
+	if err != nil {
+		return out, err
 	}
-	return out, nil
+	meant := didYouMean(quoted(near))
+	if a.Offline {
+		return out, none("%s has no events, and no credential was issued to it%s", phrase.Shorten(subject), meant)
+	}
+	return out, none("nothing is stored of the credentials of %s in cluster %s%s", phrase.Shorten(subject), cluster, meant)
 }
 
 // uses fills in what a credential was used for, and what its uses together show if they were followed.

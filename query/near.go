@@ -3,14 +3,19 @@ package query
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/kept"
 )
 
 const (
@@ -35,6 +40,76 @@ func (a *Service) near(ctx context.Context, cluster, name string, policy *rbacin
 		known = append(known, boundUsers(policy)...)
 	}
 	return NearSubjects(name, known, mostNear), nil
+}
+
+// unbound tells of a group that no binding of some policies names: a text, "" if one of them does, and whether it is to be taken for a
+// mistake. It is if groups are called much like it, or if nothing could be answered of it, as being in it gives nothing; but not if
+// Kubernetes has the group.
+func unbound(group string, nothing bool, policies ...*rbacindex.Snapshot) (text string, mistaken bool) {
+	var known []string
+	for _, policy := range policies {
+		if policy.Names(group, true) {
+			return "", false
+		}
+		known = append(known, boundGroups(policy)...)
+	}
+	if group == groupMasters {
+		return "", false
+	}
+	text = fmt.Sprintf("no binding names the group %q", group)
+	if slices.Contains(ownGroups, group) || strings.HasPrefix(group, kubenames.ServiceAccountsOf("")) {
+		return text, false
+	}
+	near := NearSubjects(group, append(known, ownGroups...), mostNear)
+	return text + didYouMean(quoted(near)), len(near) > 0 || nothing && !kubenames.Own(group)
+}
+
+// ownGroups are groups that Kubernetes gives users without a binding that names them.
+var ownGroups = []string{kubenames.Authenticated, kubenames.Masters, kubenames.Nodes, kubenames.ServiceAccounts,
+	kubenames.Unauthenticated, "system:bootstrappers", "system:monitoring"}
+
+// boundGroups returns the groups that bindings name.
+func boundGroups(policy *rbacindex.Snapshot) (groups []string) {
+	policy.All(func(_ rbacindex.Key, object any) bool {
+		subjects, _, _ := rbacindex.BindingOf(object)
+		for _, s := range subjects {
+			if s.Kind == rbacv1.GroupKind && !slices.Contains(groups, s.Name) {
+				groups = append(groups, s.Name)
+			}
+		}
+		return true
+	})
+	return groups
+}
+
+// noNamespace tells of a namespace that certainly was not there at a moment, "" if it may have been. One that is called much like another
+// is taken for misspelt.
+func (a *Service) noNamespace(ctx context.Context, cluster, name string, policy *rbacindex.Snapshot, at time.Time) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	st, err := a.Replay.State(ctx, cluster, orLatest(at))
+	if err != nil || st == nil {
+		return "", err
+	}
+	if _, there := st.Version(kept.Namespaces, "", name, orLatest(at)); there != state.Absent {
+		return "", nil
+	}
+	known := []string{"default", "kube-node-lease", "kube-public", "kube-system"}
+	policy.All(func(k rbacindex.Key, _ any) bool {
+		known = append(known, k.Namespace)
+		return true
+	})
+	accounts, _ := st.ServiceAccounts(orLatest(at))
+	for _, account := range accounts {
+		known = append(known, account.Namespace)
+	}
+	slices.Sort(known)
+	text := "there is no namespace " + name
+	if near := Nearest(name, slices.Compact(known), mostNear); len(near) > 0 {
+		return "", none("%s%s", text, didYouMean(near))
+	}
+	return text, nil
 }
 
 // didYouMean words what may have been meant, as the end of a sentence; it is empty without any.

@@ -29,7 +29,7 @@ type Holder struct {
 
 // WhoCanRequest asks whom RBAC grants a request at a moment: every user, group and service account, with every grant. It names either a
 // resource or a path. An unknown resource without a group, a resource that rules name in several groups, and a misspelt verb are refused
-// (400): the answer would be to another question. The group system:masters is always in the answer, with a grant of kind superuser that has
+// (400): the answer would be to another question, as is a namespace that is not there and is spelt much like another (404). The group system:masters is always in the answer, with a grant of kind superuser that has
 // no binding and no role.
 type WhoCanRequest struct {
 	Asks[WhoCanAnswer] `question:"who-can"`
@@ -64,7 +64,13 @@ func (a *Service) WhoCan(ctx context.Context, q WhoCanRequest) (out WhoCanAnswer
 	if err != nil {
 		return out, err
 	}
-	out.Hints = hints
+	absent, err := a.noNamespace(ctx, q.Cluster, q.Namespace, view.RBAC, q.At)
+	if err != nil {
+		return out, err
+	}
+	if out.Hints = hints; absent != "" {
+		out.Hints = append(out.Hints, absent)
+	}
 	out.doubt(view.Doubts(out.Namespace, out.AllNamespaces))
 	// Without a namespace those of all are only counted.
 	for _, acc := range view.RBAC.WhoCan(&r, out.Namespace == "") {

@@ -71,6 +71,12 @@ func printChanges(p *cli.Page, a *query.ChangesAnswer) {
 	}
 	printChanged(p, a)
 	printWrites(p, a)
+	for _, h := range a.Hints {
+		p.Hint("hint: %s", h)
+	}
+	if a.Newest != nil {
+		p.Hint("hint: no change of the policy is known since then; the newest is of %s", a.Newest.UTC().Format(time.RFC3339Nano))
+	}
 	if a.More > 0 {
 		p.Hint("hint: %d more subjects; ask for one with --subject", a.More)
 	}

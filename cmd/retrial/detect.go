@@ -113,6 +113,9 @@ func (f *findingsCommand) found(ctx context.Context) (found []query.Finding, err
 		if err != nil {
 			return nil, err
 		}
+		if page.Stranger {
+			return nil, unseen(f.Subject, page.Near)
+		}
 		for _, raw := range page.Findings {
 			var one query.Finding
 			if err := json.Unmarshal(raw, &one); err != nil {
@@ -128,6 +131,11 @@ func (f *findingsCommand) found(ctx context.Context) (found []query.Finding, err
 	return found, nil
 }
 
+// unseen is the error of a subject without requests; near are those that may have been meant.
+func unseen(subject string, near []string) error {
+	return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no request of %s is stored%s", phrase.Shorten(subject), didYouMean(near)))
+}
+
 // knownRule returns an error for a rule that the server does not have and that has no findings.
 func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 	answer, err := apiclient.Ask(ctx, client, query.RulesRequest{})
@@ -141,11 +149,15 @@ func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 	if err != nil {
 		return err
 	}
-	if len(page.Findings) == 0 {
-		return cli.ExitWith(cli.ExitNoMatch,
-			fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", phrase.Shorten(id)))
+	if len(page.Findings) > 0 {
+		return nil
 	}
-	return nil
+	ids := make([]string, len(answer.Rules))
+	for i, r := range answer.Rules {
+		ids[i] = r.ID
+	}
+	return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no rule %s%s; `retrial findings --list-rules` prints those of the binary",
+		phrase.Shorten(id), didYouMean(query.Nearest(id, ids, 3))))
 }
 
 func printFindings(p *cli.Page, found []query.Finding) {

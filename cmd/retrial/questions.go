@@ -168,12 +168,8 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 		if other, _, err := c.Root().Find([]string{name}); err == nil && other != c.Root() && other != c {
 			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s is a command: retrial %[1]s", phrase.Shorten(name)))
 		}
-		near := ""
-		if like := query.Nearest(name, c.ValidArgs, 3); len(like) > 0 {
-			near = ", did you mean " + strings.Join(like, " or ") + "?"
-		}
-		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("unknown question %s%s: want %s", phrase.Shorten(name), near,
-			strings.Join(c.ValidArgs, ", ")))
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("unknown question %s%s: want %s", phrase.Shorten(name),
+			didYouMean(query.Nearest(name, c.ValidArgs, 3)), strings.Join(c.ValidArgs, ", ")))
 	}
 	if err := a.readTimes(named[i].TakesTime); err != nil {
 		return err

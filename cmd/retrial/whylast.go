@@ -58,6 +58,11 @@ func (l *lastRequest) find(ctx context.Context, from *asker, named string) (id, 
 		whose := ""
 		if subject != "" {
 			whose = " of " + phrase.Shorten(subject)
+			if seen, err := apiclient.Ask(ctx, client, query.FindingsRequest{Cluster: cluster, Subject: subject, Limit: 1}); err != nil {
+				return "", "", err
+			} else if seen.Stranger {
+				return "", "", unseen(subject, seen.Near)
+			}
 		}
 		return "", "", cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no request%s was refused in cluster %s, and none drifts", whose, cluster))
 	}

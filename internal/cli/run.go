@@ -24,6 +24,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp())
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -41,6 +42,37 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 		return coded.Code
 	}
 	return ExitError
+}
+
+// newHelp returns the command that shows the help of others. What is no command is a mistake, as on the command line itself.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
+			of, rest, err := c.Root().Find(args)
+			if err == nil && len(rest) == 0 {
+				for _, sub := range of.Commands() {
+					if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), begun) {
+						names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			of, rest, err := c.Root().Find(args)
+			if err != nil {
+				return UsageError(c, "%w", err)
+			}
+			if len(rest) > 0 && of.HasSubCommands() {
+				return NoArgs(of, rest)
+			}
+			of.InitDefaultHelpFlag()
+			of.InitDefaultVersionFlag()
+			return of.Help()
+		},
+	}
 }
 
 // flagError is the error of flags that cannot be read. One of a time says itself what is wrong with which value.
