@@ -33,6 +33,14 @@ dashboards/web/node_modules/.package-lock.json: dashboards/web/package-lock.json
 	@npm --prefix dashboards/web ci --silent
 	@touch $@
 
+.PHONY: man
+man: ## Write the manual pages into bin/man (man -l bin/man/retrial-why.1)
+	@$(GO) run ./cmd/retrial man bin/man && ls bin/man | wc -l
+
+.PHONY: package
+package: ## Make the archives of a release in dist, with manual pages and kubectl's completion (VERSION)
+	@VERSION=$(VERSION) scripts/package.sh
+
 .PHONY: test
 test: ## Set up what the tests need and run every test
 	@scripts/check-machine.sh test

@@ -27,8 +27,9 @@ const (
 type ChangesAnswer struct {
 	Cluster string    `json:"cluster"`
 	From    time.Time `json:"from"`
-	// To is null when the newest known was meant and no change after From is known; Newest then is the newest known, if there is any.
-	To     *time.Time `json:"to"`
+	// To is null when the newest known was meant and no change after From is known.
+	To *time.Time `json:"to"`
+	// Newest is when the newest known change was, if it is before From and To was not given.
 	Newest *time.Time `json:"newest,omitempty"`
 	// Known is false when any number of unknown bindings may have existed at one of the two moments. MissingBefore and MissingAfter name
 	// what was not known at each.

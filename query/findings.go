@@ -16,9 +16,10 @@ type FindingsAnswer struct {
 	Findings []json.RawMessage `json:"findings"`        // as analysis/detect writes them
 	Older    string            `json:"older,omitempty"` // what before= continues with
 	Rules    map[string]uint64 `json:"rules"`           // findings by rule, of all pages
-	// Stranger says that no request of the subject asked about is stored. Near are subjects that may have been meant, three at most.
-	Stranger bool     `json:"stranger,omitempty"`
-	Near     []string `json:"near,omitempty"`
+	// Stranger says that no request of the subject asked about is stored.
+	Stranger bool `json:"stranger,omitempty"`
+	// Near are subjects that a stranger's name may have been meant for, three at most.
+	Near []string `json:"near,omitempty"`
 }
 
 // FindingsRequest asks what detections found, by the first request of each, newest first.

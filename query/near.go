@@ -105,8 +105,12 @@ func (a *Service) noNamespace(ctx context.Context, cluster, name string, policy 
 		known = append(known, account.Namespace)
 	}
 	slices.Sort(known)
+	known = slices.DeleteFunc(slices.Compact(known), func(known string) bool { return known == "" })
+	if slices.Contains(known, name) {
+		return "", nil
+	}
 	text := "there is no namespace " + name
-	if near := Nearest(name, slices.Compact(known), mostNear); len(near) > 0 {
+	if near := Nearest(name, known, mostNear); len(near) > 0 {
 		return "", none("%s%s", text, didYouMean(near))
 	}
 	return text, nil

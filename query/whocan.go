@@ -29,8 +29,8 @@ type Holder struct {
 
 // WhoCanRequest asks whom RBAC grants a request at a moment: every user, group and service account, with every grant. It names either a
 // resource or a path. An unknown resource without a group, a resource that rules name in several groups, and a misspelt verb are refused
-// (400): the answer would be to another question, as is a namespace that is not there and is spelt much like another (404). The group system:masters is always in the answer, with a grant of kind superuser that has
-// no binding and no role.
+// (400): the answer would be to another question, as is a namespace that is not there and is spelt much like another (404). The group
+// system:masters is always in the answer, with a grant of kind superuser that has no binding and no role.
 type WhoCanRequest struct {
 	Asks[WhoCanAnswer] `question:"who-can"`
 	Cluster            string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`

@@ -39,13 +39,15 @@ func (a *asker) bind(c *cobra.Command, s cli.Streams, request any, names ...stri
 	a.bindServer(c, s)
 	a.bindLog(c)
 	cli.BindRequest(c, request, names...)
-	cli.AddOutput(c, &a.output, "table", "json", "yaml")
+	a.completeFlags(c)
+	cli.AddOutput(c, &a.output)
 }
 
 // bindServer adds the flags that ask a server or a store. Help shows the configuration's flags that matter to all such commands.
 func (a *asker) bindServer(c *cobra.Command, s cli.Streams) {
 	a.Streams, a.flags, a.set = s, config.Bind(c.Flags()), c.Flags()
 	showFlags(c.Flags(), "data-dir", "clickhouse-dsn")
+	cli.Before(c, func(args []string) error { return a.ofContext(c, args) })
 	c.Flags().StringVar(&a.server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
 }
 

@@ -55,6 +55,7 @@ webhooks allow is not in it.`,
 		},
 	}
 	from.bind(c, s, &q, "group", "namespace", "cluster", "at")
+	c.ValidArgsFunction = from.completing("subject", "verb", "resource", "name")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		if q.Subject, err = cli.Subject("SUBJECT", args[0]); err != nil {
@@ -97,7 +98,14 @@ func printCan(p *cli.Page, a *query.CanAnswer) {
 		printDecision(p, a)
 		return
 	}
+	if p.Flat() {
+		p.Table("NAMESPACE\t" + heldHead)
+	}
 	for _, scope := range a.Scopes {
+		if p.Flat() {
+			printScope(p, &scope)
+			continue
+		}
 		where := "In the whole cluster"
 		if scope.Namespace != "" {
 			where = "In namespace " + scope.Namespace
@@ -126,14 +134,18 @@ func printWho(p *cli.Page, subject, groups, from string, seen *time.Time, strang
 	p.Printf("GROUPS\t%s (%s)\n", groups, from)
 }
 
+// heldHead names the columns of the rules that a subject holds.
+const heldHead = "RESOURCES\tNON-RESOURCE URLS\tRESOURCE NAMES\tVERBS\tBY"
+
 // printScope prints a line for each resource or path, as kubectl auth can-i --list does, and the grants behind it.
 func printScope(p *cli.Page, scope *query.Scope) {
-	if len(scope.Rules) > 0 {
-		p.Table("RESOURCES\tNON-RESOURCE URLS\tRESOURCE NAMES\tVERBS\tBY")
+	if len(scope.Rules) > 0 && !p.Flat() {
+		p.Table(heldHead)
 	}
 	for _, r := range scope.Rules {
 		by := make([]string, len(r.By))
 		for i, g := range r.By {
+			p.Named(g.Role)
 			by[i] = fmt.Sprintf("%s → %s rule %d", g.Binding, g.Role, g.Rule)
 			if strings.HasPrefix(g.Subject, "Group/") {
 				by[i] += ", as " + g.Subject
@@ -144,7 +156,9 @@ func printScope(p *cli.Page, scope *query.Scope) {
 		}
 		line := func(resource, path string) {
 			for i, b := range by {
-				if i > 0 {
+				if p.Flat() {
+					p.Printf("%s\t", scope.Namespace)
+				} else if i > 0 {
 					p.Printf("\t\t\t\t%s\n", b)
 					continue
 				}
@@ -159,6 +173,9 @@ func printScope(p *cli.Page, scope *query.Scope) {
 		}
 	}
 	for _, role := range scope.MissingRoles {
+		if p.Flat() {
+			continue
+		}
 		p.Printf("a binding names %s, which does not exist\n", role)
 	}
 }
@@ -185,6 +202,7 @@ func printDecision(p *cli.Page, a *query.CanAnswer) {
 	d := a.Request
 	p.Field("MAY", "%s: %s", d.Allowed, d.Text())
 	for i, g := range d.Grants {
+		p.Named(g.Role)
 		if g.Kind == query.KindSuperuser {
 			p.Field(nth("GRANT", i), "%s: needs no grant", g.Subject)
 			continue

@@ -105,8 +105,13 @@ func printChanged(p *cli.Page, a *query.ChangesAnswer) {
 		p.Printf("\nNo access became possible or impossible.\n")
 		return
 	}
-	p.Table("\nSUBJECT\tSCOPE\t\tVERBS\tWHAT\tBECAUSE OF")
+	if p.Flat() {
+		p.Table("SUBJECT\tSCOPE\tCHANGE\tVERBS\tWHAT\tBECAUSE OF")
+	} else {
+		p.Table("\nSUBJECT\tSCOPE\t\tVERBS\tWHAT\tBECAUSE OF")
+	}
 	for _, s := range a.Subjects {
+		p.Named(nodeName(s.Kind, s.Namespace, s.Name))
 		name := query.Node{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}.Text()
 		for _, scope := range s.Scopes {
 			where := "cluster"

@@ -50,7 +50,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"an empty audit ID": {[]string{"why", ""}, cli.ExitUsage, "AUDIT-ID is empty"},
 		"two clusters":      {[]string{"cluster", "add", "a", "b"}, cli.ExitUsage, `unexpected argument "b": one NAME at a time`},
 		"unknown form": {[]string{"cluster", "list", "-o", "xml"}, cli.ExitUsage,
-			`invalid --output "xml": want one of table, json, yaml`},
+			`invalid --output "xml": want one of table, wide, name, json, yaml, csv, jsonpath=EXPRESSION`},
 		"a log without its flag": {[]string{"evaluate", log}, cli.ExitUsage, "logs are named with --events"},
 		"a folder of logs":       {[]string{"evaluate", "--events", dir}, cli.ExitUsage, "is a directory: name the logs in it"},
 		"standard input twice": {[]string{"evaluate", "--events", "-", "--events", "-"}, cli.ExitUsage,
@@ -225,10 +225,9 @@ func TestClusterAddSaysWhatIsNeededToReachIt(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 	_, out, _ := commandLine(t, "", "cluster", "list", "--data-dir", dir, "-o", "json")
-	var list []server.Registered
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 3 || list[1].Name != "named" || list[1].Tokens != 1 ||
+	if list := itemsOf[server.Registered](t, out); len(list) != 3 || list[1].Name != "named" || list[1].Tokens != 1 ||
 		list[1].Expires == nil {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("%s", out)
 	}
 }
 
@@ -266,4 +265,14 @@ func TestAdviceIsInSentences(t *testing.T) {
 			t.Errorf("%s: %q", class, a.Text)
 		}
 	}
+}
+
+// itemsOf returns the items of a list that a command printed as JSON.
+func itemsOf[T any](t *testing.T, text string) []T {
+	t.Helper()
+	var list struct{ Items []T }
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatalf("%v: %.300s", err, text)
+	}
+	return list.Items
 }

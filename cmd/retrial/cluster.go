@@ -78,17 +78,18 @@ func newClusterList(s cli.Streams, flags *config.Flags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return cli.Show(s, output, list, func(p *cli.Page) { printClusters(p, list) })
+				return cli.Show(s, output, cli.Kinded{Kind: "ClusterList", Answer: list}, func(p *cli.Page) { printClusters(p, list) })
 			})
 		},
 	}
-	cli.AddOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output)
 	return c
 }
 
 func printClusters(p *cli.Page, list []server.Registered) {
 	p.Table("CLUSTER\tEVENTS\tNEWEST\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tUSED\tSTATE")
 	for _, c := range list {
+		p.Named(c.Name)
 		state, expires, used, newest := "accepted", "-", "-", "-"
 		if c.Last != nil {
 			newest = c.Last.UTC().Format(time.RFC3339)

@@ -77,6 +77,7 @@ func printCompleteness(p *cli.Page, a *completenessAnswer) {
 	p.Printf("%s from %s to %s\n\n", a.Cluster, a.From.Format(time.RFC3339), a.To.Format(time.RFC3339))
 	p.Table("APISERVER\tSENT\tMISSING\tDROPPED\tARRIVED\tFROM A LOG\tLAST POST")
 	for _, s := range a.Servers {
+		p.Named(s.Name)
 		sent, missing, dropped, last := "not known", "-", "-", "-"
 		if m := s.Measured; m != nil {
 			sent, missing, dropped = phrase.Thousands(m.Sent), phrase.Thousands(m.Missing), phrase.Thousands(m.Webhook+m.Buffer)

@@ -52,8 +52,9 @@ judged as unknown), with 1 when the configuration contradicts itself or cannot b
 			if err != nil {
 				return err
 			}
-			err = cli.Show(s, output, report, func(p *cli.Page) {
+			err = cli.Show(s, output, cli.Kinded{Kind: "ConfigCheck", Answer: report}, func(p *cli.Page) {
 				for i, v := range report.Versions {
+					p.Named(v.Folder)
 					if i > 0 {
 						p.Printf("\n")
 					}
@@ -69,7 +70,7 @@ judged as unknown), with 1 when the configuration contradicts itself or cannot b
 			return nil
 		},
 	}
-	cli.AddOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output)
 	return c
 }
 

@@ -74,7 +74,7 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 		return cli.UsageError(c, "--rules needs a log: add --events")
 	}
 	if f.listRules {
-		return f.show(f.rules.Rules(), func(p *cli.Page) { printRules(p, f.rules) })
+		return f.show(cli.Kinded{Kind: "DetectionRuleList", Answer: f.rules.Rules()}, func(p *cli.Page) { printRules(p, f.rules) })
 	}
 	found, err := f.found(c.Context())
 	if err != nil {
@@ -169,15 +169,25 @@ func printFindings(p *cli.Page, found []query.Finding) {
 	slices.SortStableFunc(found, func(a, b query.Finding) int {
 		return query.SeverityOrder(b.Severity) - query.SeverityOrder(a.Severity)
 	})
-	p.Table("SEVERITY\tRULE\tSUBJECT\tREQUESTS\tFIRST\tWHAT")
+	more := ""
+	if p.Wide() {
+		more = "\tLAST\tCLUSTER\tID"
+	}
+	p.Table("SEVERITY\tRULE\tSUBJECT\tREQUESTS\tFIRST\tWHAT" + more)
 	for _, f := range found {
-		p.Printf("%s\t%s\t%s\t%d\t%s\t%s\n", f.Severity, f.Rule, f.Subject, f.Count, f.First.UTC().Format(time.DateTime), f.Text)
+		p.Named(f.ID)
+		p.Printf("%s\t%s\t%s\t%d\t%s\t%s", f.Severity, f.Rule, f.Subject, f.Count, f.First.UTC().Format(time.DateTime), f.Text)
+		if more != "" {
+			p.Printf("\t%s\t%s\t%s", f.Last.UTC().Format(time.DateTime), f.Cluster, f.ID)
+		}
+		p.Printf("\n")
 	}
 }
 
 func printRules(p *cli.Page, set *server.Rules) {
 	p.Table("ID\tSEVERITY\tKIND\tATT&CK\tTITLE")
 	for _, r := range set.Rules() {
+		p.Named(r.ID)
 		p.Printf("%s\t%s\t%s\t%s\t%s\n", r.ID, r.Severity, r.Kind, strings.Join(r.Attack, " "), r.Title)
 	}
 }

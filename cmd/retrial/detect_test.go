@@ -40,10 +40,7 @@ func TestFindingsOfTheSample(t *testing.T) {
 	if code != cli.ExitOK || errs != "" {
 		t.Fatalf("exit %d, stderr %q", code, errs)
 	}
-	var found []detect.Finding
-	if err := json.Unmarshal([]byte(out), &found); err != nil {
-		t.Fatal(err)
-	}
+	found := itemsOf[detect.Finding](t, out)
 	got := map[string]int{}
 	for _, f := range found {
 		got[f.Rule]++
@@ -132,7 +129,7 @@ func TestFindingsCommand(t *testing.T) {
 		{"rules in a file", []string{"--events", log, "--rules", log}, cli.ExitUsage, "", "not a directory"},
 		{"a rule", []string{"--events", log, "--rule", "secrets-list"}, cli.ExitOK, "secrets-list", ""},
 		{"another rule", []string{"--events", log, "--rule", "pod-exec", "--fail-on", "high"}, cli.ExitOK, "no findings", ""},
-		{"another subject", []string{"--events", log, "--subject", "eve"}, cli.ExitOK, "no findings", ""},
+		{"another subject", []string{"--events", log, "--subject", "eve"}, cli.ExitNoMatch, "", "no request of eve is stored"},
 		{"before there was any", []string{"--events", log, "--at", "2025-12-31T00:00:00Z"}, cli.ExitOK, "no findings", ""},
 		{"at that time", []string{"--events", log, "--at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z", "--to",
 			"2026-01-01T00:00:01Z"}, cli.ExitOK, "secrets-list", ""},

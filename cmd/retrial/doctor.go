@@ -41,7 +41,8 @@ if a check fails; warnings leave it at 0.`,
 		},
 	}
 	ask.bindServer(c, s)
-	cli.AddOutput(c, &ask.output, "table", "json", "yaml")
+	c.ValidArgsFunction = ask.completing("cluster")
+	cli.AddOutput(c, &ask.output)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cluster := strings.Join(args, "")
 		if err := server.CheckName(cluster); cluster != "" && err != nil {
@@ -59,7 +60,7 @@ if a check fails; warnings leave it at 0.`,
 			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it",
 				cluster, cluster, doctor.Site{Config: cfg}.DataDir()))
 		}
-		err = ask.show(answer, func(p *cli.Page) { printChecks(p, answer.Checks) })
+		err = ask.show(cli.Kinded{Kind: "Doctor", Answer: answer}, func(p *cli.Page) { printChecks(p, answer.Checks) })
 		return errors.Join(err, doctor.Checks(answer.Checks).Failure())
 	}
 	return c
@@ -92,9 +93,13 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 
 // printChecks prints one line a check and, indented, what to do.
 func printChecks(p *cli.Page, list []doctor.Check) {
+	if p.Flat() {
+		p.Table("STATE\tCLUSTER\tCHECK\tTEXT")
+	}
 	for _, c := range list {
+		p.Named(c.ID)
 		p.Printf("%s\t%s\t%s\t%s\n", c.State, cmp.Or(c.Cluster, "-"), c.ID, c.Text)
-		if c.State == doctor.CheckOK || c.Todo == "" {
+		if c.State == doctor.CheckOK || c.Todo == "" || p.Flat() {
 			continue
 		}
 		for line := range strings.SplitSeq(c.Todo, "\n") {

@@ -432,7 +432,7 @@ func TestDoctorWithoutAnything(t *testing.T) {
 	}{
 		"a name there cannot be": {[]string{"doctor", "No/1"}, "lower-case letters"},
 		"two names":              {[]string{"doctor", "a", "b"}, `unexpected argument "b": one NAME at a time`},
-		"unknown form":           {[]string{"doctor", "-o", "xml"}, "want one of table, json, yaml"},
+		"unknown form":           {[]string{"doctor", "-o", "xml"}, "want one of table, wide, name, json, yaml, csv, jsonpath=EXPRESSION"},
 		"no URL":                 {[]string{"doctor", "--server", "nonsense"}, "want a URL such as http://127.0.0.1:8080"},
 	} {
 		if code, _, errs := commandLine(t, "", tc.args...); code != cli.ExitUsage || !strings.Contains(errs, tc.says) {

@@ -89,6 +89,7 @@ func printDrift(p *cli.Page, answer *query.DriftAnswer) {
 			line("", "give "+l.Give)
 		}
 		for _, x := range g.Examples {
+			p.Named(x.AuditID)
 			line("example", x.AuditID+"  "+x.Subject+"  "+x.Verb+" "+x.URI)
 			if x.Cause != "" {
 				line("", x.Cause)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -25,10 +24,7 @@ func (in install) storedFindings(t *testing.T, cluster string) map[string]detect
 
 func findingsByID(t *testing.T, text string) map[string]detect.Finding {
 	t.Helper()
-	var list []detect.Finding
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		t.Fatal(err)
-	}
+	list := itemsOf[detect.Finding](t, text)
 	out := map[string]detect.Finding{}
 	for i, f := range list {
 		if i > 0 && f.First.Before(list[i-1].First) {

@@ -56,10 +56,9 @@ func TestFollowClosesTheGap(t *testing.T) {
 	// It has acknowledged all when its position says so; only then does it end.
 	acknowledged(t, in, int64(len(bytes.Join(log[2*third:], []byte("\n")))+1))
 	r := again.end(t, syscall.SIGTERM).ok(t)
-	var done []importer.Followed
-	if err := json.Unmarshal([]byte(r.out), &done); err != nil || len(done) != 1 || done[0].Behind != 0 || done[0].Malformed != 0 ||
+	if done := itemsOf[importer.Followed](t, r.out); len(done) != 1 || done[0].Behind != 0 || done[0].Malformed != 0 ||
 		done[0].Events < int64(2*third-100) {
-		t.Errorf("%v: %s", err, r.out)
+		t.Errorf("%s", r.out)
 	}
 	s.drained(t)
 	came, _ := s.metric(t.Context(), "retrial_runner_in_total")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -42,17 +41,14 @@ func TestSuggestFromTheStore(t *testing.T) {
 	if asked.out != everybody.out {
 		t.Errorf("from the server and from the log suggestions differ: %s", difference(asked.out, everybody.out))
 	}
-	var sets []struct {
+	sets := itemsOf[struct {
 		Subject string
 		Seen    bool
 		Proof   struct {
 			Holds                 bool
 			Refused, NewlyAllowed int
 		}
-	}
-	if err := json.Unmarshal([]byte(asked.out), &sets); err != nil {
-		t.Fatal(err)
-	}
+	}](t, asked.out)
 	unseen := 0
 	for _, one := range sets {
 		if !one.Proof.Holds || one.Proof.Refused+one.Proof.NewlyAllowed > 0 {

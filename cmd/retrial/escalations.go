@@ -47,6 +47,7 @@ that allows it; a step that takes more than rights says what it presumes.`,
 		},
 	}
 	from.bind(c, s, &q, "group", "includeSystem", "limit", "cluster", "at")
+	c.ValidArgsFunction = from.completing("subject")
 	asked := onePage(&from, &q.Cluster, &q, func(p *cli.Page, answer *query.EscalationsAnswer) {
 		if answer.GroupsFrom == "" {
 			printEscalations(p, answer)
@@ -75,6 +76,7 @@ func printEscalations(p *cli.Page, a *query.EscalationsAnswer) {
 		p.Table("SUBJECT\tSTEPS\tPRESUMES\tPATH")
 	}
 	for _, x := range a.Paths {
+		p.Named(nodeName(x.From.Kind, x.From.Namespace, x.From.Name))
 		path := x.Text
 		if len(x.Steps) == 0 && len(x.Holds) == 0 {
 			path = "is " + x.To.Text() + query.PerhapsText(x.Doubted)
@@ -118,6 +120,7 @@ func printReached(p *cli.Page, a *query.EscalationsAnswer) {
 	}
 	p.Printf("\nIt can become %s\n", phrase.Number(a.ReachCount, "other"))
 	for _, x := range a.Reaches {
+		p.Named(nodeName(x.To.Kind, x.To.Namespace, x.To.Name))
 		p.Printf("  %s\t%d\t%d\t%s\n", x.To.Text(), len(x.Steps), x.Presumptions, x.Text)
 	}
 	if n := a.ReachCount - len(a.Reaches); n > 0 {

@@ -64,7 +64,8 @@ The state is that of the time the log begins:
 				return fmt.Errorf("write the result: %w", err)
 			}
 			if output != "jsonl" {
-				if err := cli.Show(s, output, sum, func(p *cli.Page) { printSummary(p, sum) }); err != nil {
+				answer := cli.Kinded{Kind: "Evaluation", Answer: sum}
+				if err := cli.Show(s, output, answer, func(p *cli.Page) { printSummary(p, sum) }); err != nil {
 					return err
 				}
 			}
@@ -91,7 +92,7 @@ The state is that of the time the log begins:
 		"folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
 	cli.DurationVar(c, &lag, "lag", server.DefaultLag, "how far the apiserver's caches may run behind")
 	c.Flags().BoolVar(&log.FromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
-	cli.AddOutput(c, &output, "table", "json", "yaml", "jsonl")
+	cli.AddOutput(c, &output, "table", "json", "yaml", "jsonl", "csv", "jsonpath=EXPRESSION")
 	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any judged request that does not match")
 	return c
 }

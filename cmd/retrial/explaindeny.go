@@ -58,6 +58,7 @@ func printDenials(p *cli.Page, answer *query.ExplainDenyAnswer) {
 		if i > 0 {
 			p.Printf("\n")
 		}
+		p.Named(answer.Requests[i].AuditID)
 		printDenial(p, &answer.Requests[i])
 	}
 	if answer.Truncated {

@@ -201,7 +201,7 @@ func TestExplainDenyUsage(t *testing.T) {
 		"an ID nobody used": {[]string{"no-such\x1b[2J", "--events", log}, cli.ExitNoMatch,
 			`no judged request of the log carries the audit ID no-such\x1b[2J`},
 		"no configuration": {[]string{"x", "--events", log, "--apiserver-config", "nowhere"}, cli.ExitUsage, "nowhere"},
-		"a form":           {[]string{"x", "-o", "xml"}, cli.ExitUsage, "want one of table, json, yaml"},
+		"a form":           {[]string{"x", "-o", "xml"}, cli.ExitUsage, "want one of table, wide, name, json, yaml, csv, jsonpath"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer

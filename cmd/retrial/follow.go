@@ -65,7 +65,8 @@ func (f *followFlags) run(ctx context.Context, s cli.Streams, output string, cfg
 	if err != nil && sums == nil {
 		return err
 	}
-	return errors.Join(cli.Show(s, output, sums, func(p *cli.Page) {
+	return errors.Join(cli.Show(s, output, cli.Kinded{Kind: "FollowedList", Answer: sums}, func(p *cli.Page) {
+		p.Named(paths...)
 		for i, path := range paths {
 			p.Printf("%s: %s\n", path, followedText(sums[i]))
 		}

@@ -41,6 +41,7 @@ func printHygiene(p *cli.Page, a *query.HygieneAnswer) {
 		p.Table("FLAW\tOBJECT\tIDLE\tWHAT")
 	}
 	for _, f := range a.Flaws {
+		p.Named(f.Object)
 		object, idle := f.Object, "no"
 		if f.Rule != nil {
 			object += " rule " + strconv.Itoa(*f.Rule)

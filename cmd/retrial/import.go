@@ -48,7 +48,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 	c.Flags().BoolVar(&im.Wait, "wait", true, "return when everything is judged and stored; --wait=false: when it is accepted")
 	var follow followFlags
 	follow.bind(c)
-	cli.AddOutput(c, &output, "table", "json")
+	cli.AddOutput(c, &output)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
@@ -95,8 +95,9 @@ apiserver's own webhook file. See docs/completeness.md.`,
 
 func showImport(s cli.Streams, output string, sum *server.Imported) error {
 	state, broken := sum.StateText()
-	err := cli.Show(s, output, sum.Summary, func(p *cli.Page) {
+	err := cli.Show(s, output, cli.Kinded{Kind: "Import", Answer: sum.Summary}, func(p *cli.Page) {
 		for _, f := range sum.Files {
+			p.Named(f.Name)
 			switch {
 			case f.Complete:
 				p.Printf("%s: already in\n", f.Name)

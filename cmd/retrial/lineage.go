@@ -36,6 +36,7 @@ The running server is asked; with none running the command reads the store itsel
 		Args: cli.OneArg("CREDENTIAL|SUBJECT"),
 	}
 	from.bind(c, s, &q, "cluster", "from", "to", "limit")
+	c.ValidArgsFunction = from.completing("subject")
 	asked := onePage(&from, &q.Cluster, &q, printLineage)
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		if query.IsCredential(args[0]) {
@@ -52,6 +53,7 @@ func printLineage(p *cli.Page, answer *query.LineageAnswer) {
 	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	for i := range answer.Credentials {
 		c := &answer.Credentials[i]
+		p.Named(c.Credential)
 		if i > 0 {
 			p.Printf("\n")
 		}

@@ -18,12 +18,21 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(execute(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	os.Exit(executeAs(ctx, os.Args[0], os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, s cli.Streams) int {
-	return cli.Run(ctx, newRoot(s), args, s)
+	return executeAs(ctx, "retrial", args, s)
+}
+
+// executeAs is execute of a program that was called by a name.
+func executeAs(ctx context.Context, program string, args []string, s cli.Streams) int {
+	root := newRoot(s)
+	if isPlugin(program) {
+		asPlugin(root)
+	}
+	return cli.Run(ctx, root, args, s)
 }
 
 func newRoot(s cli.Streams) *cobra.Command {
@@ -44,6 +53,7 @@ the event, the verdict and every grant that made it possible.
   retrial escalations                who can make itself cluster administrator, and how
   retrial hygiene                    what is idle, dangling or open to everybody
   retrial findings                   what is odd
+  retrial tail                       requests with their verdicts, as they are judged
   retrial drift                      what does not agree, by likely cause
   retrial lineage CREDENTIAL|SUBJECT follow a credential from its issue to every use
   retrial completeness               what apiservers sent, and what of it is missing
@@ -57,10 +67,11 @@ the event, the verdict and every grant that made it possible.
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 		Version: version.Version,
 	}
+	s = s.WithLook(root)
 	root.AddCommand(
 		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s),
 		newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s),
-		newAsk(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s),
-		newPartitions(s), newVersion(s), cli.NewTimes())
+		newAsk(s), newTail(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s),
+		newPartitions(s), newVersion(s), cli.NewTimes(), cli.NewMan(version.Version))
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -59,7 +60,7 @@ func bindPartitions(c *cobra.Command, s cli.Streams,
 	of func(context.Context, config.Config, *zap.Logger) (server.Partitions, error)) {
 	var output string
 	flags := config.Bind(c.Flags())
-	cli.AddOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
@@ -86,6 +87,7 @@ func printPartitions(p *cli.Page, found server.Partitions) {
 	p.Printf("The events of a cluster are in %s partitions (layout %d).\n\n", spread, l.Epoch)
 	p.Table("PARTITION\tLAYOUT\tEND\tLAG\tPROCESS")
 	for _, one := range found.Partitions {
+		p.Named(strconv.Itoa(int(one.Partition)))
 		p.Printf("%d\t%d\t%d\t%d\t%s\n", one.Partition, one.Layout.Epoch, one.End, one.Lag, cmp.Or(one.Owner, "-"))
 	}
 	if !found.Reached() {

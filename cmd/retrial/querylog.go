@@ -22,15 +22,16 @@ the user of the process on this machine; beside a token it is what the caller sa
 	}
 	from.bindServer(c, s)
 	cli.BindRequest(c, &q, "limit")
-	cli.AddOutput(c, &from.output, "table", "json", "yaml")
+	cli.AddOutput(c, &from.output)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		answer, err := answerOf(c.Context(), &from, "", q)
 		if err != nil {
 			return err
 		}
-		return from.show(answer.Asked, func(p *cli.Page) {
+		return from.show(cli.Kinded{Kind: "AskedList", Answer: answer.Asked}, func(p *cli.Page) {
 			p.Table("MINUTE\tTIMES\tCALLER\tDOOR\tQUESTION\tSTATUS\tDETAIL")
 			for _, a := range answer.Asked {
+				p.Named(a.Question)
 				if a.Address != "" {
 					a.Caller += " at " + a.Address
 				}

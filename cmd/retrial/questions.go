@@ -71,7 +71,7 @@ removed afterwards.`,
 	cli.BindRequest(c, &a.AskRequest, "cluster")
 	cli.BindRequest(c, &a.within, "from", "to")
 	c.Flags().StringArrayVar(&a.params, "param", nil, "a parameter of the question, NAME=VALUE; may be repeated")
-	cli.AddOutput(c, &a.output, "table", "json", "csv")
+	cli.AddOutput(c, &a.output)
 	return c
 }
 
@@ -236,6 +236,9 @@ func printAnswer(p *cli.Page, j *query.AskAnswer) {
 	p.Table(strings.ToUpper(strings.Join(j.Columns, "\t")))
 	for _, row := range j.Rows {
 		for i, cell := range texts(row) {
+			if i == 0 {
+				p.Named(cell)
+			}
 			if i > 0 {
 				p.Printf("\t")
 			}
@@ -256,8 +259,8 @@ func plainQuestions() []query.Question {
 
 // plain asks a question of the API and prints its JSON, or YAML for people.
 func (a *askCommand) plain(ctx context.Context, q *query.Question) (err error) {
-	if a.output == "csv" {
-		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --output \"csv\": %s is answered in YAML or JSON", q.Name))
+	if slices.Contains([]string{"csv", "name", "wide"}, a.output) {
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --output %q: %s is answered in YAML or JSON", a.output, q.Name))
 	}
 	if err := a.readTimes(func(name string) bool {
 		return slices.ContainsFunc(q.Parameters(), func(f params.Field) bool { return f.Name == name && f.IsTime() })
@@ -289,7 +292,8 @@ func (a *askCommand) plain(ctx context.Context, q *query.Question) (err error) {
 	if a.output == "table" {
 		a.output = "yaml"
 	}
-	return cli.PrintAs(a.Out, a.output, answer)
+	kind := cli.KindOf(q.Answer)
+	return a.show(cli.Kinded{Kind: kind, Answer: answer}, nil)
 }
 
 // instead runs the command that now answers a question, with the given flags.

@@ -60,7 +60,7 @@ Values of one key are alternatives, different keys restrict each other.`,
 	showFlags(c.Flags(), "data-dir", "clickhouse-dsn", "kafka-brokers")
 	cli.BindRequest(c, &o.RejudgeRequest, "cluster", "from", "to", "where", "dryRun")
 	c.Flags().BoolVar(&o.list, "list", false, "list the jobs so far instead")
-	cli.AddOutput(c, &o.output, "table", "json", "yaml")
+	cli.AddOutput(c, &o.output)
 	c.RunE = func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) }
 	return c
 }
@@ -99,7 +99,7 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 	} else if jobs, err = o.follow(ctx, s, client); err != nil {
 		return err
 	}
-	return cli.Show(s, o.output, map[string]any{"jobs": jobs}, func(p *cli.Page) { printRejudges(p, jobs) })
+	return cli.Show(s, o.output, query.RejudgeJobsAnswer{Jobs: jobs}, func(p *cli.Page) { printRejudges(p, jobs) })
 }
 
 func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiclient.Client) ([]query.RejudgeJob, error) {
@@ -168,6 +168,7 @@ func (o *rejudgeFlags) clusters(ctx context.Context, client *apiclient.Client) (
 func printRejudges(p *cli.Page, jobs []query.RejudgeJob) {
 	for i := range jobs {
 		j := &jobs[i]
+		p.Named(j.ID)
 		if i > 0 {
 			p.Printf("\n")
 		}
@@ -192,7 +193,7 @@ func printRejudges(p *cli.Page, jobs []query.RejudgeJob) {
 		if len(j.Report.Transitions) == 0 {
 			continue
 		}
-		p.Printf("\nCOUNT\tBEFORE\tAFTER\tFOR EXAMPLE\n")
+		p.Table("\nCOUNT\tBEFORE\tAFTER\tFOR EXAMPLE")
 		for _, t := range j.Report.Transitions {
 			example := ""
 			if len(t.Examples) > 0 {

@@ -180,6 +180,7 @@ func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
 	listed := map[string]bool{}
 	for _, s := range answer.Suggestions {
 		listed[s.Subject] = true
+		p.Named(s.Subject)
 		p.Printf("%s\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%d\t%s\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, s.Window.Requests,
 			100*s.Window.Coverage, s.Size.Apply, s.Size.Remove, proofText(s))
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,13 +49,10 @@ func TestSuggestSystemSubjects(t *testing.T) {
 		t.Errorf("%s does not hold the subject asked for", out)
 	}
 	out, _ := suggestOn(t, cli.ExitOK, "--subject", scheduler, "--include-system", "-o", "json")
-	var sets []struct {
+	sets := itemsOf[struct {
 		Rollback []struct{ Metadata metav1.ObjectMeta }
 		Gaps     []string
-	}
-	if err := json.Unmarshal(out, &sets); err != nil {
-		t.Fatal(err)
-	}
+	}](t, string(out))
 	if len(sets) != 1 || len(sets[0].Rollback) == 0 || sets[0].Rollback[0].Metadata.Labels["kubernetes.io/bootstrapping"] == "" {
 		t.Errorf("%s: want a rollback with the labels objects had", out)
 	}
@@ -95,18 +91,15 @@ func strictObjects(t *testing.T, text []byte) map[string]any {
 func TestSuggestForms(t *testing.T) {
 	needWhole(t)
 	t.Parallel()
-	var all []struct {
+	text, _ := suggestOn(t, cli.ExitOK, "-o", "json")
+	all := itemsOf[struct {
 		Subject string
 		Proof   struct{ Holds bool }
 		Apply   []struct {
 			Kind     string
 			Metadata metav1.ObjectMeta
 		}
-	}
-	text, _ := suggestOn(t, cli.ExitOK, "-o", "json")
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	}](t, string(text))
 	text, _ = suggestOn(t, cli.ExitOK, "-o", "yaml", "--force")
 	end, _ := suggestOn(t, cli.ExitOK, "-o", "yaml", "--force", "--final")
 	applied, final := strictObjects(t, text), strictObjects(t, end)
@@ -176,11 +169,8 @@ func TestSuggestHostileNames(t *testing.T) {
 func TestDocsSuggest(t *testing.T) {
 	needWhole(t)
 	t.Parallel()
-	var all []leastpriv.Suggestion
 	text, _ := suggestOn(t, cli.ExitOK, "--include-system", "-o", "json")
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	all := itemsOf[leastpriv.Suggestion](t, string(text))
 	var b strings.Builder
 	b.WriteString("| subject | excess before | after | by groups | requests | to apply | to remove | refused | newly allowed | allowed " +
 		"before | by groups now | implied |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")

@@ -51,6 +51,7 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 		},
 	}
 	from.bind(c, s, &q, "namespace", "allNamespaces", "cluster", "at")
+	c.ValidArgsFunction = from.completing("verb", "resource", "name")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
 	asked := onePage(&from, &q.Cluster, &q, printWhoCan)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -113,8 +114,9 @@ func printWhoCan(p *cli.Page, a *query.WhoCanAnswer) {
 	for _, s := range a.Subjects {
 		subject := query.Node{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}.Text()
 		where := strings.TrimPrefix(s.Scope, "namespace:")
+		p.Named(nodeName(s.Kind, s.Namespace, s.Name))
 		for i, g := range s.Grants {
-			if i > 0 {
+			if i > 0 && !p.Flat() {
 				subject, where = "", ""
 			}
 			if g.Kind == query.KindSuperuser {
@@ -128,6 +130,14 @@ func printWhoCan(p *cli.Page, a *query.WhoCanAnswer) {
 		p.Hint("hint: RoleBindings allow it to %d more, each in one namespace: add --all-namespaces", a.InNamespaces)
 	}
 	printDoubts(p, &a.Policy, a.Hints)
+}
+
+// nodeName writes a subject as a command takes it.
+func nodeName(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return kind + "/" + name
 }
 
 // asOf returns the moment an answer is about, in words.

@@ -125,6 +125,7 @@ func printRequest(p *cli.Page, r *query.JudgedRequest) error {
 	if v == nil {
 		v = &query.VerdictLine{Verdict: "none", Recorded: "none", Replayed: "none"}
 	}
+	p.Named(e.AuditID)
 	p.Field("REQUEST", "%s %s", e.Verb, e.RequestURI)
 	p.Field("CLUSTER", "%s %s", r.Cluster, r.APIServer)
 	p.Field("TWIN", "%s", r.Twin)

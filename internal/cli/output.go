@@ -15,21 +15,88 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
-// AddOutput adds -o with the formats a command can print, the first as the default. Any other
-// format is refused before the command starts.
+// answerForms are the forms of -o in which every list and every object can be printed, the first by default.
+var answerForms = []string{"table", "wide", "name", "json", "yaml", "csv", jsonPathForm} //nolint:gochecknoglobals // constant table
+
+// AddOutput adds -o with the formats a command can print, the first as the default; without any, those of every answer. Any other format
+// is refused before the command starts.
 func AddOutput(c *cobra.Command, into *string, forms ...string) {
+	if len(forms) == 0 {
+		forms = answerForms
+	}
 	c.Flags().StringVarP(into, "output", "o", forms[0], strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
 	// The only error is that there is no such flag.
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
-	before(c, func() error {
-		if slices.Contains(forms, *into) {
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(slices.DeleteFunc(slices.Clone(forms), func(form string) bool {
+		return form == jsonPathForm
+	}), cobra.ShellCompDirectiveNoFileComp))
+	Before(c, func([]string) error {
+		switch expression, is := strings.CutPrefix(*into, "jsonpath="); {
+		case is && slices.Contains(forms, jsonPathForm):
+			_, err := parseJSONPath(expression)
+			return err
+		case slices.Contains(forms, *into) && *into != jsonPathForm:
 			return nil
-		}
-		if len(forms) == 2 {
+		case len(forms) == 2:
 			return ExitWith(ExitUsage, fmt.Errorf("invalid --output %q: want %s or %s", *into, forms[0], forms[1]))
 		}
 		return ExitWith(ExitUsage, fmt.Errorf("invalid --output %q: want one of %s", *into, strings.Join(forms, ", ")))
 	})
+}
+
+// Show prints an answer in the form asked for: for people, and as the names or the CSV of what it lists, by the function; else in an
+// Envelope.
+func Show(s Streams, form string, answer any, table func(*Page)) error {
+	expression, path := strings.CutPrefix(form, "jsonpath=")
+	if path || form == "json" || form == "yaml" {
+		return s.showEnveloped(form, expression, path, answer)
+	}
+	p := Page{form: form}
+	table(&p)
+	var out bytes.Buffer
+	switch form {
+	case "name":
+		for _, name := range p.names {
+			out.WriteString(name + "\n")
+		}
+	case "csv":
+		more, err := p.csv(&out)
+		if err != nil {
+			return err
+		}
+		if more {
+			p.Hint("hint: CSV has the first table alone; -o json has everything")
+		}
+	default:
+		out.WriteString(p.render(s.style(p.Wide())))
+	}
+	err := s.write(out.Bytes())
+	hints := p.hints.String()
+	if s.coloured(s.Err) {
+		lines := strings.Split(hints, "\n")
+		for i := range lines {
+			lines[i] = paintHint(lines[i])
+		}
+		hints = strings.Join(lines, "\n")
+	}
+	_, hinting := io.WriteString(s.Err, hints)
+	return errors.Join(err, hinting)
+}
+
+func (s Streams) showEnveloped(form, expression string, path bool, answer any) error {
+	text, err := Envelope(answer)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if path {
+		err = printJSONPath(&out, expression, text)
+	} else {
+		err = PrintAs(&out, form, json.RawMessage(text))
+	}
+	if err != nil {
+		return err
+	}
+	return s.write(out.Bytes())
 }
 
 // PrintAs prints v as json or yaml. Strings in it may be hostile: characters that control a

@@ -2,38 +2,53 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
 // Page is what a command prints for people: lines, some of them in aligned columns, and hints about them, on standard error. Texts may be
-// hostile, and are made safe for a terminal. The zero Page is empty.
+// hostile, and are made safe for a terminal. The zero Page is empty. What it prints as a table it prints as CSV as well, and the names of
+// what the table lists alone.
 type Page struct {
+	form        string
 	text, hints bytes.Buffer
-	columns     *tabwriter.Writer
+	tables      []start // in the order of the text
+	names       []string
+}
+
+// start is where lines begin that are aligned with each other.
+type start struct {
+	at   int
+	head bool // the first of them, behind empty ones, names the columns
 }
 
 // Printf adds lines. A tab ends a column, which is as wide as in the lines around that have it.
-func (p *Page) Printf(format string, args ...any) {
-	if p.columns == nil {
-		p.Table("")
-	}
-	fmt.Fprintf(p.columns, format, safely(args)...)
-}
+func (p *Page) Printf(format string, args ...any) { fmt.Fprintf(&p.text, format, safely(args)...) }
 
 // Table begins a table, apart from the one above, with its first line if there is one.
 func (p *Page) Table(head string) {
-	if p.columns == nil {
-		p.columns = tabwriter.NewWriter(&p.text, 0, 4, 2, ' ', 0)
-	}
-	_ = p.columns.Flush() // to memory
+	p.tables = append(p.tables, start{p.text.Len(), head != ""})
 	if head != "" {
-		fmt.Fprintln(p.columns, head)
+		p.text.WriteString(head + "\n")
+	}
+}
+
+// Wide reports whether a table is to have all columns it can have, and whole cells.
+func (p *Page) Wide() bool { return p.form == "wide" || p.Flat() }
+
+// Flat reports whether each line of a table is to be whole without the others: what it has in common with the line above is not left out.
+func (p *Page) Flat() bool { return p.form == "csv" }
+
+// Named adds the names of what the page lists.
+func (p *Page) Named(names ...string) {
+	for _, name := range names {
+		if name = safe.Text(name); !slices.Contains(p.names, name) {
+			p.names = append(p.names, name)
+		}
 	}
 }
 
@@ -58,20 +73,25 @@ func safely(args []any) []any {
 }
 
 // Texts returns the lines and the hints.
-func (p *Page) Texts() (lines, hints string) {
-	p.Table("")
-	return p.text.String(), p.hints.String()
+func (p *Page) Texts() (lines, hints string) { return p.render(style{}), p.hints.String() }
+
+// blocks returns the lines that are aligned with each other, as their cells, and the ends of each line that has a line break.
+func (p *Page) blocks() (out []block) {
+	text, from, head := p.text.String(), 0, false
+	for _, next := range append(p.tables, start{at: len(text)}) {
+		if next.at > from {
+			out = append(out, blockOf(text[from:next.at], head))
+		}
+		from, head = next.at, next.head
+	}
+	return out
 }
 
-// Show prints an answer in the form asked for, as a table by the function.
-func Show(s Streams, form string, answer any, table func(*Page)) error {
-	if form != "table" {
-		return PrintAs(s.Out, form, answer)
+// render lays the page out.
+func (p *Page) render(s style) string {
+	var out strings.Builder
+	for _, b := range p.blocks() {
+		b.render(&out, s)
 	}
-	var p Page
-	table(&p)
-	p.Table("")
-	_, err := p.text.WriteTo(s.Out)
-	_, hinting := p.hints.WriteTo(s.Err)
-	return errors.Join(err, hinting)
+	return out.String()
 }

@@ -44,7 +44,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 	return ExitError
 }
 
-// newHelp returns the command that shows the help of others. What is no command is a mistake, as on the command line itself.
+// newHelp returns the command that shows the help of others. Anything else is a mistake, as on the command line itself.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -113,6 +113,7 @@ func (e Exit) Unwrap() error { return e.err }
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	look     *look // nil: as if there were no terminal
 }
 
 // ExitWith returns err with the exit code a process ends with.
@@ -182,11 +183,15 @@ func BindRequest(c *cobra.Command, request any, names ...string) {
 		if f.Field.Type.Kind() == reflect.Bool {
 			flag.NoOptDefVal = "true"
 		}
+		if len(f.Field.Enum) > 0 {
+			// The only error is that there is no such flag.
+			_ = c.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(f.Field.Enum, cobra.ShellCompDirectiveNoFileComp))
+		}
 	}
 }
 
-// before has a function run before a command starts, behind those there are.
-func before(c *cobra.Command, check func() error) {
+// Before has a function run with the arguments before a command starts, behind those there are.
+func Before(c *cobra.Command, check func(args []string) error) {
 	earlier := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		if earlier != nil {
@@ -194,6 +199,6 @@ func before(c *cobra.Command, check func() error) {
 				return err
 			}
 		}
-		return check()
+		return check(args)
 	}
 }

@@ -48,7 +48,7 @@ func bindTime(c *cobra.Command, f params.Flag) {
 		add(other, fmt.Sprintf(`as --%s: 24h, 7d, yesterday, monday ("retrial help times" has all forms)`, f.Field.Flag))
 		c.Flags().Lookup(other).Hidden = other != "since"
 	}
-	before(c, func() error {
+	Before(c, func([]string) error {
 		if given.name != "" {
 			sayTime(c.ErrOrStderr(), "--"+given.name, given.text, given.at)
 		}

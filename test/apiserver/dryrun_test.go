@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,11 +43,8 @@ func recording(t testing.TB, in *product.Install) []string {
 
 func drySuggestions(t *testing.T, in *product.Install, w *writerOf) {
 	files := recording(t, in)
-	var all []suggestion
 	text := in.Offline(t, append([]string{"suggest", "--all", "--include-system", "-o", "json"}, files...)...).Out
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		t.Fatal(err)
-	}
+	all := product.Items[suggestion](t, text)
 	// The cluster as it was: what is changed has to be there.
 	made := map[string]bool{}
 	for _, s := range all {

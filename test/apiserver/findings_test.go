@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
+	"github.com/retrial-io/retrial/test/apiserver/product"
 )
 
 // finding is what the API says of one.
@@ -112,10 +112,7 @@ func TestFindings(t *testing.T) {
 	t.Logf("findings by rule: %v", rules)
 
 	// The command says the same.
-	var said []finding
-	if err := json.Unmarshal([]byte(l.Do(t, "findings", "--cluster", clusterName, "-o", "json").Out), &said); err != nil {
-		t.Fatal(err)
-	}
+	said := product.Items[finding](t, l.Do(t, "findings", "--cluster", clusterName, "-o", "json").Out)
 	ids := map[string]bool{}
 	for _, f := range said {
 		ids[f.ID] = true

@@ -45,14 +45,11 @@ func TestProofs(t *testing.T) {
 	run := func(more ...string) []byte {
 		return []byte(in.Offline(t, slices.Concat([]string{"suggest", "--all", "--include-system", "-o", "json"}, more, files)...).Out)
 	}
-	var claims []struct {
+	claims := product.Items[struct {
 		Subject string
 		Proof   proof
 		Apply   []json.RawMessage
-	}
-	if err := json.Unmarshal(run(), &claims); err != nil {
-		t.Fatal(err)
-	}
+	}](t, string(run()))
 	objects := decode(t, run("--final"))
 	final := authorizerOf(t, objects)
 	// The same without what is suggested: what the subjects' groups keep is not all they need.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
+	"github.com/retrial-io/retrial/test/apiserver/product"
 )
 
 // generous is what TestSuggestion's service account holds: far more than it uses, by a role
@@ -231,11 +232,8 @@ func (l *live) works(t *testing.T, p *person, cfg *rest.Config) []string {
 // suggest returns the suggestion for one subject, of the running server.
 func (l *live) suggest(t *testing.T, subject string) suggestion {
 	t.Helper()
-	var all []suggestion
 	out := l.Do(t, "suggest", "--cluster", clusterName, "--subject", subject, "-o", "json").Out
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
-		t.Fatalf("%v:\n%.2000s", err, out)
-	}
+	all := product.Items[suggestion](t, out)
 	if len(all) != 1 || all[0].Subject != subject {
 		t.Fatalf("suggestions for one subject: %.2000s", out)
 	}

@@ -55,10 +55,7 @@ func Accusations(t testing.TB, in *product.Install, dir string) map[string]int {
 	t.Helper()
 	out := in.Offline(t, "findings", "--from-empty", "--events", filepath.Join(dir, "audit.jsonl"), "--apiserver-config",
 		filepath.Join(dir, "config"), "-o", "json")
-	var found []struct{ Rule string }
-	if err := json.Unmarshal([]byte(out.Out), &found); err != nil {
-		t.Fatalf("%v: %.300s", err, out.Out)
-	}
+	found := product.Items[struct{ Rule string }](t, out.Out)
 	n := map[string]int{}
 	for _, f := range found {
 		if slices.Contains(accusing, f.Rule) {

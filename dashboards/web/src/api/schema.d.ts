@@ -30,7 +30,7 @@ export interface paths {
         };
         /**
          * what a subject may do
-         * @description Asks what a subject may do by RBAC, at a moment: everything, or with a verb and a resource or path, as of WhoCanRequest, that one request. A subject or a group is named. If the subject is unknown but resembles a known one, the question is refused (404) unless groups are given.
+         * @description Asks what a subject may do by RBAC, at a moment: everything, or with a verb and a resource or path, as of WhoCanRequest, that one request. A subject or a group is named. If the subject or the namespace is unknown but resembles a known one, or no binding names the group, the question is refused (404); of a subject unless groups are given.
          */
         get: operations["query.Can"];
         put?: never;
@@ -50,7 +50,7 @@ export interface paths {
         };
         /**
          * which accesses became possible or impossible
-         * @description Asks which accesses became possible and impossible from one moment to another, and by which writes. Without a subject it lists everybody whom changed objects concern, each alone: what comes by a group is listed under the group.
+         * @description Asks which accesses became possible and impossible from one moment to another, and by which writes. Without a subject it lists everybody whom changed objects concern, each alone: what comes by a group is listed under the group. An unknown subject is refused (404) or hinted at as by can.
          */
         get: operations["query.Changes"];
         put?: never;
@@ -534,7 +534,7 @@ export interface paths {
         };
         /**
          * who may make a request
-         * @description Asks whom RBAC grants a request at a moment: every user, group and service account, with every grant. It names either a resource or a path. An unknown resource without a group, a resource that rules name in several groups, and a misspelt verb are refused (400): the answer would be to another question. The group system:masters is always in the answer, with a grant of kind superuser that has no binding and no role.
+         * @description Asks whom RBAC grants a request at a moment: every user, group and service account, with every grant. It names either a resource or a path. An unknown resource without a group, a resource that rules name in several groups, and a misspelt verb are refused (400): the answer would be to another question, as is a namespace that is not there and is spelt much like another (404). The group system:masters is always in the answer, with a grant of kind superuser that has no binding and no role.
          */
         get: operations["query.WhoCan"];
         put?: never;
@@ -778,6 +778,8 @@ export interface components {
              * @description when its requests carried them
              */
             groupsSeen?: string;
+            /** @description `hints` says what may be wrong with the question. */
+            hints?: string[];
             /** @description `known` is false when any number of unknown bindings may have existed at one of the two moments. MissingBefore and MissingAfter name what was not known at each. */
             known: boolean;
             /** @description what was not known at the second moment */
@@ -788,6 +790,11 @@ export interface components {
             more: number;
             /** @description how many are left out */
             moreWrites: number;
+            /**
+             * Format: date-time
+             * @description `newest` is when the newest known change was, if it is before From and To was not given.
+             */
+            newest?: string;
             /** @description `reasons` say why, by the names in either, of the first of them. */
             reasons?: {
                 [key: string]: string;
@@ -800,7 +807,7 @@ export interface components {
             superuser?: boolean;
             /**
              * Format: date-time
-             * @description `to` is null when the newest known was meant and no change is known.
+             * @description `to` is null when the newest known was meant and no change after From is known.
              */
             to: string;
             /** @description `writes` says what happened, between the two moments, to the objects that made the difference, oldest first. MoreWrites counts those left out. */
@@ -1742,12 +1749,16 @@ export interface components {
         FindingsAnswer: {
             /** @description as analysis/detect writes them */
             findings: components["schemas"]["DetectFinding"][];
+            /** @description `near` are subjects that a stranger's name may have been meant for, three at most. */
+            near?: string[];
             /** @description what before= continues with */
             older?: string;
             /** @description findings by rule, of all pages */
             rules: {
                 [key: string]: number;
             };
+            /** @description `stranger` says that no request of the subject asked about is stored. */
+            stranger?: boolean;
         };
         /** @description one flaw. Objects are written Kind/name or Kind/namespace/name. */
         Flaw: {
