@@ -38,5 +38,6 @@ export const DRAWERS: Drawer[] = [
 export const PAGES: Page[] = [
   page('/', 'Today', () => import('../pages/today'), { key: 't' }),
   page('/explore', 'Explore', () => import('../pages/explore'), { key: 'e' }),
+  page('/events/:id', 'Request', () => import('../pages/event'), { place: '/explore' }),
   page('/trust', 'Trust', () => import('../pages/trust'), { key: 'r' }),
 ];

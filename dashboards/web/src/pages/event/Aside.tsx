@@ -1,0 +1,128 @@
+// What stands beside the decision: the facts of the request, the life of its credential, and what its subject did just before and after.
+import type { Schemas } from '../../api/ask';
+import { Question } from '../../kit/Card';
+import { Name, Names, Request, Who, Whole } from '../../kit/Name';
+import { Decision } from '../../kit/Tag';
+import { apart, Time } from '../../kit/Time';
+import { count, plural } from '../../kit/words';
+import { Fact, Part } from './Part';
+import { recordOf, useLineage, useNeighbours, type Judged } from './queries';
+import css from './event.module.css';
+
+/** Opens makes the address of another request: beside the page, or as a page. */
+export type Opens = (auditID: string, request?: string) => string;
+
+/** Facts are what the event says, and who it was. */
+export function Facts({ request: r }: { request: Judged }) {
+  const v = r.verdict;
+  const e = recordOf(r);
+  const user = e.impersonatedUser ?? e.user;
+  return (
+    <Part title="The request">
+      <dl className={css.facts}>
+        <Fact title="Asked"><b><Name plain most={30}>{e.verb}</Name></b> <Whole most={300}>{e.requestURI ?? ''}</Whole></Fact>
+        <Fact title="User"><Who subject={e.user?.username} most={1000} /></Fact>
+        {e.impersonatedUser && <Fact title="Acting as"><Who subject={e.impersonatedUser.username} most={1000} /></Fact>}
+        <Fact title="Groups"><Names list={user?.groups} /></Fact>
+        {v.explained?.length ? <Fact title="Explained by"><Names list={v.explained} /></Fact> : null}
+        {r.authenticators?.length ? (
+          <Fact title="Authenticators">
+            <details><summary>What each says</summary><ul className={css.lines}>{r.authenticators.map((a, i) => (
+              <li key={i}><Name most={100}>{a.authenticator}</Name>: {a.certain ? 'produces this identity' : a.possible ? 'can have produced it' : 'cannot'}{a.why && <span className="soft">: <Name plain most={600}>{a.why}</Name></span>}</li>
+            ))}</ul></details>
+          </Fact>
+        ) : null}
+        <Fact title="From"><Names list={e.sourceIPs} />{e.userAgent && <div className="soft"><Whole most={200}>{e.userAgent}</Whole></div>}</Fact>
+        <Fact title="Received"><Time at={e.requestReceivedTimestamp} /></Fact>
+        <Fact title="Answered">{e.responseStatus?.code ?? '–'}{e.responseStatus?.message && <> <Whole most={300}>{e.responseStatus.message}</Whole></>}</Fact>
+        <Fact title="Stages">{(r.stages ?? []).map((s, i) => <div key={i}><Name plain>{s.stage}</Name> <span className="soft"><Time at={s.time} short />{s.code ? `, ${s.code}` : ''}</span></div>)}</Fact>
+        <Fact title="Cluster"><Name>{r.cluster}</Name>{r.apiserver && <>, apiserver <Name>{r.apiserver}</Name></>} <span className="soft">(by <Name plain>{r.source}</Name>)</span></Fact>
+        {r.twin && <Fact title="Also recorded by"><Name most={400}>{r.twin}</Name></Fact>}
+        <Fact title="Audit ID"><Whole>{e.auditID ?? ''}</Whole></Fact>
+        {v.engine !== undefined && <Fact title="Decided by">engine <Name>{v.engine}</Name>, configuration <Name>{v.config}</Name></Fact>}
+      </dl>
+    </Part>
+  );
+}
+
+/** Credential is the life of the one the request came with: from its issue to every use. */
+export function Credential({ request: r, opens }: { request: Judged; opens: Opens }) {
+  const id = r.verdict.credential ?? '';
+  const asks = useLineage(r.cluster, id);
+  return (
+    <Part title="Its credential" note={<Name most={200}>{id}</Name>}>
+      <Question asks={asks} lines={4} empty={(a) => !a.credentials.length && 'Nothing else is known of it.'}>
+        {(a) => <>{a.credentials.map((c, i) => <Life key={i} of={c} now={recordOf(r).requestReceivedTimestamp ?? ''} opens={opens} />)}</>}
+      </Question>
+    </Part>
+  );
+}
+
+function Life({ of: c, now, opens }: { of: Schemas['Credential']; now: string; opens: Opens }) {
+  return (
+    <>
+      <ol className={css.life}>
+        <li>{c.issue ? <><b>Issued</b> <Issue of={c.issue} />{c.issue.auditID && <> <a href={opens(c.issue.auditID)}>the request</a></>}</> : <><b>Issued</b> <span className="soft">by no recorded request</span></>}</li>
+        {c.first && <li><b>First used</b> <Time at={c.first} /></li>}
+        <li aria-current="true"><b>This request</b> <Time at={now} /></li>
+        {c.last && <li><b>Last used</b> <Time at={c.last} /> <span className="soft">{plural(c.requests, 'request')} in all{c.forbidden > 0 && `, ${count(c.forbidden)} refused`}</span></li>}
+      </ol>
+      {c.contradictions?.length ? <ul className={css.lines}>{c.contradictions.map((f, i) => <li key={i} className="bad"><Name most={100}>{f.name}</Name>: <Name plain most={600}>{f.evidence}</Name></li>)}</ul> : null}
+      {c.uses?.length > 0 && (
+        <>
+          <h3>Used from</h3>
+          <ul className={css.lines}>
+            {c.uses.slice(0, 8).map((u, i) => (
+              <li key={i}><Name most={80}>{u.from}</Name>{u.pod && <>, pod <Name>{u.pod}</Name></>}{u.node && <>, node <Name>{u.node}</Name></>} <span className="soft">{plural(u.requests, 'request')} · <Name plain most={120}>{u.userAgent}</Name></span></li>
+            ))}
+          </ul>
+          {(c.uses.length > 8 || c.more) && <p className="soft">And from more places.</p>}
+        </>
+      )}
+    </>
+  );
+}
+
+function Issue({ of: is }: { of: Schemas['Issue'] }) {
+  const of: [string, string | undefined][] = [['for service account', is.serviceAccount], ['pod', is.pod], ['node', is.node], ['Secret', is.secret], ['signing request', is.csr], ['signer', is.signer], ['name', is.commonName]];
+  return (
+    <>
+      <Time at={is.at} /> by {is.by ? <Who subject={is.by} most={200} /> : 'an unknown user'}{is.from && <> from <Name most={80}>{is.from}</Name></>}
+      <span className="soft">{of.filter(([, x]) => x).map(([what, x]) => <span key={what}>, {what} <Name most={200}>{x}</Name></span>)}
+        {is.organizations?.length ? <>, groups <Names list={is.organizations} /></> : null}{is.expires && <>, valid until <Time at={is.expires} /></>}</span>
+    </>
+  );
+}
+
+/** Neighbours are what the subject did just before and just after. */
+export function Neighbours({ request: r, opens }: { request: Judged; opens: Opens }) {
+  const { asks, before, after } = useNeighbours(r);
+  const e = recordOf(r);
+  const row = (x: Schemas['Event']) => (
+    <li key={x.request + x.stage}>
+      <span className={css.apart}>{distance(x.time, e.requestReceivedTimestamp ?? '')}</span>
+      {x.auditID ? <a href={opens(x.auditID, x.request)}><Request verb={x.verb} uri={x.requestURI} /></a> : <Request verb={x.verb} uri={x.requestURI} />}
+      <Decision of={x.recorded} />
+    </li>
+  );
+  return (
+    <Part title="Before and after" note="requests of the same subject">
+      <Question asks={asks} lines={6}>
+        {() => (
+          <ol className={css.neighbours}>
+            {after.map(row)}
+            <li aria-current="true"><span className={css.apart}>now</span><Request verb={e.verb ?? ''} uri={e.requestURI ?? ''} /><Decision of={r.verdict.recorded} /></li>
+            {before.map(row)}
+          </ol>
+        )}
+      </Question>
+    </Part>
+  );
+}
+
+/** distance says how long before (−) or after (+) another time one is. */
+function distance(time: string, than: string): string {
+  const ms = Date.parse(time) - Date.parse(than);
+  const sign = ms < 0 ? '−' : '+';
+  return Math.abs(ms) < 1000 ? `${sign}${Math.abs(ms)} ms` : `${sign}${apart(new Date(time), new Date(than)).replace(/ (ago|later)$/, '')}`;
+}
