@@ -27,6 +27,7 @@ const (
 	readerRate    = 5_000   // records of audit.policy a second that a process takes in: docs/adr/0041
 	blockBytes    = 700e6   // of memory of a process that replays, beside states: blocks under way, the heap's headroom
 	ingestBytes   = 200e6   // of memory of a process that receives
+	horizonDays   = 2       // that a replaced role or binding is held for beyond the events: docs/adr/0096
 	policyBytes   = 1_500.0 // of a version in the log and on disk
 	kafkaDays     = 7       // that topics are kept
 	brokerRate    = 100e6   // bytes a second that a broker is taken to write; not measured
@@ -65,6 +66,7 @@ takes of memory is measured now, unless --cluster-mb says it: states of generate
 	f.Float64Var(&c.Events, "events", 500_000, "events a second, of all clusters together")
 	f.IntVar(&c.Clusters, "clusters", 1000, "clusters")
 	f.Float64Var(&c.Writes, "policy-writes", 1000, "writes of roles, bindings, pods and credentials a day that are kept, of one cluster")
+	f.Float64Var(&c.Replacing, "replacing-writes", 0, "of these, writes that replace a role or a binding: what they replace is held for --event-days")
 	f.IntVar(&c.PolicyDays, "policy-days", 431, "days for which processes hold the policy: a month more than --retention-rollups of serve")
 	f.IntVar(&c.EventDays, "event-days", 30, "days for which events are kept")
 	f.Float64Var(&c.Questions, "questions", 1, "questions a second")
@@ -87,6 +89,7 @@ type capacity struct {
 	Events       float64 `json:"events_per_second"`
 	Clusters     int     `json:"clusters"`
 	Writes       float64 `json:"policy_writes_per_day"`
+	Replacing    float64 `json:"replacing_writes_per_day"` // of Writes
 	PolicyDays   int     `json:"policy_days"`
 	EventDays    int     `json:"event_days"`
 	Questions    float64 `json:"questions_per_second"`
@@ -107,7 +110,10 @@ func (c *capacity) check() error {
 	if c.Events <= 0 || c.Clusters < 1 || c.Cores < 1 || c.MemoryGB <= 0 || c.Replicas < 1 || c.PolicyDays < 1 || c.EventDays < 1 {
 		return errors.New("invalid --events, --clusters, --cores, --memory, --replicas or days: want more than nothing")
 	}
-	for _, v := range []float64{c.Writes, c.Questions, c.ClusterMB, c.IngestCost, c.ReplayCost, c.StoreCost, c.QuestionCost, c.LogBytes,
+	if c.Replacing > c.Writes {
+		return fmt.Errorf("invalid --replacing-writes %v: want at most the %v of --policy-writes", c.Replacing, c.Writes)
+	}
+	for _, v := range []float64{c.Writes, c.Replacing, c.Questions, c.ClusterMB, c.IngestCost, c.ReplayCost, c.StoreCost, c.QuestionCost, c.LogBytes,
 		c.StoreBytes} {
 		if v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("invalid cost or rate %v: want a number of at least 0", v)
@@ -140,12 +146,19 @@ type plan struct {
 	Limits     []limit  `json:"limits"` // the one that breaks first first
 }
 
+// versions returns how many versions of objects a cluster has in the policy table, and how many of them a process holds.
+func (c *capacity) versions() (stored, held float64) {
+	days := float64(c.PolicyDays)
+	return c.Writes * days, (c.Writes-c.Replacing)*days + c.Replacing*min(days, float64(c.EventDays)+horizonDays)
+}
+
 // plan works it out.
 func (c *capacity) plan() plan {
 	perSecond := func(cost float64) float64 { return c.Events * cost / 1e6 }
 	machines := func(cores float64) int { return max(1, int(math.Ceil(cores/(float64(c.Cores)*busy)))) }
-	versions := float64(c.Clusters) * c.Writes * float64(c.PolicyDays)
-	states := float64(c.Clusters)*c.ClusterMB*1e6 + versions*versionBytes
+	stored, kept := c.versions()
+	versions := float64(c.Clusters) * stored
+	states := float64(c.Clusters) * (c.ClusterMB*1e6 + kept*versionBytes)
 	policyRate := float64(c.Clusters) * c.Writes / 86400
 	day := c.Events * 86400
 
@@ -187,8 +200,9 @@ func (p plan) print(out io.Writer) error {
 	fmt.Fprintf(w, "%.0f events/s, clusters: %d, machines of %d processors and %.0f GB\n", c.Events, c.Clusters, c.Cores, c.MemoryGB)
 	fmt.Fprintf(w, "a million events\t%.1f s of CPU to receive, %.1f to judge, %.1f to store; %.0f MB on disk\n", c.IngestCost,
 		c.ReplayCost, c.StoreCost, c.StoreBytes)
+	_, kept := c.versions()
 	fmt.Fprintf(w, "a cluster\t%.1f MB of policy, and %d bytes a write: %.1f MB with %d days of %.0f\n", c.ClusterMB, versionBytes,
-		c.ClusterMB+c.Writes*float64(c.PolicyDays)*versionBytes/1e6, c.PolicyDays, c.Writes)
+		c.ClusterMB+kept*versionBytes/1e6, c.PolicyDays, c.Writes)
 	fmt.Fprintf(w, "a question\t%.0f ms of CPU\n\n", c.QuestionCost)
 	fmt.Fprintf(w, "to\tmachines\tprocessors busy\tmemory of each\tdisk of all\n")
 	of := func(v float64, unit string) string {

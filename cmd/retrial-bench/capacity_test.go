@@ -80,6 +80,13 @@ func TestCapacityLimits(t *testing.T) {
 	if used(more, memory) <= 1 {
 		t.Error("one cluster is parted among processes")
 	}
+	more.Writes, more.Replacing = 1000, 800
+	if stored, held := more.versions(); stored != 431_000 || held != 200*431+800*32 {
+		t.Errorf("a cluster has %.0f versions and %.0f are held, want 431,000 and 111,800", stored, held)
+	}
+	if more.Replacing = 1001; more.check() == nil {
+		t.Error("more writes replace than there are")
+	}
 	more = small
 	more.Events *= 1000
 	if got := more.plan(); used(more, memory) != used(small, memory) || got.Shares[2].Machines < 2 ||
