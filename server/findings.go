@@ -257,9 +257,9 @@ func (d *detections) note(ctx context.Context, share *stream.Share) {
 
 // pace returns how passes are spread: by this process's processor time, or, if the store is a server, by the time they take.
 func (d *detections) pace() detect.PaceConfig {
-	c := detect.PaceConfig{Every: time.Duration(d.cfg.Detect.Every), Now: time.Now, Sleep: sleep.For}
+	c := detect.PaceConfig{Every: time.Duration(d.cfg.Detect.Every), Now: time.Now, Sleep: sleep.Unless}
 	if d.owned {
-		c.CPU = procstat.Own
+		c.CPU, c.Changed = procstat.Own, d.store.Changed()
 	}
 	return c
 }

@@ -235,6 +235,7 @@ func (s *Store) countLater(ctx context.Context) error {
 	if !s.alone() {
 		return nil
 	}
+	s.recent = newRecent()
 	if err := s.correctionViews(ctx); err != nil {
 		return fmt.Errorf("make views of corrections: %w", err)
 	}

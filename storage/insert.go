@@ -73,6 +73,18 @@ var insertSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant 
 // Inserted returns how many blocks this Store has inserted or tried to insert: while the number stays the same, it has added no row.
 func (s *Store) Inserted() uint64 { return s.inserted.Load() }
 
+// Changed has an element when Inserted has grown since it was last taken: it is for one reader.
+func (s *Store) Changed() <-chan struct{} { return s.changed }
+
+// noteInsert makes Inserted grow.
+func (s *Store) noteInsert() {
+	s.inserted.Add(1)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
 // Insert adds rows of one Kafka partition's owner to events under a deduplication token; every rollup is fed by the same block. Sending the
 // same rows under the same token again adds nothing while the store remembers the token (1,000 inserts); after that Known finds them, and
 // they must not be sent. After an error the outcome is unknown until Recover and Known have been asked.
@@ -95,7 +107,7 @@ func (s *Store) Insert(ctx context.Context, token string, rows []verdict.Row) er
 	part := s.partition(number)
 	part.Lock()
 	defer part.Unlock()
-	defer s.inserted.Add(1)
+	defer s.noteInsert()
 	if err := s.insert(ctx, part, token, rows); err != nil {
 		part.checked = 0
 		return fmt.Errorf("insert %d rows of partition %d: %w", len(rows), number, err)

@@ -59,6 +59,13 @@ func (s *Store) lookUp(ctx context.Context, members []*lookup) error {
 			by[of] = who | 1<<n
 		}
 	}
+	rows, err := s.mayBeStored(ctx, rows)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return nil
+	}
 	for chunk := range slices.Chunk(rows, knownChunk) {
 		err := s.knownChunk(ctx, chunk, func(k verdict.KnownRow) {
 			for who := by[request{k.Cluster, k.Request}]; who != 0; who &= who - 1 {

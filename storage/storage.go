@@ -85,6 +85,7 @@ type Store struct {
 	trimAt   int64 // bytes of policy_objects from which it is looked at again; by trimming
 
 	inserted   atomic.Uint64 // blocks, those that failed included
+	changed    chan struct{} // has an element when there are more of them
 	inserts    *gathering[insertMember]
 	lookups    *gathering[*lookup]
 	mends      *gathering[[]time.Time] // days
@@ -122,7 +123,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Now = time.Now
 	}
 	s := &Store{
-		db: "`" + cfg.Database + "`", folds: codec.NewFolds(), trim: usualTrim,
+		changed: make(chan struct{}, 1),
+		db:      "`" + cfg.Database + "`", folds: codec.NewFolds(), trim: usualTrim,
 		partitions: map[int32]*partition{}, regulars: map[int32]time.Time{},
 		inserts: newGathering[insertMember](), lookups: newGathering[*lookup](),
 		mends: newGathering[[]time.Time]()}

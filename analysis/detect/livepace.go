@@ -7,8 +7,8 @@ import (
 
 const (
 	// restFor is how many times longer than it works the upkeep of findings rests: it takes a
-	// fortieth of a core, unless that would make findings late.
-	restFor = 39
+	// hundredth of a core, unless that would make findings late.
+	restFor = 99
 	// longestRest bounds the rest between two passes, and what a pass leaves of its own for it.
 	longestRest = 30 * time.Second
 	// longestWithin bounds the sum of rests within a pass: nothing urgent is done meanwhile. What it
@@ -37,8 +37,10 @@ type PaceConfig struct {
 	// CPU returns the processor time that the process has used. Nil if another process does most of
 	// the work: then elapsed time counts.
 	CPU func() time.Duration
-	// Sleep waits, or returns the context's error.
-	Sleep func(ctx context.Context, d time.Duration) error
+	// Sleep waits, or until something can be received from early, or returns the context's error.
+	Sleep func(ctx context.Context, d time.Duration, early <-chan struct{}) error
+	// Changed has an element when requests were stored since it was last taken: urgent passes follow them. Nil: they come every Every.
+	Changed <-chan struct{}
 }
 
 // NewPace returns a Pace whose work begins now.
@@ -54,26 +56,29 @@ func (p *Pace) Rest(ctx context.Context) error {
 	d := min(want, p.left)
 	p.left -= d
 	p.owed = min(p.owed+want-d, longestRest)
-	return p.sleep(ctx, d)
+	return p.sleep(ctx, d, nil)
 }
 
-// Between waits after a pass, before the next, and calls urgent every now and then.
+// Between waits after a pass, before the next, and calls urgent now and then: not twice within Every, and where it is known that there is
+// something new, as soon as there is.
 func (p *Pace) Between(ctx context.Context, urgent func(context.Context)) error {
 	rest := max(p.cfg.Every, min(restFor*p.worked(), longestRest)+p.owed)
-	for p.left, p.owed = longestWithin, 0; ; {
+	for p.left, p.owed = longestWithin, 0; ; urgent(ctx) {
 		d := min(rest, max(p.cfg.Every, time.Second))
-		if err := p.sleep(ctx, d); err != nil {
+		err := p.sleep(ctx, d, nil)
+		if rest -= d; err == nil && p.cfg.Changed != nil {
+			began := p.cfg.Now()
+			err = p.sleep(ctx, rest, p.cfg.Changed)
+			rest -= max(p.cfg.Now().Sub(began), 0)
+		}
+		if err != nil || rest <= 0 {
 			return err
 		}
-		if rest -= d; rest <= 0 {
-			return nil
-		}
-		urgent(ctx)
 	}
 }
 
-func (p *Pace) sleep(ctx context.Context, d time.Duration) error {
-	err := p.cfg.Sleep(ctx, d)
+func (p *Pace) sleep(ctx context.Context, d time.Duration, early <-chan struct{}) error {
+	err := p.cfg.Sleep(ctx, d, early)
 	p.begin()
 	return err
 }

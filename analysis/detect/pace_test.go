@@ -3,6 +3,7 @@ package detect
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -13,6 +14,7 @@ type bench struct {
 	cpu time.Duration
 	// rested since the last check
 	rested time.Duration
+	stored []time.Duration // how long after it is waited for something is stored
 }
 
 // work takes so long, and so much of the processor.
@@ -21,7 +23,10 @@ func (b *bench) work(took, cpu time.Duration) {
 	b.cpu += cpu
 }
 
-func (b *bench) sleep(ctx context.Context, d time.Duration) error {
+func (b *bench) sleep(ctx context.Context, d time.Duration, early <-chan struct{}) error {
+	if early != nil && len(b.stored) > 0 {
+		d, b.stored = min(d, b.stored[0]), b.stored[1:]
+	}
 	b.now = b.now.Add(d)
 	b.rested += d
 	return ctx.Err()
@@ -44,13 +49,13 @@ func TestPace(t *testing.T) {
 		server          bool // the store is one
 	}{
 		"nothing to do":            {time.Millisecond, time.Millisecond, 5 * time.Second, false},
-		"a little":                 {time.Second, 200 * time.Millisecond, 39 * 200 * time.Millisecond, false},
+		"a little":                 {time.Second, 200 * time.Millisecond, 99 * 200 * time.Millisecond, false},
 		"stopped for a minute":     {time.Minute, 10 * time.Millisecond, 5 * time.Second, false},
 		"5% of a core":             {20 * time.Second, time.Second, 30 * time.Second, false},
-		"others beside it":         {time.Second / 2, 2 * time.Second, 39 * time.Second / 2, false},
+		"others beside it":         {time.Second / 4, 2 * time.Second, 99 * time.Second / 4, false},
 		"much":                     {time.Minute, time.Minute, 30 * time.Second, false},
 		"a clock that is set back": {-time.Hour, time.Second, 5 * time.Second, false},
-		"work of a server":         {time.Second / 2, time.Millisecond, 39 * time.Second / 2, true},
+		"work of a server":         {time.Second / 4, time.Millisecond, 99 * time.Second / 4, true},
 		"much work of a server":    {time.Minute, time.Millisecond, 30 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,21 +104,54 @@ func TestPaceWithinPass(t *testing.T) {
 	}
 }
 
-// TestPaceShare: ordinary passes take a fortieth of a core.
+// TestPaceChanged: urgent passes follow what is stored, and not each other; where nothing is, there are none.
+func TestPaceChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stored []time.Duration
+		want   []time.Duration // since the pass
+	}{
+		"nothing":          {nil, nil},
+		"soon":             {[]time.Duration{0, 0}, []time.Duration{5 * time.Second, 10 * time.Second}},
+		"now and then":     {[]time.Duration{2 * time.Second, 7 * time.Second}, []time.Duration{7 * time.Second, 19 * time.Second}},
+		"after the rest":   {[]time.Duration{time.Hour}, nil},
+		"when it is over":  {[]time.Duration{25 * time.Second}, nil},
+		"just before that": {[]time.Duration{25*time.Second - 1}, []time.Duration{30*time.Second - 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bench{now: t0, stored: tc.stored}
+			p := NewPace(PaceConfig{Every: 5 * time.Second, Now: func() time.Time { return b.now }, Sleep: b.sleep,
+				Changed: make(chan struct{})})
+			b.work(time.Second, time.Second)
+			began := b.now
+			var got []time.Duration
+			if err := p.Between(t.Context(), func(context.Context) { got = append(got, b.now.Sub(began)) }); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("urgent passes after %v, want %v", got, tc.want)
+			}
+			if rest := b.now.Sub(began); rest != longestRest {
+				t.Errorf("rests for %s, want %s", rest, longestRest)
+			}
+		})
+	}
+}
+
+// TestPaceShare: ordinary passes take a hundredth of a core.
 func TestPaceShare(t *testing.T) {
 	b := &bench{now: t0}
 	p := b.pace(true)
 	for range 100 {
-		b.work(300*time.Millisecond, 200*time.Millisecond)
+		b.work(150*time.Millisecond, 100*time.Millisecond)
 		if err := p.Rest(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.work(500*time.Millisecond, 400*time.Millisecond)
+		b.work(250*time.Millisecond, 200*time.Millisecond)
 		if err := p.Between(t.Context(), nothing); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if share := float64(b.cpu) / float64(b.now.Sub(t0)); share > 1./40 || share < 1./45 {
+	if share := float64(b.cpu) / float64(b.now.Sub(t0)); share > 1./100 || share < 1./105 {
 		t.Errorf("passes take %.4f of a core", share)
 	}
 }

@@ -308,6 +308,7 @@ WHERE cluster = {cluster:String} AND resource IN {resources:Array(String)} AND d
 GROUP BY resource, namespace, name;
 
 -- Known
+SELECT toInt64(minute) FROM `retrial`.events WHERE cluster = {cluster:String} ORDER BY minute DESC LIMIT 1;
 SELECT cluster, request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
     epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
 FROM `retrial`.events

@@ -49,6 +49,9 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 	{name: "looks for no duplicates", file: "replay/runner/settle.go",
 		old: "		known, err = l.r.store.Known(ctx, rows)\n", new: "		known, err = nil, nil\n",
 		first: "^kill$/^apart$/^produce$"}, // where no insert fails: it would never be certain
+	{name: "looks up only what this process has stored", file: "storage/recent.go",
+		old: "		if now || earlier || int64(codec.Minute(row.Event.RequestReceivedTimestamp)) < r.from[row.Cluster] {\n",
+		new: "		if now || earlier {\n", first: "^kill$/^one$/^commit$"},
 	{name: "does not wait for the other partitions", file: "replay/runner/settle.go",
 		old: "	if l.entered || l.layout.Epoch == 0 {\n", new: "	if l.entered || l.layout.Epoch < 1<<31 {\n", first: "^layout$"},
 	{name: "forgets policy that stored requests need", file: "replay/runner/held.go",
