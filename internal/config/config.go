@@ -212,7 +212,7 @@ func Default() Config {
 		ClickHouse: ClickHouse{Database: "retrial", ListenUser: "grafana"},
 		Replay: Replay{
 			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 50000,
-			Linger: Duration(8 * time.Second),
+			Linger: Duration(12 * time.Second),
 		},
 		Completeness: Completeness{Every: Duration(30 * time.Second)},
 		Detect:       Detect{Enabled: true, Lateness: Duration(time.Minute), Every: Duration(5 * time.Second)},

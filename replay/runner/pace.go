@@ -16,7 +16,7 @@ const rest = 99
 const muster = 100 * time.Millisecond
 
 // fresh is how long what may be judged waits for its turn although somebody asks: many questions
-// together cost one insert, and those that come one after the other one a second.
+// together cost one insert, and those that come one after the other one a second; so it is while somebody hurries.
 const fresh = time.Second
 
 // pace spaces the blocks of all partitions of a process. What an insert costs hardly depends on
@@ -30,6 +30,7 @@ type pace struct {
 	working int                // those under way
 	began   time.Time          // the first of them
 	took    time.Duration      // the longest insert of those that began together
+	ended   time.Time          // the last of them
 	next    time.Time          // no turn before, unless it was asked for
 	asked   time.Time          // what was due by then does not wait
 	hurried int                // how many want everything at once
@@ -56,7 +57,11 @@ func (p *pace) begin(ctx context.Context, due time.Time, many bool) (end func(in
 	p.turns[t] = struct{}{}
 	for {
 		now := time.Now()
-		open := p.working == 0 && !now.Before(p.next) || p.working > 0 && now.Sub(p.began) < muster || p.hurried > 0 || !due.After(p.asked)
+		next := p.next
+		if p.hurried > 0 && next.Sub(p.ended) > fresh {
+			next = p.ended.Add(fresh)
+		}
+		open := p.working == 0 && !now.Before(next) || p.working > 0 && now.Sub(p.began) < muster || !due.After(p.asked)
 		if open || many || !now.Before(latest) {
 			if p.working == 0 {
 				p.began, p.took = now, 0
@@ -66,8 +71,8 @@ func (p *pace) begin(ctx context.Context, due time.Time, many bool) (end func(in
 			return func(inserting time.Duration) { p.end(t, inserting) }, nil
 		}
 		until := latest
-		if p.working == 0 && p.next.Before(latest) {
-			until = p.next
+		if p.working == 0 && next.Before(latest) {
+			until = next
 		}
 		if err := p.wait(ctx, time.Until(until)); err != nil {
 			delete(p.turns, t)
@@ -84,7 +89,8 @@ func (p *pace) end(t *turn, inserting time.Duration) {
 	delete(p.turns, t)
 	p.took = max(p.took, inserting)
 	if p.working--; p.working == 0 {
-		p.next = time.Now().Add(min(rest*p.took, p.longest*3/4)) // whoever has just missed a turn waits for the next one too
+		p.ended = time.Now()
+		p.next = p.ended.Add(min(rest*p.took, p.longest*3/4)) // whoever has just missed a turn waits for the next one too
 	}
 	p.turn()
 }
