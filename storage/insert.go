@@ -108,6 +108,7 @@ func (s *Store) Insert(ctx context.Context, token string, rows []verdict.Row) er
 	part.Lock()
 	defer part.Unlock()
 	defer s.noteInsert()
+	s.recent.note(rows)
 	if err := s.insert(ctx, part, token, rows); err != nil {
 		part.checked = 0
 		return fmt.Errorf("insert %d rows of partition %d: %w", len(rows), number, err)

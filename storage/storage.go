@@ -78,7 +78,8 @@ type Store struct {
 	conn    driver.Conn
 	metrics *metrics
 	folds   *codec.Folds
-	later   *later // nil: inserts make rollups
+	later   *later  // nil: inserts make rollups
+	recent  *recent // nil: others write, too
 
 	trim     trimLimits
 	trimming sync.Mutex
