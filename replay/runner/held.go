@@ -282,6 +282,18 @@ func (s *states) drop(log *changes, rest time.Duration) int {
 	return len(dropped)
 }
 
+// idle returns the states that nobody has wanted for a while.
+func (s *states) idle(rest time.Duration) (all []*state.State) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, h := range s.byCluster {
+		if h.state != nil && time.Since(h.wanted) >= rest {
+			all = append(all, h.state)
+		}
+	}
+	return all
+}
+
 // note returns the state that a record is to be applied to, nil if there is none, or none yet.
 func (s *states) note(cluster string, t told) *state.State {
 	s.mu.Lock()

@@ -210,6 +210,9 @@ func (r *Runner) dropStates(ctx context.Context) error {
 		for _, cluster := range r.states.names() {
 			r.forgetOld(cluster)
 		}
+		for _, s := range r.states.idle(r.rest / 5) {
+			s.Rest()
+		}
 	}
 	return nil
 }

@@ -53,6 +53,10 @@ func (s *shelf) keep(to *slot, c *cell, changes int) {
 	}
 }
 
+// Rest drops the views that were worked out, except those at landmarks. Call it while nobody asks: what somebody asks for later is worked
+// out again, from the landmark before it.
+func (s *State) Rest() { s.views.forget() }
+
 // forget drops the kept views, except those at landmarks, and with them what they hold that the State has forgotten.
 func (m *materialiser) forget() {
 	m.mu.Lock()
