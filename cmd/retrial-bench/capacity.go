@@ -66,7 +66,8 @@ takes of memory is measured now, unless --cluster-mb says it: states of generate
 	f.Float64Var(&c.Events, "events", 500_000, "events a second, of all clusters together")
 	f.IntVar(&c.Clusters, "clusters", 1000, "clusters")
 	f.Float64Var(&c.Writes, "policy-writes", 1000, "writes of roles, bindings, pods and credentials a day that are kept, of one cluster")
-	f.Float64Var(&c.Replacing, "replacing-writes", 0, "of these, writes that replace a role or a binding: what they replace is held for --event-days")
+	f.Float64Var(&c.Replacing, "replacing-writes", 0,
+		"of these, writes that replace a role or a binding: what they replace is held for --event-days")
 	f.IntVar(&c.PolicyDays, "policy-days", 431, "days for which processes hold the policy: a month more than --retention-rollups of serve")
 	f.IntVar(&c.EventDays, "event-days", 30, "days for which events are kept")
 	f.Float64Var(&c.Questions, "questions", 1, "questions a second")
@@ -113,8 +114,8 @@ func (c *capacity) check() error {
 	if c.Replacing > c.Writes {
 		return fmt.Errorf("invalid --replacing-writes %v: want at most the %v of --policy-writes", c.Replacing, c.Writes)
 	}
-	for _, v := range []float64{c.Writes, c.Replacing, c.Questions, c.ClusterMB, c.IngestCost, c.ReplayCost, c.StoreCost, c.QuestionCost, c.LogBytes,
-		c.StoreBytes} {
+	for _, v := range []float64{c.Writes, c.Replacing, c.Questions, c.ClusterMB, c.IngestCost, c.ReplayCost, c.StoreCost, c.QuestionCost,
+		c.LogBytes, c.StoreBytes} {
 		if v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("invalid cost or rate %v: want a number of at least 0", v)
 		}
