@@ -31,6 +31,8 @@ type SuggestAnswer struct {
 	Unseen []leastpriv.Unseen `json:"unseen"`
 	// Plan is all suggestions in force together.
 	Plan *leastpriv.Plan `json:"plan"`
+	// Texts are the changes as text, where subjects are named; null for all.
+	Texts *SuggestTexts `json:"texts"`
 }
 
 // SuggestRequest asks what subjects need, and which change leaves them exactly that: docs/suggest.md. It names subjects, or asks for all.
@@ -167,7 +169,11 @@ func (a *Service) suggest(ctx context.Context, out *SuggestAnswer, collector *le
 	slices.SortStableFunc(out.Suggestions, func(a, b *leastpriv.Suggestion) int {
 		return cmp.Compare(b.Excess.Before-b.Excess.After, a.Excess.Before-a.Excess.After)
 	})
-	if out.Plan, err = advisor.Together(out.Suggestions); err != nil || q.Changes || !q.All {
+	if out.Plan, err = advisor.Together(out.Suggestions); err != nil || q.Changes && q.All {
+		return err
+	}
+	if !q.All {
+		out.Texts, err = out.texts()
 		return err
 	}
 	for _, one := range out.Suggestions {

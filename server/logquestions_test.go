@@ -59,7 +59,8 @@ var ofTheSample = map[string][]string{
 		"cluster=sample&question=first-seen",
 		"cluster=sample&question=grants-never-used", "cluster=sample&question=object&values={object}", "cluster=sample&question=rate",
 		"cluster=sample&question=role-usage&values={role}", "cluster=sample&question=secrets-read",
-		"cluster=sample&question=subject-events&values={subject}", "cluster=sample&question=token&values={token}",
+		"cluster=sample&question=subject-events&values={subject}", "cluster=sample&question=subjects",
+		"cluster=sample&question=token&values={token}",
 		"cluster=sample&question=top-agents", "cluster=sample&question=top-users", "cluster=sample&question=top-verbs"},
 	"completeness": {"cluster=sample&from={from}&to={to}&settle=1s"},
 	"query-log":    {"before=2000-01-01T00:00:00Z"}, // before anybody can have asked: a log knows nothing of who asks

@@ -128,6 +128,12 @@ func TestQuestionsAgainstScan(t *testing.T) {
 	}
 	same("top-users", answers(t, s, "top-users", all), counted(users))
 	same("drift", answers(t, s, "drift", all), counted(drift))
+	for _, l := range answers(t, s, "subjects", all) {
+		var cells = strings.Split(l, "|")
+		if cells[1] != fmt.Sprint(users[cells[0]]) || cells[2] != fmt.Sprint(denied[cells[0]]) {
+			t.Errorf("subjects: %s; a scan finds %d requests, %d refused", l, users[cells[0]], denied[cells[0]])
+		}
+	}
 	cut := func(lines []string, columns ...int) []string {
 		for i, l := range lines {
 			cells := strings.Split(l, "|")

@@ -130,8 +130,8 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 		s.Window.Coverage = float64(u.judged) / float64(u.requests)
 	}
 	now := a.view.RBAC
-	unused, loose, before := a.weigh(now, ix, a.own[subject])
-	s.Unused, s.Excess.Before, s.Excess.After = append(s.Unused, unused...), before, before
+	unused, loose, before, held := a.weigh(now, ix, a.own[subject])
+	s.Unused, s.Excess = append(s.Unused, unused...), Excess{Before: before, After: before, Held: held}
 
 	on, err := a.ground(subject, h)
 	if err != nil {
@@ -294,7 +294,7 @@ func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on 
 	for _, o := range objects {
 		own = append(own, change(o).Key)
 	}
-	_, _, s.Excess.After = a.weigh(final, ix, own)
+	_, _, s.Excess.After, _ = a.weigh(final, ix, own)
 	return final, nil
 }
 
@@ -355,8 +355,9 @@ func (a *Advisor) restored(k rbacindex.Key, o any) Object {
 	return typed(c)
 }
 
-// weigh sums the weight of what bindings grant beyond what was used.
-func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacindex.Key) (unused []Unused, loose []scopedAtom, total int) {
+// weigh sums the weight of what bindings grant beyond what was used, and of all that they grant.
+func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacindex.Key) (unused []Unused, loose []scopedAtom,
+	total, held int) {
 	e := a.effort()
 	for _, k := range bindings {
 		o, ok := s.Get(k)
@@ -368,11 +369,11 @@ func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacind
 			continue
 		}
 		rules, _ := rulesOf(s, &ref, k.Namespace)
-		un, lo, n := ix.unusedOf(k.String(), roleText(&ref, k.Namespace), rules, k.Namespace, e)
-		unused, loose, total = append(unused, un...), append(loose, lo...), total+n
+		un, lo, n, all := ix.unusedOf(k.String(), roleText(&ref, k.Namespace), rules, k.Namespace, e)
+		unused, loose, total, held = append(unused, un...), append(loose, lo...), total+n, held+all
 	}
 	slices.SortStableFunc(unused, func(a, b Unused) int { return cmp.Compare(b.Excess, a.Excess) })
-	return unused, loose, total
+	return unused, loose, total, held
 }
 
 func roleText(ref *rbacv1.RoleRef, namespace string) string {

@@ -97,18 +97,23 @@ func indexNeeds(needs []need) *usedIndex {
 	return ix
 }
 
+// granted returns the weight of an atom granted in a scope, whether it is used or not.
+func granted(a *atom, scope string) int {
+	switch {
+	case a.url != "" && scope != "":
+		return 0 // no URL is in a namespace: the rule means nothing there
+	case a.url != "" || scope != "":
+		return weight(a)
+	}
+	return weight(a) * clusterWide
+}
+
 // excess returns the weight of what is unused of an atom granted in a scope, and whether anything
 // of it was used. A wildcard is excess whatever was used of it; a cluster-wide grant that served
 // single namespaces is excess except for one of them.
 func (ix *usedIndex) excess(a *atom, scope string) (int, bool) {
-	if a.url != "" && scope != "" {
-		return 0, false // no URL is in a namespace: the rule means nothing there
-	}
-	full := weight(a)
-	if scope == "" && a.url == "" {
-		full *= clusterWide
-	}
-	if a.wild() {
+	full := granted(a, scope)
+	if full == 0 || a.wild() {
 		return full, false
 	}
 	k := *a
@@ -164,19 +169,20 @@ func grantText(a *atom) string {
 // maxListed bounds the grants listed per rule or binding.
 const maxListed = 20
 
-// unusedOf weighs one binding's rules. The weight of a rule that is too large to weigh is a lower
-// bound: that of one grant, which was never used or is given together with others.
+// unusedOf weighs one binding's rules: what was never used of them, and in held everything. The weight of a rule that is too large to weigh
+// is a lower bound: that of one grant, which was never used or is given together with others.
 func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, scope string, e *effort) (out []Unused, loose []scopedAtom,
-	total int) {
+	total, held int) {
 	for i := range rules {
 		u := Unused{Binding: binding, Role: role, Rule: i, Unused: []string{}, Grants: []string{}}
 		if !e.weighs(&rules[i]) {
 			u.TooLarge, u.Excess = true, 1
-			total++
+			total, held = total+1, held+1
 			out = append(out, u)
 			continue
 		}
 		for _, a := range atomsOf(&rules[i]) {
+			held += granted(&a, scope)
 			w, _ := ix.excess(&a, scope)
 			if w == 0 {
 				continue
@@ -198,7 +204,7 @@ func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, s
 		total += u.Excess
 		out = append(out, u)
 	}
-	return out, loose, total
+	return out, loose, total, held
 }
 
 // scopedAtom is an atom granted in a namespace, or everywhere.

@@ -78,7 +78,7 @@ func (a *Advisor) Unseen() []Unseen {
 		for _, k := range keys {
 			u.Bindings = append(u.Bindings, k.String())
 		}
-		unused, _, excess := a.weigh(a.view.RBAC, none, keys)
+		unused, _, excess, _ := a.weigh(a.view.RBAC, none, keys)
 		u.Excess, u.TooLarge = excess, slices.ContainsFunc(unused, func(u Unused) bool { return u.TooLarge })
 		out = append(out, u)
 	}

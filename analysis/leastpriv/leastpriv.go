@@ -122,6 +122,8 @@ type Excess struct {
 	Before int `json:"before"`
 	After  int `json:"after"`
 	Kept   int `json:"kept"`
+	// Held is the weight of all that the subject's own bindings grant, used or not: Before is a part of it.
+	Held int `json:"held"`
 }
 
 // Remove takes a subject out of a binding.

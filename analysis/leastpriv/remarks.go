@@ -33,7 +33,7 @@ func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAt
 			_, ref, _ := rbacindex.BindingOf(o)
 			rules, _ := rulesOf(a.view.RBAC, &ref, k.Namespace)
 			keep := Keep{Binding: k.String(), Role: roleText(&ref, k.Namespace), Group: group}
-			unused, _, excess := ix.unusedOf("", "", rules, k.Namespace, e)
+			unused, _, excess, _ := ix.unusedOf("", "", rules, k.Namespace, e)
 			relied, known := ix.servedBy(rules, k.Namespace, e)
 			keep.Excess, keep.Relied = excess, relied
 			keep.TooLarge = !known || slices.ContainsFunc(unused, func(u Unused) bool { return u.TooLarge }) || !keep.undoes(loose, rules,

@@ -2,22 +2,16 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
 
@@ -111,24 +105,8 @@ func (o *suggestOptions) run(ctx context.Context) error {
 		before, after = before+one.Excess.Before, after+one.Excess.After
 	}
 	fmt.Fprintf(o.Err, "subjects: %d, in %.1f s; excess %d, after the changes %d; %s\n", len(answer.Suggestions),
-		time.Since(began).Seconds(), before, after, verdictOn(&answer))
+		time.Since(began).Seconds(), before, after, answer.Verdict())
 	return nil
-}
-
-func verdictOn(answer *query.SuggestAnswer) string {
-	failed := 0
-	for _, one := range answer.Suggestions {
-		if !one.Proof.Holds {
-			failed++
-		}
-	}
-	switch {
-	case failed > 0:
-		return fmt.Sprintf("%d proofs do not hold", failed)
-	case !answer.Plan.Holds:
-		return "every proof holds alone, not all of them together"
-	}
-	return "every proof holds, also with all suggestions in force together"
 }
 
 // allowed returns an error if YAML must not be made; with --force it warns instead.
@@ -142,7 +120,7 @@ func (o *suggestOptions) allowed(answer *query.SuggestAnswer) error {
 		fmt.Fprintln(o.Err, "hint:", short)
 	}
 	if o.output == "yaml" && !answer.Plan.Holds && !o.force {
-		return fmt.Errorf("%s: see -o table, or --force", verdictOn(answer))
+		return fmt.Errorf("%s: see -o table, or --force", answer.Verdict())
 	}
 	return nil
 }
@@ -153,8 +131,8 @@ func (o *suggestOptions) print(answer *query.SuggestAnswer) error {
 		return cli.PrintAs(o.Out, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": answer.Plan.Final})
 	case o.output == "yaml":
 		out := bufio.NewWriterSize(o.Out, 1<<16)
-		if err := o.yaml(out, answer); err != nil {
-			return err
+		if err := answer.WriteYAML(out, o.final); err != nil {
+			return err //nolint:wrapcheck // it says what failed
 		}
 		if err := out.Flush(); err != nil {
 			return fmt.Errorf("write the result: %w", err)
@@ -164,14 +142,9 @@ func (o *suggestOptions) print(answer *query.SuggestAnswer) error {
 	return o.show(answer.Suggestions, func(p *cli.Page) { suggestTable(p, answer) })
 }
 
-// comment writes one line of a YAML comment; nothing in it can end the line.
-func comment(w io.Writer, format string, args ...any) {
-	fmt.Fprintln(w, strings.TrimRight("# "+safe.Text(fmt.Sprintf(format, args...)), " "))
-}
-
 // suggestTable ranks the subjects; of a single one it also says what is unused and what its groups keep.
 func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
-	p.Printf("WINDOW  %s\n", windowText(&answer.Window))
+	p.Printf("WINDOW  %s\n", query.RecordingText(&answer.Window))
 	for i, g := range answer.Window.Gaps {
 		p.Printf("%-6s  %s\n", nth("GAPS", i), g)
 	}
@@ -182,7 +155,7 @@ func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
 		listed[s.Subject] = true
 		p.Named(s.Subject)
 		p.Printf("%s\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%d\t%s\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, s.Window.Requests,
-			100*s.Window.Coverage, s.Size.Apply, s.Size.Remove, proofText(s))
+			100*s.Window.Coverage, s.Size.Apply, s.Size.Remove, query.ProofText(s))
 	}
 	for _, u := range answer.Unseen {
 		if !listed[u.Subject] {
@@ -214,142 +187,10 @@ func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
 			fmt.Sprintf("%d  %s, rule %d of %s: %s%s", u.Excess, u.Binding, u.Rule, u.Role, strings.Join(u.Unused, ", "), more))
 	}
 	for _, k := range s.Keeps {
-		keeps = append(keeps, keepText(&k))
+		keeps = append(keeps, query.KeptText(&k))
 	}
 	section("Granted and never used, by weight:", unused)
 	section("What groups go on giving:", keeps)
 	section("Where the proof fails:", s.Proof.Failures)
 	section("Gaps:", s.Gaps)
-}
-
-func keepText(k *query.KeptBinding) string {
-	text := fmt.Sprintf("%s of %s to group %s: %d requests rely on it, excess %d", k.Binding, k.Role, k.Group, k.Relied, k.Excess)
-	if len(k.Undoes) > 0 {
-		text += "; it still gives what this takes away: " + strings.Join(k.Undoes, ", ")
-	}
-	return text
-}
-
-func windowText(r *query.Recording) string {
-	return fmt.Sprintf("%s to %s (%s); %d requests, %.1f %% of them judged", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339),
-		r.To.Sub(r.From).Round(time.Second), r.Requests, 100*r.Coverage)
-}
-
-func proofText(s *query.Suggestion) string {
-	switch p := &s.Proof; {
-	case !p.Holds:
-		return fmt.Sprintf("fails: %d refused, %d newly allowed", p.Refused, p.NewlyAllowed)
-	case !s.Seen:
-		return "holds: never seen" + pointless(s)
-	}
-	return "holds" + pointless(s)
-}
-
-// pointless names the first group that still gives some of what a change takes away.
-func pointless(s *query.Suggestion) string {
-	for _, k := range s.Keeps {
-		if len(k.Undoes) > 0 {
-			return "; group " + k.Group + " undoes part of it"
-		}
-	}
-	return ""
-}
-
-// yaml writes what to apply and, as comments, why and what to remove; or the objects of the final state.
-func (o *suggestOptions) yaml(w io.Writer, answer *query.SuggestAnswer) error {
-	comment(w, "window: %s", windowText(&answer.Window))
-	for _, g := range answer.Window.Gaps {
-		comment(w, "window gap: %s", g)
-	}
-	comment(w, "%s", verdictOn(answer))
-	comment(w, "")
-	if o.final {
-		return yamlObjects(w, answer.Plan.Final)
-	}
-	plan := answer.Plan
-	for _, s := range answer.Suggestions {
-		comment(w, "subject: %s", s.Subject)
-		comment(w, "%d requests, %.1f %% of them judged", s.Window.Requests, 100*s.Window.Coverage)
-		comment(w, "excess: %d, after the change %d, by groups %d", s.Excess.Before, s.Excess.After, s.Excess.Kept)
-		comment(w, "proof: %s; %d requests replayed, %d refused; %d refusals on record, %d newly allowed", proofText(s),
-			s.Proof.Requests, s.Proof.Refused, s.Proof.Refusals, s.Proof.NewlyAllowed)
-		for _, k := range s.Keeps {
-			if len(k.Undoes) > 0 {
-				comment(w, "kept: %s", keepText(&k))
-			}
-		}
-		for _, g := range s.Gaps {
-			comment(w, "gap: %s", g)
-		}
-		if !s.Changes() {
-			comment(w, "nothing to change")
-		}
-		fmt.Fprintln(w, "#")
-	}
-	if err := yamlObjects(w, plan.Apply); err != nil {
-		return err
-	}
-	if len(plan.Remove) == 0 {
-		return nil
-	}
-	comment(w, "When the above is applied, take the subjects out of what it replaces (the way back: -o json, rollback):")
-	for i := range plan.Remove {
-		command, err := removeCommand(&plan.Remove[i])
-		if err != nil {
-			return err
-		}
-		comment(w, "  %s", command)
-	}
-	return nil
-}
-
-// removeCommand returns the command that removes a binding. Anybody may choose names: they are quoted for a shell, and comment escapes what
-// does not print, so such a command has to be read first.
-func removeCommand(r *query.RemovedBinding) (string, error) {
-	where := ""
-	if r.Namespace != "" {
-		where = " -n " + phrase.ShellWord(r.Namespace)
-	}
-	object := phrase.ShellWord(strings.ToLower(r.Kind) + "/" + r.Name)
-	if r.Action == query.RemoveWhole {
-		return "kubectl delete " + object + where, nil
-	}
-	raw, err := json.Marshal(r.Object)
-	if err != nil {
-		return "", fmt.Errorf("print %s %s: %w", r.Kind, r.Name, err)
-	}
-	var left struct {
-		Subjects json.RawMessage `json:"subjects"`
-	}
-	if err := json.Unmarshal(raw, &left); err != nil {
-		return "", fmt.Errorf("print %s %s: %w", r.Kind, r.Name, err)
-	}
-	return "kubectl patch " + object + where + " --type=merge -p " + phrase.ShellWord(`{"subjects":`+string(left.Subjects)+`}`), nil
-}
-
-// yamlObjects writes each object as a document of its own. One with control characters is written as JSON, which is YAML too and can escape
-// them.
-func yamlObjects(w io.Writer, objects []query.RBACObject) error {
-	for i, o := range objects {
-		if i > 0 {
-			fmt.Fprintln(w, "---")
-		}
-		var text bytes.Buffer
-		enc := json.NewEncoder(&text)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(o); err != nil {
-			return fmt.Errorf("print as yaml: %w", err)
-		}
-		doc := safe.JSON(text.Bytes())
-		if !bytes.Contains(doc, []byte(`\`)) {
-			var err error
-			if doc, err = yaml.JSONToYAML(doc); err != nil {
-				return fmt.Errorf("print as yaml: %w", err)
-			}
-		}
-		if _, err := w.Write(doc); err != nil {
-			return fmt.Errorf("write the result: %w", err)
-		}
-	}
-	return nil
 }

@@ -142,7 +142,7 @@ func TestSuggestHostileNames(t *testing.T) {
 	answer := &query.SuggestAnswer{Window: leastpriv.Recording{Gaps: []string{evil}}, Suggestions: []*leastpriv.Suggestion{s}, Plan: plan,
 		Unseen: []leastpriv.Unseen{{Subject: evil + "2"}}}
 	var out bytes.Buffer
-	if err := (&suggestOptions{}).yaml(&out, answer); err != nil {
+	if err := answer.WriteYAML(&out, false); err != nil {
 		t.Fatal(err)
 	}
 	table, _ := printed(suggestTable, answer)
@@ -156,7 +156,7 @@ func TestSuggestHostileNames(t *testing.T) {
 		got.Subjects[0].Name != evil {
 		t.Errorf("%d objects are read back, want the one with its odd name", len(objects))
 	}
-	delete, err := removeCommand(&plan.Remove[0])
+	delete, err := query.RemoveCommand(&plan.Remove[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,6 +85,14 @@ FROM (SELECT access, sum(count) AS n, min(first_seen) AS first, max(last_seen) A
     WHERE ` + inDays + ` AND recorded = 'forbid' GROUP BY access HAVING n > 0) AS used
 INNER JOIN (SELECT DISTINCT access, subject FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 GROUP BY subject ORDER BY denials DESC, subject LIMIT {limit:UInt32}`},
+		{Name: "subjects", About: "who made requests, how many, how many of them were refused, for how many different things, and when, " +
+			"by days; (other) are those that are not told apart", Params: windowParams(),
+			Columns: []string{"subject", "requests", "refused", "accesses", "first", "last"},
+			SQL: `SELECT subject, sum(n) AS requests, sum(refusals) AS refused, count() AS accesses, min(first), max(last)
+FROM (SELECT access, sum(count) AS n, sumIf(count, recorded = 'forbid') AS refusals, min(first_seen) AS first, max(last_seen) AS last
+    FROM %[1]s.access_usage WHERE ` + inDays + ` GROUP BY access HAVING n > 0) AS used
+INNER JOIN (SELECT DISTINCT access, subject FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
+GROUP BY subject ORDER BY requests DESC, subject LIMIT {limit:UInt32}`},
 		{Name: "object", About: "who touched an object, and how",
 			Params: windowParams(QuestionParam{"resource", "String", "such as secrets", ""},
 				QuestionParam{"namespace", "String", "empty: of the cluster", "-"}, QuestionParam{"name", "String", "its name", ""}),

@@ -1956,6 +1956,8 @@ export interface components {
             after: number;
             /** @description what came before, or was so before */
             before: number;
+            /** @description `held` is the weight of all that the subject's own bindings grant, used or not: Before is a part of it. */
+            held: number;
             /** @description what stays */
             kept: number;
         };
@@ -2607,10 +2609,21 @@ export interface components {
             plan: components["schemas"]["LeastprivPlan"];
             /** @description the most excess first */
             suggestions: components["schemas"]["LeastprivSuggestion"][];
+            /** @description `texts` are the changes as text, where subjects are named; null for all. */
+            texts: components["schemas"]["SuggestTexts"];
             /** @description `unseen` subjects hold bindings and made no request; of all subjects only. */
             unseen: components["schemas"]["LeastprivUnseen"][];
             /** @description `window` says what the recording covers, and lacks. */
             window: components["schemas"]["LeastprivRecording"];
+        };
+        /** @description the changes of named subjects as text, to be read, kept and applied. */
+        SuggestTexts: {
+            /** @description `apply` is YAML: the objects to write and, as comments, what it rests on and what to remove then. */
+            apply: string;
+            /** @description `remove` are the commands that remove what the objects replace, a line each. */
+            remove: string;
+            /** @description `rollback` is YAML: the objects as they were and, as comments, which new ones to delete then. */
+            rollback: string;
         };
         /** @description counts of a range. */
         Totals: {

@@ -39,5 +39,8 @@ export const PAGES: Page[] = [
   page('/', 'Today', () => import('../pages/today'), { key: 't' }),
   page('/explore', 'Explore', () => import('../pages/explore'), { key: 'e' }),
   page('/events/:id', 'Request', () => import('../pages/event'), { place: '/explore' }),
+  page('/subjects', 'Subjects', () => import('../pages/subjects'), { key: 's' }),
+  page('/subjects/:name', 'Subject', () => import('../pages/subject'), { place: '/subjects' }),
+  page('/access', 'Access', () => import('../pages/access'), { key: 'a' }),
   page('/trust', 'Trust', () => import('../pages/trust'), { key: 'r' }),
 ];

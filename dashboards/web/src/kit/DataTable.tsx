@@ -1,5 +1,5 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { useCallback, useEffect, useRef, useState, type ReactNode } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
 import { useLinks } from './address';
 import { Menu } from './Menu';
 import css from './table.module.css';
@@ -22,6 +22,8 @@ export interface Column<Row> {
   labelled?: boolean;
   /** extra columns are shown when they are chosen. */
   extra?: boolean;
+  /** sorts is what rows are ordered by when the column's head is chosen, the largest first; texts from A to Z. */
+  sorts?: (row: Row) => number | string;
 }
 
 interface Props<Row> {
@@ -37,6 +39,17 @@ interface Props<Row> {
   /** more is called when the end comes near; pending says that it was. */
   more?: (() => void) | undefined;
   pending?: boolean;
+  /** sort is what useSort returned for the same columns. */
+  sort?: Sort;
+}
+
+/** Sort says by which column rows are ordered. */
+export interface Sort {
+  by: string;
+  /** up: the smallest first, or Z to A. */
+  up: boolean;
+  /** to is the address of the page ordered by a column; by the other end where it already is. */
+  to: (column: string) => string;
 }
 
 /** Rows beyond the screen that are there, so that the keyboard finds the next one. */
@@ -46,7 +59,7 @@ const FEW = 60;
 
 /** DataTable shows rows of any number. A row with href is a link as a whole, and a stop of j and k; on a narrow screen every row
  *  is a block with its columns' names. */
-export function DataTable<Row>({ label, columns, rows, rowKey, href, current, more, pending }: Props<Row>) {
+export function DataTable<Row>({ label, columns, rows, rowKey, href, current, more, pending, sort }: Props<Row>) {
   const frame = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   useEffect(() => {
@@ -79,7 +92,11 @@ export function DataTable<Row>({ label, columns, rows, rowKey, href, current, mo
       style={{ '--tracks': columns.map((c) => c.width).join(' ') } as React.CSSProperties}>
       <div role="rowgroup" className={css.heads}>
         <div role="row" aria-rowindex={1} className={css.row}>
-          {columns.map((c) => <span key={c.id} role="columnheader" className={css.head} data-number={c.number || undefined}>{c.head}</span>)}
+          {columns.map((c) => (
+            <span key={c.id} role="columnheader" className={css.head} data-number={c.number || undefined} aria-sort={c.sorts && sort?.by === c.id ? (sort.up ? 'ascending' : 'descending') : undefined}>
+              {c.sorts && sort ? <a href={sort.to(c.id)}>{c.head}</a> : c.head}
+            </span>
+          ))}
         </div>
       </div>
       <div role="rowgroup" className={css.rows} style={{ paddingTop: before, paddingBottom: Math.max(0, after) }}>
@@ -101,6 +118,26 @@ export function DataTable<Row>({ label, columns, rows, rowKey, href, current, mo
       {pending && <p className={css.pending} role="status">Loading more…</p>}
     </div>
   );
+}
+
+/** useSort orders rows by what the address names (sort: a column, -column for the other end), else by the given column. */
+export function useSort<Row>(columns: Column<Row>[], rows: Row[], usual: string): { sorted: Row[]; sort: Sort } {
+  const { params, here } = useLinks();
+  const asked = params.get('sort') ?? usual;
+  const up = asked.startsWith('-');
+  const column = columns.find((c) => c.sorts && c.id === asked.replace(/^-/, '')) ?? columns.find((c) => c.id === usual);
+  const by = column?.sorts;
+  const sorted = useMemo(() => {
+    if (!by) return rows;
+    const keys = new Map(rows.map((r) => [r, by(r)]));
+    const order = (a: Row, b: Row) => {
+      const [x, y] = [keys.get(a) ?? 0, keys.get(b) ?? 0];
+      return typeof x === 'number' && typeof y === 'number' ? y - x : String(x) < String(y) ? -1 : x === y ? 0 : 1;
+    };
+    return [...rows].sort((a, b) => (up ? order(b, a) : order(a, b)));
+  }, [rows, by, up]);
+  const now = column?.id ?? '';
+  return { sorted, sort: { by: now, up, to: (id) => here({ sort: id === now && !up ? `-${id}` : id === usual ? null : id }) } };
 }
 
 /** useColumns keeps which columns are shown in the address (cols); pick is the menu that chooses. */

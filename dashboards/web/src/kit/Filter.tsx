@@ -1,5 +1,5 @@
 // Filters that are parameters of the address.
-import { useId, type ReactNode } from 'react';
+import { useId, useState, type ReactNode } from 'react';
 import { useLinks } from './address';
 import css from './filter.module.css';
 
@@ -25,6 +25,30 @@ export function TextFilter({ name, label, width }: { name: string; label: string
       <label htmlFor={id}>{label}</label>
       <input key={value} id={id} defaultValue={value} type="search" placeholder="any" spellCheck={false} autoComplete="off" style={{ width }}
         onBlur={(e) => take(e.target.value)} onKeyDown={(e) => e.key === 'Enter' && take(e.currentTarget.value)} onChange={(e) => e.target.value === '' && take('')} />
+    </div>
+  );
+}
+
+/** FindFilter narrows what is shown while it is written. */
+export function FindFilter({ name, label, hint, width }: { name: string; label: string; hint?: string; width?: string }) {
+  const { params, change } = useLinks();
+  const id = useId();
+  const value = params.get(name) ?? '';
+  const [text, setText] = useState(value);
+  const [seen, setSeen] = useState(value);
+  if (seen !== value) { // the address was changed by something else
+    setSeen(value);
+    setText(value);
+  }
+  const write = (now: string) => {
+    setText(now);
+    setSeen(now);
+    change({ [name]: now }, 'replace');
+  };
+  return (
+    <div className={css.field} data-set={value ? true : undefined}>
+      <label htmlFor={id}>{label}</label>
+      <input id={id} value={text} type="search" placeholder={hint} spellCheck={false} autoComplete="off" style={{ width }} onChange={(e) => write(e.target.value)} />
     </div>
   );
 }

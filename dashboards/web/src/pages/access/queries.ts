@@ -1,0 +1,74 @@
+import { useMemo } from 'react';
+import { useQuestion } from '../../api/questions';
+import { useLinks } from '../../kit/address';
+import { subjectOf } from '../../kit/request';
+import { instant } from '../../kit/range';
+import { useScope } from '../../kit/scope';
+
+/** WHO are the parameters of "who can", CAN those of "what can"; both are asked as of at, and compared with since. */
+export const WHO = ['verb', 'resource', 'namespace', 'name', 'path'];
+
+/** Asking is what the address asks. */
+export interface Asking {
+  mode: 'who' | 'can' | 'none';
+  /** at is the moment; '' the newest known. */
+  at: string;
+  /** since is the moment it is compared with; '' for none. */
+  since: string;
+}
+
+/** useAsking reads the address. */
+export function useAsking(): Asking {
+  const { params } = useLinks();
+  const time = (name: string) => (instant(params.get(name)) === null ? '' : (params.get(name) ?? ''));
+  const mode = params.get('verb') ? 'who' : params.get('subject') ? 'can' : 'none';
+  return { mode, at: time('at'), since: time('since') };
+}
+
+/** useHolders asks who can, at a moment; null asks nothing. */
+export function useHolders(at: string | null) {
+  const { cluster } = useScope();
+  const { params } = useLinks();
+  const get = (k: string) => params.get(k) ?? '';
+  const asks = get('verb') && (get('resource') || get('path')) && at !== null;
+  return useQuestion('who-can', asks ? { cluster, verb: get('verb'), resource: get('resource'), namespace: get('namespace'), name: get('name'), path: get('path'), at, allNamespaces: !get('namespace') && !get('path') } : null);
+}
+
+/** whom takes what somebody wrote: a user, sa/NAMESPACE:NAME, group:NAME. */
+export function whom(text: string): string {
+  return /^(user|group):/.test(text) ? text : subjectOf(text);
+}
+
+/** useRights asks what somebody can do. */
+export function useRights(at: string | null) {
+  const { cluster } = useScope();
+  const subject = useLinks().params.get('subject');
+  return useQuestion('can', subject && at !== null ? { cluster, subject: whom(subject), at } : null);
+}
+
+/** useDifference asks what changed between two moments, for everybody or for one. */
+export function useDifference(asks: boolean, since: string, at: string) {
+  const { cluster } = useScope();
+  const subject = useLinks().params.get('subject');
+  return useQuestion('changes', asks && since ? { cluster, from: since, to: at, subject: subject && whom(subject) } : null);
+}
+
+/** useTicks asks when the policy was changed, over all that is stored. */
+export function useTicks() {
+  const { cluster, clusters } = useScope();
+  const of = clusters.find((c) => c.name === cluster);
+  const asks = useQuestion('changes', of ? { cluster, from: of.first, to: of.last } : null);
+  const writes = asks.data?.writes;
+  const ticks = useMemo(() => {
+    const at = (writes ?? []).map((w) => Date.parse(w.notAfter)).filter((t) => !Number.isNaN(t));
+    return [...new Set(at)].sort((a, b) => a - b);
+  }, [writes]);
+  return { ticks, more: asks.data?.moreWrites ?? 0, pending: asks.isPending };
+}
+
+/** useNames completes what is written. */
+export function useNames(kind: string, prefix: string, more: { resource?: string; namespace?: string } = {}): string[] {
+  const { cluster } = useScope();
+  const { data } = useQuestion('complete', { kind, cluster, prefix, limit: 20, ...more });
+  return data?.kind === kind ? (data.values ?? []).map((v) => v.value) : [];
+}

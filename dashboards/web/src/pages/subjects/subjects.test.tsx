@@ -1,0 +1,86 @@
+import { screen, within } from '@testing-library/react';
+import userEvent from '@testing-library/user-event';
+import { describe, expect, it } from 'vitest';
+import { Failure } from '../../api/ask';
+import { answers } from '../../kit/testing/answers';
+import { HOSTILE, show, STANDING } from '../../kit/testing/page';
+import Subjects from '.';
+import { kindOf, ownOf, subjectsOf } from './queries';
+
+const ask = (rows: unknown[][]) => ({ cluster: 'c', question: 'subjects', columns: ['subject', 'requests', 'refused', 'accesses', 'first', 'last'], rows });
+const T = '2026-11-20T11:30:00Z';
+const suggest = {
+  suggestions: [
+    { subject: 'alice', groups: [['devs']], system: false, excess: { before: 10, after: 0, kept: 0, held: 40 } },
+    { subject: 'system:serviceaccount:ci:idle', groups: [], system: false, excess: { before: 7, after: 0, kept: 0, held: 7 } },
+  ],
+  unseen: [{ subject: 'guest', bindings: ['RoleBinding/a/b'], excess: 5 }],
+};
+const direct = (from: object) => ({ from, to: { kind: 'Goal', name: 'cluster-admin' }, steps: [] });
+const FULL = {
+  ...STANDING, suggest,
+  ask: ask([['alice', 12, 3, 4, T, T], ['system:serviceaccount:ci:idle', 1, 0, 1, T, T], ['system:node:n1', 99, 0, 4, T, T]]),
+  escalations: { paths: [direct({ kind: 'Group', name: 'devs' })] },
+  'who-can': { subjects: [{ kind: 'ServiceAccount', namespace: 'ci', name: 'idle', scope: 'cluster', grants: [] }] },
+};
+
+describe('subjectsOf', () => {
+  it('joins what is known, and says through which group a right comes', () => {
+    const rows = subjectsOf({ uses: FULL.ask as never, excess: suggest as never, ways: FULL.escalations as never, readers: FULL['who-can'] as never });
+    const of = (id: string) => rows.find((r) => r.id === id);
+    expect(of('alice')).toMatchObject({ requests: 12, refused: 3, held: 40, excess: 10, flags: [{ id: 'cluster-admin', through: 'devs' }] });
+    expect(of('group:devs')).toMatchObject({ kind: 'group', flags: [{ id: 'cluster-admin', through: '' }] });
+    expect(of('guest')).toMatchObject({ requests: 0, last: null, excess: 5 });
+  });
+  it('tells kinds by names', () => {
+    expect(['alice', 'system:serviceaccount:a:b', 'system:node:n', 'system:apiserver', 'group:x'].map(kindOf)).toEqual(['user', 'account', 'node', 'system', 'group']);
+    expect(['system:serviceaccount:kube-system:x', 'system:serviceaccount:ci:x', 'group:system:masters'].map(ownOf)).toEqual([true, false, true]);
+  });
+});
+
+describe('Subjects', () => {
+  const names = () => screen.getAllByRole('row').slice(1).map((r) => within(r).getAllByRole('cell')[0]?.textContent);
+  it('lists the most dangerous first, and leaves out what is Kubernetes’ own', async () => {
+    answers(FULL);
+    show(<Subjects />, '#/subjects?cluster=c');
+    await screen.findAllByText('cluster-admin', { selector: '[role=cell] *' });
+    expect(names()).toEqual(['alice', 'devs', 'sa/ci:idle', 'guest']);
+    expect(screen.getByRole('link', { name: 'alice' }).getAttribute('href')).toBe('#/subjects/alice?cluster=c');
+  });
+  it('keeps what is chosen in the address', async () => {
+    answers(FULL);
+    show(<Subjects />, '#/subjects?cluster=c&show=idle');
+    await screen.findByText('reads secrets', { selector: '[role=cell] *' });
+    expect(names()).toEqual(['sa/ci:idle']);
+    await userEvent.click(screen.getByRole('link', { name: 'Clear' }));
+    expect(location.hash).toBe('#/subjects?cluster=c');
+    await userEvent.type(screen.getByLabelText('Name'), 'gue');
+    expect(location.hash).toBe('#/subjects?cluster=c&q=gue');
+    expect(names()).toEqual(['guest']);
+  });
+  it('orders by a column', async () => {
+    answers(FULL);
+    show(<Subjects />, '#/subjects?cluster=c&system=yes');
+    await screen.findByText('reads secrets', { selector: '[role=cell] *' });
+    await userEvent.click(screen.getByRole('link', { name: 'Requests' }));
+    expect(location.hash).toContain('sort=requests');
+    expect(names()[0]).toBe('system:node:n1');
+  });
+  it('shows who made requests while the rest fails', async () => {
+    answers({ ...FULL, suggest: new Failure('the policy is away\u202e', 500) });
+    show(<Subjects />, '#/subjects?cluster=c');
+    expect((await screen.findByRole('alert')).textContent).toContain('the policy is away\\u202e');
+    expect(names()).toContain('alice');
+  });
+  it('says why there is nothing', async () => {
+    answers({ ...STANDING, ask: ask([]), suggest: new Failure('no request', 404), escalations: { paths: [] }, 'who-can': { subjects: [] } });
+    show(<Subjects />, '#/subjects?cluster=c');
+    expect(await screen.findByText(/no binding names anybody/)).toBeTruthy();
+  });
+  it('makes text of hostile names', async () => {
+    answers({ ...FULL, ask: ask([[HOSTILE, 1, 1, 1, T, T]]) });
+    const { container } = show(<Subjects />, '#/subjects?cluster=c');
+    expect(await screen.findByText(/<img src=x onerror=alert\(1\)>\\u202e/)).toBeTruthy();
+    expect(container.querySelector('#main img, [role=table] img')).toBeNull();
+  });
+});
