@@ -117,9 +117,10 @@ func printClusters(p *cli.Page, list []server.Registered) {
 
 func newClusterRevoke(s cli.Streams, flags *config.Flags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "revoke NAME",
-		Short: "Refuse everything the cluster posts from now on, open connections included",
-		Args:  cli.OneArg("NAME"),
+		Use:               "revoke NAME",
+		Short:             "Refuse everything the cluster posts from now on, open connections included",
+		ValidArgsFunction: completingClusters(flags),
+		Args:              cli.OneArg("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return onClusters(s, flags, func(c server.Clusters) error {
 				if err := c.Revoke(args[0]); err != nil {
@@ -147,7 +148,8 @@ Name the apiserver's own address, never that of a load balancer: each has counte
 Do it again with another token before the old one expires.`,
 		Example: `  retrial cluster scrape prod --url https://10.0.0.1:6443 --token-file metrics.token --certificate-authority metrics-ca.crt
   retrial cluster scrape prod --apiserver cp-2 --remove`,
-		Args: cli.OneArg("NAME"),
+		ValidArgsFunction: completingClusters(flags),
+		Args:              cli.OneArg("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return onClusters(s, flags, func(clusters server.Clusters) error { return clusters.Scrape(c.Context(), args[0], o) })
 		},

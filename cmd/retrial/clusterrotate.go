@@ -41,6 +41,7 @@ func newClusterRotate(s cli.Streams, flags *config.Flags) *cobra.Command {
 kube-apiserver reads again while it runs, and which want a restart: docs/rotate.md.`,
 		Example: `  retrial cluster rotate prod --output-dir /etc/kubernetes/retrial
   retrial cluster rotate prod --finish`,
+		ValidArgsFunction: completingClusters(flags),
 		Args: func(c *cobra.Command, args []string) error {
 			if r.authority || r.server {
 				return cli.NoArgs(c, args)

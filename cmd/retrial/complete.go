@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
@@ -47,6 +48,11 @@ func (a *asker) completing(kinds ...string) cobra.CompletionFunc {
 	}
 }
 
+// completingClusters completes the names of clusters, for commands that ask no question.
+func completingClusters(flags *config.Flags) cobra.CompletionFunc {
+	return (&asker{flags: flags}).completing("cluster")
+}
+
 // names returns the names of a kind that begin with a text, as they are written on the command line; none if the server does not say.
 func (a *asker) names(ctx context.Context, c *cobra.Command, kind, begun, resource string) (out []cobra.Completion) {
 	client, err := a.running(ctx)
@@ -60,11 +66,12 @@ func (a *asker) names(ctx context.Context, c *cobra.Command, kind, begun, resour
 		if f := c.Flags().Lookup("cluster"); f != nil {
 			named = f.Value.String()
 		}
-		cluster, err := client.OneCluster(ctx, named)
-		if err != nil {
-			return nil
+		if named == "" {
+			if named, err = client.OneCluster(ctx, ""); err != nil {
+				return nil
+			}
 		}
-		values.Set("cluster", cluster)
+		values.Set("cluster", named)
 	}
 	form, prefix := "", begun
 	if kind == "subject" {

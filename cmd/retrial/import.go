@@ -46,6 +46,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 	c.Flags().StringVar(&im.APIServer, "apiserver", "", "name of the apiserver the files are from")
 	c.Flags().StringVar(&im.State, "state", "", "objects as kubectl get -o json prints them")
 	c.Flags().BoolVar(&im.Wait, "wait", true, "return when everything is judged and stored; --wait=false: when it is accepted")
+	(&asker{flags: flags}).completeFlags(c)
 	var follow followFlags
 	follow.bind(c)
 	cli.AddOutput(c, &output)

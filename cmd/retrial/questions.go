@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -184,6 +185,15 @@ func (a *askCommand) run(c *cobra.Command, name string) (err error) {
 	answer, err := answerOne(c.Context(), &a.asker, &a.Cluster, &a.AskRequest)
 	if err != nil {
 		return err
+	}
+	if subject := cmp.Or(a.Values["subject"], a.Values["user"]); subject != "" && len(answer.Rows) == 0 {
+		seen, err := answerOf(c.Context(), &a.asker, a.Cluster, query.FindingsRequest{Cluster: a.Cluster, Subject: subject, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if seen.Stranger {
+			return unseen(subject, seen.Near)
+		}
 	}
 	if a.output == "csv" {
 		return printAnswerCSV(a.Out, &answer)

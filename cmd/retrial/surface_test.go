@@ -168,6 +168,9 @@ var surfaceCommands = []string{
 	"hygiene -o yaml", "findings", "findings -o json", "drift", "drift -o json",
 	"lineage {user}", "lineage {user} -o json", "completeness --from {from} --to {to}", "ask", "ask top-users", "ask top-users -o json",
 	"ask top-users -o csv", "suggest --cluster sample --subject {user}", "suggest --all -o json", "cluster list", "rejudge --list",
+	"tail --lines 2 --for 50ms", "who-can list secrets -o name",
+	"findings --min-severity critical -o csv", "can {user} -o jsonpath={.groups}", "hygiene -o wide",
+	"ask subject-events --param subject=kubernetes-admim", "findings --subject kubernetes-admim", "why --last --subject kubernetes-admim",
 	"evaluate", "who-can", "why", "connect", "drift --fail --output odd",
 }
 

@@ -62,12 +62,6 @@ server that is started again is asked again.`,
 		if q.Cluster, err = client.OneCluster(c.Context(), q.Cluster); err != nil {
 			return err
 		}
-		ctx := c.Context()
-		if last > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, last)
-			defer cancel()
-		}
 		t := tailing{q: q, late: late, now: time.Now, tell: from.tell, say: func(format string, args ...any) {
 			fmt.Fprintf(s.Err, "hint: "+format+"\n", args...)
 		}, ask: func(ctx context.Context, q query.EventsRequest) (query.EventsAnswer, error) {
@@ -77,7 +71,7 @@ server that is started again is asked again.`,
 				status, err := apiclient.Ask(ctx, client, query.StatusRequest{})
 				return status.Lag, err
 			}}
-		return t.run(ctx, lines)
+		return t.run(c.Context(), lines, last)
 	}
 	return c
 }
@@ -95,7 +89,7 @@ func (a *asker) tell(events []query.Event) error {
 			}
 			line = string(safe.JSON(text))
 		case "table":
-			line = fmt.Sprintf("%s  %s  %s  %3d  %-6s  %s  %s", e.Time.UTC().Format("15:04:05.000"), a.Painted(e.Recorded, 6),
+			line = fmt.Sprintf("%s  %s  %s  %3d  %-6s  %s  %s", e.Time.UTC().Format("2006-01-02T15:04:05.000Z"), a.Painted(e.Recorded, 6),
 				a.Painted(e.Outcome, 13), e.Code, safe.Text(e.Verb), safe.Text(e.Subject), safe.Text(e.RequestURI))
 		}
 		if _, err := fmt.Fprintln(a.Out, line); err != nil {
@@ -126,10 +120,15 @@ const (
 	tailLag   = 1000             // events that are not judged and worth telling of
 )
 
-// run tells of requests until the context ends; that is not an error.
-func (t *tailing) run(ctx context.Context, lines int) error {
+// run tells of requests until the context ends, or so long after the first if that is not 0; neither is an error.
+func (t *tailing) run(ctx context.Context, lines int, last time.Duration) error {
 	if err := t.begin(ctx, lines); err != nil {
 		return unlessEnded(ctx, err)
+	}
+	if last > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, last)
+		defer cancel()
 	}
 	var whole, lagging time.Time // when the next is due
 	failed := false

@@ -89,7 +89,7 @@ func TestTailTellsEveryRequestOnce(t *testing.T) {
 				}
 				return nil
 			}}
-		if err := tail.run(ctx, 10); err != nil {
+		if err := tail.run(ctx, 10, 0); err != nil {
 			t.Fatal(err)
 		}
 		for i := old + 1; i <= n; i++ {

@@ -1,5 +1,5 @@
 // Package cli is what the commands of Retrial's programs share: standard streams, exit codes and
-// errors that carry one, errors of a command line, output formats, and progress bars.
+// errors that carry one, errors of a command line, forms of output and how they look on a terminal, progress, and manual pages.
 package cli
 
 import (
