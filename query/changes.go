@@ -274,38 +274,49 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 	}
 	traced := map[int]queries.Written{} // by place in the answer
 	for i, x := range all {
-		w := PolicyWrite{Object: x.key.String(), What: "written", NotAfter: x.v.NotAfter, UID: x.v.UID,
-			ResourceVersion: x.v.ResourceVersion, Assumed: x.v.Assumed}
-		switch {
-		case x.v.Unknown:
-			w.What = "unknown"
-		case x.v.Deleted:
-			w.What = "deleted"
+		out.Writes = append(out.Writes, writeOf(x.key, &x.v))
+		if of, ok := writtenOf(&x.v); ok && i < mostTraced {
+			traced[i] = of
 		}
-		if !x.v.NotBefore.IsZero() {
-			w.NotBefore = &x.v.NotBefore
-		}
-		if i < mostTraced && !x.v.Assumed && w.NotBefore != nil {
-			resource, group, _ := strings.Cut(x.v.Resource, ".")
-			traced[i] = queries.Written{Resource: resource, Group: group, Namespace: x.v.Namespace, Name: x.v.Name, From: x.v.NotBefore,
-				To: x.v.NotAfter}
-		}
-		out.Writes = append(out.Writes, w)
 	}
-	return a.trace(ctx, out, traced)
+	return a.trace(ctx, out.Cluster, out.Writes, traced)
 }
 
-// trace looks for the requests that did writes: each is of that object, and began and ended when the write did. All are looked for at once.
-func (a *Service) trace(ctx context.Context, out *ChangesAnswer, traced map[int]queries.Written) error {
+// writeOf says what a version is of an object.
+func writeOf(k rbacindex.Key, v *state.Version) PolicyWrite {
+	w := PolicyWrite{Object: k.String(), What: "written", NotAfter: v.NotAfter, UID: v.UID, ResourceVersion: v.ResourceVersion,
+		Assumed: v.Assumed}
+	switch {
+	case v.Unknown:
+		w.What = "unknown"
+	case v.Deleted:
+		w.What = "deleted"
+	}
+	if !v.NotBefore.IsZero() {
+		w.NotBefore = &v.NotBefore
+	}
+	return w
+}
+
+// writtenOf returns when a version was written, for looking for the request; ok is false when no write was seen.
+func writtenOf(v *state.Version) (of queries.Written, ok bool) {
+	resource, group, _ := strings.Cut(v.Resource, ".")
+	return queries.Written{Resource: resource, Group: group, Namespace: v.Namespace, Name: v.Name, From: v.NotBefore, To: v.NotAfter},
+		!v.Assumed && !v.NotBefore.IsZero()
+}
+
+// trace looks for the requests that did some writes: each is of that object, and began and ended when the write did. All are looked for at
+// once.
+func (a *Service) trace(ctx context.Context, cluster string, writes []PolicyWrite, traced map[int]queries.Written) error {
 	if len(traced) == 0 {
 		return nil
 	}
-	rows, err := a.Store.Writes(ctx, out.Cluster, slices.Collect(maps.Values(traced)))
+	rows, err := a.Store.Writes(ctx, cluster, slices.Collect(maps.Values(traced)))
 	if err != nil {
 		return err
 	}
 	for i, of := range traced {
-		w := &out.Writes[i]
+		w := &writes[i]
 		for j := range rows {
 			e := rows[j].Event
 			if !of.By(e) {

@@ -52,6 +52,19 @@ type Tables interface {
 	Histogram(ctx context.Context, f queries.EventFilter, split string, top, steps int) (queries.Histogram, error)
 	// Completions returns values of a kind that contain a text: those that begin with it first, and then those with most requests.
 	Completions(ctx context.Context, c queries.Completing) ([]queries.Completion, error)
+	// Earliest returns when the first request of a cluster came that is stored.
+	Earliest(ctx context.Context, cluster string) (time.Time, error)
+	// FirstUses and FirstGrants return what was asked, and which bindings let something pass, for the first time; Unnamed counts the
+	// requests of a range's days of which that is not known.
+	FirstUses(ctx context.Context, f queries.FirstFilter) ([]queries.FirstUse, error)
+	FirstGrants(ctx context.Context, f queries.FirstFilter) ([]queries.FirstGrant, error)
+	Unnamed(ctx context.Context, cluster string, from, to time.Time) (int64, error)
+	// GrantedUses returns what bindings were used for, in the days of a range and ever.
+	GrantedUses(ctx context.Context, cluster string, bindings []verdict.Grant, from, to time.Time) ([]queries.GrantedUse, error)
+	// Refusals returns refused requests, grouped, most requests first.
+	Refusals(ctx context.Context, f queries.RefusalFilter) ([]queries.Refused, queries.RefusedSum, error)
+	// PolicyWrites returns the requests that wrote roles and bindings and were not refused, newest first.
+	PolicyWrites(ctx context.Context, cluster string, from, to time.Time, limit int) ([]verdict.Row, error)
 	QueryLog(ctx context.Context, before time.Time, limit int) ([]queries.Asked, error)
 	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
 	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (queries.SubjectUsage, error)

@@ -92,6 +92,10 @@ func answersOfTheSample(t *testing.T, h http.Handler) {
 	t.Run("facets", func(t *testing.T) { facetsOfTheSample(t, h, all) })
 	t.Run("histogram", func(t *testing.T) { histogramOfTheSample(t, h, all) })
 	t.Run("events", func(t *testing.T) { eventsOfTheSample(t, h, all) })
+	t.Run("refusals", func(t *testing.T) { refusalsOfTheSample(t, h, all) })
+	t.Run("policy changes", func(t *testing.T) { policyChangesOfTheSample(t, h, all) })
+	t.Run("first uses", func(t *testing.T) { firstUsesOfTheSample(t, h, all) })
+	t.Run("dangers", func(t *testing.T) { dangersOfTheSample(t, h, all) })
 	t.Run("complete", func(t *testing.T) { completedOfTheSample(t, h, all) })
 }
 

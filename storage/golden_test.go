@@ -120,6 +120,26 @@ func TestGoldenQueries(t *testing.T) {
 			_, err := s.Completions(ctx, queries.Completing{Cluster: "c", Kind: "name", Resource: "pods", Text: "b", Limit: 5})
 			return err
 		}},
+		{"FirstUses", func() error {
+			_, err := s.FirstUses(ctx, queries.FirstFilter{Cluster: "c", From: from, To: to, Limit: 10, Subjects: []string{"u"},
+				Groups: []string{"g"}})
+			return err
+		}},
+		{"FirstGrants", func() error {
+			_, err := s.FirstGrants(ctx, queries.FirstFilter{Cluster: "c", From: from, To: to, Limit: 10})
+			return err
+		}},
+		{"Unnamed", func() error { _, err := s.Unnamed(ctx, "c", from, to); return err }},
+		{"GrantedUses", func() error {
+			_, err := s.GrantedUses(ctx, "c", []verdict.Grant{{BindingKind: "RoleBinding", BindingNamespace: "n", Binding: "b"}}, from, to)
+			return err
+		}},
+		{"Refusals", func() error {
+			_, _, err := s.Refusals(ctx, queries.RefusalFilter{Cluster: "c", From: from, To: to, Limit: 10, Subjects: []string{"u"},
+				Groups: []string{"g"}})
+			return err
+		}},
+		{"PolicyWrites", func() error { _, err := s.PolicyWrites(ctx, "c", from, to, 10); return err }},
 		{"AuditIDs", func() error { _, err := s.AuditIDs(ctx, "c", "c92d", 5); return err }},
 		{"NearSubjects", func() error { _, err := s.NearSubjects(ctx, "c", "u", 5); return err }},
 		{"Recording", func() error { _, err := s.Recording(ctx, "c", from, to); return err }},

@@ -180,17 +180,21 @@ const TimestampFormat = "2006-01-02T15:04:05.000000Z07:00"
 func grantLines(grants []Grant) []GrantLine {
 	out := make([]GrantLine, len(grants))
 	for i := range grants {
-		g := &grants[i]
-		roleNamespace := ""
-		if g.RoleKind == "Role" {
-			roleNamespace = g.BindingNamespace
-		}
-		out[i] = GrantLine{Reason: g.Reason, GrantNames: GrantNames{
-			Binding: objectPath(g.BindingKind, g.BindingNamespace, g.Binding), Role: objectPath(g.RoleKind, roleNamespace, g.Role),
-			Subject: objectPath(g.SubjectKind, g.SubjectNamespace, g.Subject), Rule: g.Rule,
-		}}
+		out[i] = GrantLine{Reason: grants[i].Reason, GrantNames: grants[i].Names()}
 	}
 	return out
+}
+
+// Names returns what the grant consists of, as answers name it.
+func (g *Grant) Names() GrantNames {
+	roleNamespace := ""
+	if g.RoleKind == "Role" {
+		roleNamespace = g.BindingNamespace
+	}
+	return GrantNames{
+		Binding: objectPath(g.BindingKind, g.BindingNamespace, g.Binding), Role: objectPath(g.RoleKind, roleNamespace, g.Role),
+		Subject: objectPath(g.SubjectKind, g.SubjectNamespace, g.Subject), Rule: g.Rule,
+	}
 }
 
 func objectPath(kind, namespace, name string) string {

@@ -52,6 +52,11 @@ the event, the verdict and every grant that made it possible.
   retrial can SUBJECT                what a subject could do
   retrial escalations                who can make itself cluster administrator, and how
   retrial hygiene                    what is idle, dangling or open to everybody
+  retrial dangers                    who holds what is dangerous, and does not use it
+  retrial refusals --since TIME      what was refused, and why
+  retrial policy-changes --since TIME
+                                     who wrote roles and bindings, and what came of it
+  retrial first-uses --since TIME    what was done for the first time
   retrial findings                   what is odd
   retrial tail                       requests with their verdicts, as they are judged
   retrial drift                      what does not agree, by likely cause
@@ -71,6 +76,7 @@ the event, the verdict and every grant that made it possible.
 	root.AddCommand(
 		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s),
 		newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s),
+		newRefusals(s), newPolicyChanges(s), newFirstUses(s), newDangers(s),
 		newAsk(s), newTail(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s),
 		newPartitions(s), newVersion(s), cli.NewTimes(), cli.NewMan(version.Version))
 	return root

@@ -132,6 +132,8 @@ var surfaceQuestions = []string{
 	"events?cluster=sample&subject={user}&verb=get&resource=pods&limit=2&from={from}&to={to}",
 	"facets?cluster=sample&keys=verb,code&limit=3", "histogram?cluster=sample&split=decision&steps=5",
 	"complete?cluster=sample&kind=subject&prefix=system:node", "events?cluster=sample&limit=2&where=%5B%22verb=get%22,%22code!=200%22%5D",
+	"refusals?cluster=sample&limit=5", "policy-changes?cluster=sample&limit=5", "policy-changes?cluster=sample&id={made}",
+	"first-uses?cluster=sample&from={from}", "dangers?cluster=sample&limit=5", "dangers?cluster=sample&unused=true&danger=node-proxy",
 	"why?auditID={allowed}", "why?auditID={forbidden}&cluster=sample", "why?auditID={allowed}&at={to}",
 	"explain-deny?auditID={forbidden}", "explain-deny?auditID={forbidden}&at={to}",
 	"who-can?cluster=sample&verb=list&resource=secrets", "who-can?cluster=sample&verb=create&resource=pods/exec&namespace=kube-system",
@@ -165,7 +167,10 @@ var surfaceCommands = []string{
 	"why {allowed}", "why {forbidden} -o json", "explain-deny {forbidden}", "explain-deny {forbidden} -o yaml", "who-can list secrets",
 	"who-can list secrets -o json", "can {user}", "can {user} get pods/web -n default -o yaml",
 	"changes --from {from} --to {to}", "changes --from {from} -o json", "escalations", "escalations --include-system -o json", "hygiene",
-	"hygiene -o yaml", "findings", "findings -o json", "drift", "drift -o json",
+	"hygiene -o yaml", "dangers", "dangers --unused --danger cluster-admin -o json", "dangers --danger binds", "refusals --limit 20",
+	"refusals --subject {user} -o json", "refusals --subject sa/x", "policy-changes --limit 20", "policy-changes --id {made}",
+	"policy-changes --id absent", "first-uses", "first-uses --from {from}",
+	"findings", "findings -o json", "drift", "drift -o json",
 	"lineage {user}", "lineage {user} -o json", "completeness --from {from} --to {to}", "ask", "ask top-users", "ask top-users -o json",
 	"ask top-users -o csv", "suggest --cluster sample --subject {user}", "suggest --all -o json", "cluster list", "rejudge --list",
 	"tail --lines 2 --for 50ms", "who-can list secrets -o name",
@@ -197,9 +202,10 @@ func (s *running) examples(t *testing.T) func(quote func(string) string) *string
 		}
 	}
 	allowed, forbidden := one("decision=allow&subject="+url.QueryEscape(user)), one("decision=forbid")
+	made := one("verb=create&resource=clusterroles&decision=allow&where=%5B%22code=201%22%5D")
 	return func(quote func(string) string) *strings.Replacer {
 		return strings.NewReplacer("{from}", from.Format(time.RFC3339), "{to}", to.Format(time.RFC3339), "{user}", quote(user), "{allowed}",
-			allowed, "{forbidden}", forbidden)
+			allowed, "{forbidden}", forbidden, "{made}", made)
 	}
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -50,6 +51,11 @@ func (s *State) Changes(from, to time.Time) Changes {
 	}
 	slices.SortFunc(c.Keys, compareKeys)
 	return c
+}
+
+// Touched returns the objects with any change between the two moments, sorted: of those that Keys has not, the content is as it was.
+func (c *Changes) Touched() []rbacindex.Key {
+	return slices.SortedFunc(maps.Keys(c.versions), compareKeys)
 }
 
 // Versions returns the changes of an object between the two moments, oldest first: writes, deletions, and versions known only to have been

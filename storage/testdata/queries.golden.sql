@@ -242,6 +242,66 @@ SELECT value, weight FROM (SELECT name AS value, sum(count) AS weight FROM `retr
 WHERE weight > 0 AND value NOT IN ('', {other:String}) AND position(lowerUTF8(value), lowerUTF8({text:String})) > 0
 ORDER BY startsWith(lowerUTF8(value), lowerUTF8({text:String})) DESC, weight DESC, value LIMIT {limit:UInt32};
 
+-- FirstUses
+SELECT subject, verb, api_group, resource, subresource, namespace, name, path, sum(n) AS requests, toInt64(sum(yes)), toInt64(sum(no)), toUnixTimestamp64Micro(min(begin)) AS first, toUnixTimestamp64Micro(max(until))
+FROM (SELECT access, sum(count) AS n, sumIf(count, recorded = 'allow') AS yes, sumIf(count, recorded = 'forbid') AS no, min(first_seen) AS begin, max(last_seen) AS until
+    FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND implied = '' GROUP BY access HAVING n > 0) AS used
+INNER JOIN (SELECT DISTINCT access, subject, verb, api_group, resource, subresource, namespace, name, path FROM `retrial`.accesses WHERE cluster = {cluster:String} AND path != '(other)' AND name != '(other)'
+    AND (subject, verb, api_group, resource, subresource, namespace, name, path) IN (SELECT subject, verb, api_group, resource, subresource, namespace, name, path FROM `retrial`.accesses WHERE cluster = {cluster:String} AND (NOT startsWith(subject, 'system:') OR subject = 'system:anonymous' OR startsWith(subject, 'system:serviceaccount:') AND NOT startsWith(subject, 'system:serviceaccount:kube-')) AND (subject IN {subjects:Array(String)} OR group_set IN (SELECT group_set FROM `retrial`.group_sets WHERE hasAny(groups, {groups:Array(String)}))) AND access IN (
+        SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND implied = '' GROUP BY access
+        HAVING sum(count) > 0 AND toUnixTimestamp64Micro(min(first_seen)) >= {from:Int64} AND toUnixTimestamp64Micro(min(first_seen)) < {to:Int64}))) AS named USING (access)
+GROUP BY subject, verb, api_group, resource, subresource, namespace, name, path
+HAVING first >= {from:Int64} AND first < {to:Int64}
+ORDER BY first, subject, verb, api_group, resource, subresource, namespace, name, path LIMIT {limit:UInt32};
+
+-- FirstGrants
+SELECT argMin(granted, begin), sum(n) AS requests, toUnixTimestamp64Micro(min(begin)) AS first, toUnixTimestamp64Micro(max(until))
+FROM (SELECT granted, sum(count) AS n, min(first_seen) AS begin, max(last_seen) AS until
+    FROM `retrial`.grant_usage WHERE cluster = {cluster:String} GROUP BY granted HAVING n > 0)
+WHERE {own:UInt8} OR NOT startsWith(JSONExtractString(granted, 2), 'kube-') AND NOT startsWith(JSONExtractString(granted, 3), 'system:')
+GROUP BY arrayMap(i -> JSONExtractString(granted, i), range(1, 9))
+HAVING first >= {from:Int64} AND first < {to:Int64}
+ORDER BY first, arrayMap(i -> JSONExtractString(granted, i), range(1, 9)) LIMIT {limit:UInt32};
+
+-- Unnamed
+SELECT sum(count) FROM `retrial`.access_usage
+WHERE cluster = {cluster:String} AND implied = '' AND toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16}
+    AND access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND (path = '(other)' OR name = '(other)'));
+
+-- GrantedUses
+SELECT granted, verb, api_group, resource, subresource, namespace, path, sum(within) AS requests, sum(n) AS ever,
+    toUnixTimestamp64Micro(max(until)), arraySort(groupUniqArray({users:UInt32})(toString(subject)))
+FROM (SELECT granted, access, sumIf(count, toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16}) AS within, sum(count) AS n, max(last_seen) AS until
+    FROM `retrial`.grant_usage
+    WHERE cluster = {cluster:String} AND granted IN (
+        SELECT granted FROM (SELECT granted FROM `retrial`.grant_usage WHERE cluster = {cluster:String} GROUP BY granted)
+        WHERE (JSONExtractString(granted, 1), JSONExtractString(granted, 2), JSONExtractString(granted, 3)) IN (
+            SELECT tupleElement(b, 1), tupleElement(b, 2), tupleElement(b, 3) FROM (SELECT arrayJoin(arrayZip({kinds:Array(String)}, {namespaces:Array(String)}, {names:Array(String)})) AS b)))
+    GROUP BY granted, access HAVING n > 0) AS used
+INNER JOIN (SELECT DISTINCT access, subject, verb, api_group, resource, subresource, namespace, path FROM `retrial`.accesses WHERE cluster = {cluster:String}) AS named USING (access)
+GROUP BY granted, verb, api_group, resource, subresource, namespace, path
+ORDER BY granted, verb, api_group, resource, subresource, namespace, path;
+
+-- Refusals
+SELECT subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check,
+    toInt64(count()) AS requests, toUnixTimestamp64Micro(min(request_received)), toUnixTimestamp64Micro(max(request_received)),
+    (argMin((audit_id, toString(user_name), if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups), toString(attr_name), missing, attr_path),
+        (request_received, request_key)) AS one).1, one.2, one.3, one.4, one.5, one.6, NOT (NOT startsWith(subject, 'system:') OR subject = 'system:anonymous' OR startsWith(subject, 'system:serviceaccount:') AND NOT startsWith(subject, 'system:serviceaccount:kube-')) AS own,
+    sumIf(requests, NOT own) OVER (), countIf(NOT own) OVER (), sumIf(requests, own) OVER (), countIf(own) OVER ()
+FROM (SELECT subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, access_path AS path, recorded,
+        replayed, outcome, class, code, request_received, request_key, audit_id, user_name, shape, user_groups, impersonated_groups, missing,
+        admission_plugins[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1) AS at] AS plugin,
+        admission_names[at] AS plugin_name, JSONExtractString(arrayFirst(i -> JSONExtractString(i, 3) = 'forbid', implied), 1) AS refused_check
+    FROM `retrial`.events FINAL
+    PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND (recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected') AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND outcome != '' AND (subject IN {subjects:Array(String)} OR hasAny(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups), {groups:Array(LowCardinality(String))}))
+    WHERE sign = 1)
+GROUP BY subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check
+ORDER BY {own:UInt8} = 0 AND own, requests DESC, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check LIMIT {limit:UInt32}
+SETTINGS max_bytes_before_external_group_by = 268435456;
+
+-- PolicyWrites
+SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, object_resource, object_namespace, object_name, object_api_group, object_subresource, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, class, cause, recorded, replayed, authorizer, grants, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events FINAL PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND object_resource IN {resources:Array(String)} AND verb IN {verbs:Array(String)} AND object_api_group = 'rbac.authorization.k8s.io' AND stage = {stage:String} AND (code < 300 OR code >= 500) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
+
 -- AuditIDs
 SELECT DISTINCT audit_id FROM `retrial`.events WHERE (startsWith(audit_text, {w2:String}) OR audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({w3:String}), 16) AND toFixedString(unhex({w4:String}), 16)) AND cluster = {cluster:String} ORDER BY audit_id LIMIT {limit:UInt32};
 

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
+)
+
+// [--id AUDIT-ID] ─▶ api/v1/policy-changes ─▶ a line a write; of one what it changed, and what came of it | json | yaml
+func newPolicyChanges(s cli.Streams) *cobra.Command {
+	var from asker
+	var q query.PolicyChangesRequest
+	c := &cobra.Command{
+		Use:   "policy-changes [--since TIME] [--id AUDIT-ID]",
+		Short: "List who wrote roles and bindings, and what came of it",
+		Long: `List the writes to roles and bindings, newest first: when, by whom, and whether anybody can do
+something since that they could not do before, or the reverse.
+
+With --id, say of one write what was gained and lost, which requests were refused for it in the
+hour after, and what the subjects it concerns did for the first time in that hour.`,
+		Example: `  retrial policy-changes --since yesterday
+  retrial policy-changes --id 5c7f1c3e-0d44-4c4a-8f2e-1f6e9a1f2b10`,
+		Args: cli.NoArgs,
+	}
+	from.bind(c, s, &q, "cluster", "from", "to", "id", "limit")
+	c.RunE = onePage(&from, &q.Cluster, &q, printPolicyChanges)
+	return c
+}
+
+func printPolicyChanges(p *cli.Page, a *query.PolicyChangesAnswer) {
+	if len(a.Changes) == 0 {
+		p.Printf("No role or binding of cluster %s was written in that time.\n", a.Cluster)
+	} else {
+		p.Table("TIME\tBY\tVERB\tOBJECT\tCODE\tCHANGES ACCESS\tAUDIT ID")
+	}
+	for i := range a.Changes {
+		x := &a.Changes[i]
+		p.Named(cmp.Or(x.AuditID, x.Object))
+		by := cmp.Or(x.User, "(no stored request)")
+		if x.ActingAs != "" {
+			by += " as " + x.ActingAs
+		}
+		p.Printf("%s\t%s\t%s\t%s\t%d\t%s\t%s\n", x.Time.UTC().Format(time.RFC3339Nano), by, x.Verb, x.Object, x.Code, x.Effect, x.AuditID)
+	}
+	if d := a.Detail; d != nil {
+		printPolicyChange(p, d)
+	}
+	if a.More {
+		p.Hint("hint: there are older ones; ask for a shorter time, or for more with --limit")
+	}
+	if !a.Known {
+		p.Hint("warning: no policy of the cluster is known: what its changes effect is not, either")
+	}
+}
+
+// printPolicyChange shows what one write changed, and what came of it.
+func printPolicyChange(p *cli.Page, d *query.PolicyChangeDetail) {
+	if d.Access == nil {
+		p.Printf("\nIt is not known to have changed any object.\n")
+		return
+	}
+	printChanged(p, &query.ChangesAnswer{Subjects: d.Access.Subjects})
+	if len(d.Refusals) > 0 {
+		p.Table("\nREFUSED SINCE\tSUBJECT\tVERB\tWHAT\tNAMESPACE\tAUDIT ID OF THE FIRST")
+	}
+	for i := range d.Refusals {
+		r := &d.Refusals[i]
+		p.Printf("%d\t%s\t%s\t%s\t%s\t%s\n", r.Requests, r.Subject, r.Verb, refusedWhat(r), refusedWhere(r), r.AuditID)
+	}
+	printFirstUses(p, d.FirstUses)
+	p.Printf("\nUntil %s: %s refused for it, %s of the same subjects for other causes\n", d.Until.UTC().Format(time.RFC3339),
+		phrase.Number(refusedIn(d.Refusals), "request"), phrase.Number(int(d.OtherRefusals), "request"))
+	if d.More {
+		p.Hint("hint: more came of it than one answer holds; ask retrial refusals and retrial first-uses")
+	}
+}
+
+func refusedIn(list []query.Refusal) (n int) {
+	for i := range list {
+		n += int(list[i].Requests)
+	}
+	return n
+}
+
+// printFirstUses lists what was asked for the first time.
+func printFirstUses(p *cli.Page, list []query.FirstUse) {
+	if len(list) > 0 {
+		p.Table("\nFIRST\tSUBJECT\tVERB\tWHAT\tNAMESPACE\tNAME\tREQUESTS\tREFUSED")
+	}
+	for i := range list {
+		u := &list[i]
+		what := u.Path
+		if u.Resource != "" {
+			w := query.ResourceWord{Name: u.Resource, Group: u.Group, Sub: u.Subresource}
+			what = w.String()
+		}
+		p.Printf("%s\t%s\n", u.First.UTC().Format(time.RFC3339Nano), strings.Join([]string{u.Subject, u.Verb, what, u.Namespace, u.Name,
+			number(u.Requests), number(u.Forbidden)}, "\t"))
+	}
+}

@@ -1,0 +1,150 @@
+package queries
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/statement"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// RefusalFilter selects refused requests.
+type RefusalFilter struct {
+	Cluster  string
+	From, To time.Time // To may be zero
+	// Subjects and Groups restrict them to these subjects and to members of these groups, together; none of either: everybody's.
+	Subjects, Groups []string
+	Own              bool // also Kubernetes' own subjects
+	Limit            int
+}
+
+// Refused are refused requests that have everything in common but the object's name and the time.
+type Refused struct {
+	Subject    string
+	Attributes verdict.Attributes // of the first, whose name and path it has
+	Path       string             // of all: folded, as accesses are
+	Recorded   string             // allow, forbid, none
+	Replayed   string
+	Outcome    string
+	Class      string
+	Code       int32
+	Plugin     string // of admission, that refused them
+	PluginName string // policy, webhook or quota of the plugin
+	Check      string // behind the authorization filter, that refused them
+
+	Requests    int64
+	First, Last time.Time
+	// Of the first.
+	AuditID string
+	User    string   // who authenticated
+	Groups  []string // it was authorized with
+	Missing []string
+
+	own uint8
+}
+
+// notOwn leaves out Kubernetes' own subjects, as kubenames.Own tells them; whoever comes without credentials is not one.
+const notOwn = "(NOT startsWith(subject, 'system:') OR subject = 'system:anonymous' OR startsWith(subject, 'system:serviceaccount:') " +
+	"AND NOT startsWith(subject, 'system:serviceaccount:kube-'))"
+
+const refusedColumns = "subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, " +
+	"recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check"
+
+const refusalsQuery = `SELECT ` + refusedColumns + `,
+    toInt64(count()) AS requests, toUnixTimestamp64Micro(min(request_received)), toUnixTimestamp64Micro(max(request_received)),
+    (argMin((audit_id, toString(user_name), ` + ofGroups + `, toString(attr_name), missing, attr_path),
+        (request_received, request_key)) AS one).1, one.2, one.3, one.4, one.5, one.6, NOT ` + notOwn + ` AS own,
+    sumIf(requests, NOT own) OVER (), countIf(NOT own) OVER (), sumIf(requests, own) OVER (), countIf(own) OVER ()
+FROM (SELECT subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, access_path AS path, recorded,
+        replayed, outcome, class, code, request_received, request_key, audit_id, user_name, shape, user_groups, impersonated_groups, missing,
+        admission_plugins[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1) AS at] AS plugin,
+        admission_names[at] AS plugin_name, JSONExtractString(arrayFirst(i -> JSONExtractString(i, 3) = 'forbid', implied), 1) AS refused_check
+    FROM %[1]s.events FINAL
+    PREWHERE {where}
+    WHERE sign = 1)
+GROUP BY ` + refusedColumns + `
+ORDER BY {own:UInt8} = 0 AND own, requests DESC, ` + refusedColumns + ` LIMIT {limit:UInt32}
+SETTINGS max_bytes_before_external_group_by = 268435456`
+
+// RefusedSum counts refused requests and the groups they are in.
+type RefusedSum struct {
+	Requests, Own int64 // Own: of Kubernetes' own subjects, where these are left out
+	Groups        uint64
+}
+
+// Refusals returns the refused requests of a range, grouped, most requests first; the sum counts all there are.
+func (rd *Reader) Refusals(ctx context.Context, f RefusalFilter) (out []Refused, sum RefusedSum, err error) {
+	conditions, p, err := EventFilter{Cluster: f.Cluster, From: withinMinute(f.From), To: withinMinute(f.To), Judged: true}.conditions()
+	if err != nil {
+		return nil, sum, err
+	}
+	for name, v := range minutes(f.Cluster, f.From, f.To) {
+		p[name] = v
+	}
+	conditions = append([]string{"cluster = {cluster:String}", "minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}",
+		"(recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected')"}, conditions...)
+	if len(f.Subjects)+len(f.Groups) > 0 {
+		p["subjects"], p["groups"] = statement.Texts(f.Subjects), statement.Texts(f.Groups)
+		conditions = append(conditions,
+			"(subject IN {subjects:Array(String)} OR hasAny("+ofGroups+", {groups:Array(LowCardinality(String))}))")
+	}
+	p["own"] = "0"
+	if f.Own {
+		p["own"] = "1"
+	}
+	p["limit"] = fmt.Sprint(f.Limit)
+	query := strings.Replace(refusalsQuery, "{where}", strings.Join(conditions, " AND "), 1)
+	all, err := statement.Collect(ctx, rd.at, query, p, func(r *Refused) ([]any, func()) {
+		var first, last, own int64
+		var resource uint8
+		var owns uint64
+		a := &r.Attributes
+		return []any{&r.Subject, &a.Verb, &resource, &a.APIGroup, &a.Resource, &a.Subresource, &a.Namespace, &r.Path, &r.Recorded,
+				&r.Replayed, &r.Outcome, &r.Class, &r.Code, &r.Plugin, &r.PluginName, &r.Check, &r.Requests, &first, &last, &r.AuditID,
+				&r.User, &r.Groups, &a.Name, &r.Missing, &a.Path, &r.own, &sum.Requests, &sum.Groups, &own, &owns},
+			func() {
+				a.ResourceRequest, r.First, r.Last = resource != 0, codec.FromMicro(first), codec.FromMicro(last)
+				if sum.Own = own; f.Own {
+					sum = RefusedSum{Requests: sum.Requests + own, Groups: sum.Groups + owns}
+				}
+			}
+	})
+	if err != nil {
+		return nil, sum, fmt.Errorf("refusals of cluster %q: %w", f.Cluster, err)
+	}
+	for i := range all {
+		if all[i].own == 0 || f.Own {
+			out = append(out, all[i])
+		}
+	}
+	return out, sum, nil
+}
+
+// rbacResources are the objects that are the policy.
+var rbacResources = []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"} //nolint:gochecknoglobals // constant table
+
+// PolicyWrites returns the ends of the requests of a range that wrote roles and bindings and were not refused, newest first: of each what
+// codec.Listed reads. To may be zero.
+func (rd *Reader) PolicyWrites(ctx context.Context, cluster string, from, to time.Time, limit int) ([]verdict.Row, error) {
+	conditions, p, err := EventFilter{Cluster: cluster, From: withinMinute(from), To: withinMinute(to)}.conditions()
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range minutes(cluster, from, to) {
+		p[name] = v
+	}
+	p["verbs"], p["resources"], p["limit"] = statement.Texts(writeVerbs), statement.Texts(rbacResources), fmt.Sprint(limit)
+	p["stage"] = statement.Text(string(event.StageResponseComplete))
+	conditions = append([]string{"cluster = {cluster:String}", "minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}",
+		"object_resource IN {resources:Array(String)}", "verb IN {verbs:Array(String)}",
+		"object_api_group = 'rbac.authorization.k8s.io'", "stage = {stage:String}", "(code < 300 OR code >= 500)"}, conditions...)
+	out, err := rd.list(ctx, codec.Listed, strings.Join(conditions, " AND "), p)
+	if err != nil {
+		return nil, fmt.Errorf("policy writes of cluster %q: %w", cluster, err)
+	}
+	return out, nil
+}
