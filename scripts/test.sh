@@ -43,6 +43,12 @@ for module in rbacindex/oracle test/prometheus; do
   step go -C "$module" vet ./...
   step env -C "$module" "$PWD/scripts/gotest.sh" -timeout 40m ./...
 done
+# The pages: what their components do. Builds of them are compared by dashboards/ui.
+if command -v npm >/dev/null 2>&1 && make --no-print-directory dashboards/web/node_modules/.package-lock.json; then
+  step npm --prefix dashboards/web run --silent test
+else
+  echo "NOT RUN: tests of dashboards/web: no npm, or its packages could not be fetched" | tee -a "$log"
+fi
 # The race detector needs cgo and a C compiler. scripts/race.txt says where it has something to see.
 if command -v "${CC:-gcc}" >/dev/null 2>&1; then
   step env CGO_ENABLED=1 scripts/gotest.sh -race -short -p "$beside" -timeout 60m ./cmd/retrial ./storage ./replay/runner \

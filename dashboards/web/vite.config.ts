@@ -54,6 +54,7 @@ export default defineConfig({
     environment: 'jsdom',
     setupFiles: ['./src/kit/testing/setup.ts'],
     restoreMocks: true,
+    testTimeout: 60_000,
     css: { modules: { classNameStrategy: 'non-scoped' } },
   },
 });

@@ -38,7 +38,12 @@ export function Chart({ label, from, to, seconds, times, series, ticks, onPick, 
   const [at, setAt] = useState<number | null>(null);
   const clock = usePreference('clock');
   const theme = usePreference('theme');
-  const data = useMemo(() => fill(from, to, seconds, times, series), [from, to, seconds, times, series]);
+  // Equal bars in new arrays need not be drawn again.
+  const same = JSON.stringify([from, to, seconds, times, series, ticks]);
+  const data = useMemo(() => {
+    const [a, b, s, t, bars, marks] = JSON.parse(same) as [string, string, number, string[], Series[], string[] | null];
+    return { ...fill(a, b, s, t, bars), tones: bars.map((x) => x.tone), ticks: (marks ?? []).map((x) => Date.parse(x) / 1000) };
+  }, [same]);
   useEffect(() => {
     pick.current = onPick;
   }, [onPick]);
@@ -49,7 +54,7 @@ export function Chart({ label, from, to, seconds, times, series, ticks, onPick, 
       if (gone || !holder.current) return;
       plot.current?.destroy();
       plot.current = draw(holder.current, {
-        starts: data.starts, values: data.values, tones: series.map((s) => s.tone), ticks: (ticks ?? []).map((t) => Date.parse(t) / 1000), seconds, height, utc: clock === 'UTC',
+        ...data, seconds, height, utc: clock === 'UTC',
         onPoint: setAt, onPick: (a, b) => pick.current?.(new Date(a * 1000).toISOString(), new Date(b * 1000).toISOString()),
       });
     });
@@ -58,7 +63,7 @@ export function Chart({ label, from, to, seconds, times, series, ticks, onPick, 
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [data, series, ticks, seconds, height, clock, theme]);
+  }, [data, seconds, height, clock, theme]);
 
   const start = at === null ? undefined : data.starts[at];
   return (

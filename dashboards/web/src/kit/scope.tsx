@@ -7,8 +7,9 @@ import { Moment } from '../api/questions';
 import { go, useLinks } from './address';
 import { rangeOf, visiting, type Range } from './range';
 
-/** Milliseconds between looks: at how far the server is, for new events, and for what comes without them (findings, corrections). */
-const BEAT = { status: 3000, clusters: 6000, rest: 20_000 };
+/** Milliseconds between looks: at how far the server is, for new events, and for what comes without them (findings, corrections);
+ *  and between notes that somebody is here. */
+const BEAT = { status: 3000, clusters: 6000, rest: 20_000, visit: 300_000 };
 
 /** Everything that is known before a page asks. */
 export interface Known {
@@ -67,9 +68,15 @@ export function ScopeProvider({ children }: { children: ReactNode }) {
     if (wasBehind.current && !behind && !reading()) catchUp();
     wasBehind.current = behind;
   }, [behind, catchUp]);
+  // A server that is away answers nothing new: what is shown stays.
+  const away = useRef(false);
+  const failure = status.error ?? newest.error;
+  useEffect(() => {
+    away.current = failure !== null;
+  }, [failure]);
   useEffect(() => {
     const timer = setInterval(() => {
-      if (!document.hidden && !reading()) catchUp();
+      if (!document.hidden && !away.current && !reading()) catchUp();
     }, BEAT.rest);
     return () => clearInterval(timer);
   }, [catchUp]);
@@ -88,7 +95,10 @@ export function ScopeProvider({ children }: { children: ReactNode }) {
   const cluster = clusters?.find((c) => c.name === wanted);
   const seen = cluster?.last;
   useEffect(() => {
-    if (cluster) visiting(cluster);
+    if (!cluster) return;
+    visiting(cluster);
+    const timer = setInterval(() => document.hidden || visiting(cluster), BEAT.visit);
+    return () => clearInterval(timer);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- once for each newest event
   }, [cluster?.name, seen]);
 
@@ -96,7 +106,7 @@ export function ScopeProvider({ children }: { children: ReactNode }) {
   const known: Known = {
     clusters, cluster, range, catchUp,
     status: status.data,
-    failure: status.error ?? newest.error,
+    failure,
     news: arrived !== undefined && clusters !== undefined && arrived !== clusters,
   };
   return <Scope value={known}><Moment value={shown.moment}>{children}</Moment></Scope>;

@@ -1,5 +1,7 @@
-import { cleanup } from '@testing-library/react';
+import { cleanup, configure } from '@testing-library/react';
 import { afterEach, vi } from 'vitest';
+
+configure({ asyncUtilTimeout: 30_000 }); // what is waited for comes; how soon is the machine's
 
 // What jsdom has not.
 vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
