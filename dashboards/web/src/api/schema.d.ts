@@ -161,6 +161,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dangers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * who holds what is dangerous, and whether it is used
+         * @description Asks who holds what is dangerous, by which bindings, and whether it is used: rights that lead to more rights, and those to read secrets. A subject stands in it for each danger and scope; whoever holds cluster-admin holds the others as well, and is listed under that alone.
+         */
+        get: operations["query.Dangers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/doctor": {
         parameters: {
             query?: never;
@@ -321,6 +341,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/first-uses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * what was done for the first time
+         * @description Asks what was done for the first time in a range, and which bindings were used for the first time, against everything that is stored from before.
+         */
+        get: operations["query.FirstUses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/histogram": {
         parameters: {
             query?: never;
@@ -401,6 +441,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/policy-changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * what was written to the policy, and what came of it
+         * @description Asks what was written to roles and bindings: when, by whom, and whether it changed what anybody can do. With the audit ID of a write it says of that what was gained and lost, which requests were refused for it, and what was asked for the first time in the hour after. Refused and dry-run writes change nothing; refused ones are not listed.
+         */
+        get: operations["query.PolicyChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/query-log": {
         parameters: {
             query?: never;
@@ -413,6 +473,26 @@ export interface paths {
          * @description Asks who asked what of the store, newest first. Every question about what somebody did is recorded within two seconds; classes, clusters, connection, doctor, drained, rules and status are not.
          */
         get: operations["query.QueryLog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/refusals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * what was refused, and why
+         * @description Asks which requests were refused in a range, by subject, verb and resource, and for what cause; and which writes of roles and bindings made refusals. When a request was still allowed is asked of RBAC as it was at every change since the cluster's first stored request, or since the last 20,000 moments at which something changed.
+         */
+        get: operations["query.Refusals"];
         put?: never;
         post?: never;
         delete?: never;
@@ -569,6 +649,19 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description which accesses a write made possible and impossible, as of changes between the moments around it. */
+        AccessChange: {
+            /** @description false: any number of unknown bindings may have existed at either moment */
+            known: boolean;
+            /** @description what was not known at the second moment */
+            missingAfter: string[];
+            /** @description what was not known at the first moment */
+            missingBefore: string[];
+            /** @description subjects beyond those */
+            more: number;
+            /** @description 500 at most */
+            subjects: components["schemas"]["ChangedSubject"][];
+        };
         /** @description Advice says what to supply next, so that more requests get a certain verdict. */
         Advice: {
             /** @description of the verdicts that wait */
@@ -1148,6 +1241,85 @@ export interface components {
             user?: string;
             /** @description client, by its own word */
             userAgent: string;
+        };
+        /** @description a kind of danger. */
+        Danger: {
+            /** @description ways to more rights that take it, as in docs/escalations.md */
+            edges: string[];
+            /** @description how many hold it, those beyond the answer included */
+            holders: number;
+            /** @description the same every time */
+            id: string;
+            /** @description what it lets somebody do */
+            text: string;
+            /** @description holders of those that never used it */
+            unused: number;
+        };
+        /** @description a grant that gives a danger. */
+        DangerGrant: {
+            /** @description that gives it, Kind/name or Kind/namespace/name */
+            binding: string;
+            /** @description of the objects it is restricted to; none: all */
+            names?: string[];
+            /** @description that the binding names, in the same form */
+            role: string;
+            /** @description index in the role's rules */
+            rule: number;
+            /** @description as the binding names it, in the same form */
+            subject: string;
+        };
+        /** @description a subject of a binding that holds a danger. What is held by being in a group stands under the group. */
+        DangerHolder: {
+            /** @description id of the danger */
+            danger: string;
+            /** @description the same of all that are stored */
+            ever: number;
+            /** @description all that give it there */
+            grants: components["schemas"]["DangerGrant"][];
+            /** @description User, Group, ServiceAccount */
+            kind: string;
+            /**
+             * Format: date-time
+             * @description `last` is when it was last used, by what was known when the request was stored; null: never.
+             */
+            last: string;
+            /** @description of the subject */
+            name: string;
+            /** @description of a service account */
+            namespace: string;
+            /** @description `requests` counts those that were made by these grants and are what the danger is about, and checks behind requests, in the days of the range. A request that several grants allow counts for each. */
+            requests: number;
+            /** @description namespace it holds in; "" is the whole cluster */
+            scope: string;
+            /** @description `users` are some of those who used it, by themselves or as members of the group. */
+            users: string[];
+        };
+        /** @description DangersAnswer says who holds what is dangerous, and whether it is used. */
+        DangersAnswer: {
+            /**
+             * Format: date-time
+             * @description `at` is the moment asked about, or when the newest known change was done; null when no change is known.
+             */
+            at: string;
+            /** @description name of the cluster */
+            cluster: string;
+            /** @description all kinds there are, the worst first */
+            dangers: components["schemas"]["Danger"][];
+            /** @description the worst first, each for each danger and scope */
+            holders: components["schemas"]["DangerHolder"][];
+            /** @description `known` is false when any number of unknown bindings may exist. */
+            known: boolean;
+            /** @description `missing` names what is not known and could add to the answer. */
+            missing: string[];
+            /** @description `more` counts holders beyond those of the answer. */
+            more: number;
+            /**
+             * Format: date-time
+             * @description `since` is the cluster's first stored request: what was never used was not used since. Null when nothing is stored.
+             */
+            since: string;
+            /** @description `system` counts holders left out because their binding belongs to Kubernetes itself. */
+            system: number;
         };
         /** @description Decided counts requests by recorded and replayed decision. */
         Decided: {
@@ -1760,6 +1932,93 @@ export interface components {
             /** @description `stranger` says that no request of the subject asked about is stored. */
             stranger?: boolean;
         };
+        /** @description a binding, for one of its subjects, that let a request or a check pass for the first time. */
+        FirstGrant: {
+            /** @description that gives it, Kind/name or Kind/namespace/name */
+            binding: string;
+            /**
+             * Format: date-time
+             * @description earliest request
+             */
+            first: string;
+            /**
+             * Format: date-time
+             * @description latest request
+             */
+            last: string;
+            /** @description and checks behind requests, all since */
+            requests: number;
+            /** @description that the binding names, in the same form */
+            role: string;
+            /** @description index in the role's rules */
+            rule: number;
+            /** @description as the binding names it, in the same form */
+            subject: string;
+        };
+        /** @description something a subject asked for the first time. Generated parts of names are folded to *. */
+        FirstUse: {
+            /** @description requests of those, as recorded */
+            allowed: number;
+            /**
+             * Format: date-time
+             * @description earliest request
+             */
+            first: string;
+            /** @description requests of those, as recorded */
+            forbidden: number;
+            /** @description API group; "" is the core group */
+            group: string;
+            /**
+             * Format: date-time
+             * @description latest request
+             */
+            last: string;
+            /** @description name of the object */
+            name: string;
+            /** @description "" is the whole cluster, or none */
+            namespace: string;
+            /** @description of a request about no resource */
+            path: string;
+            /** @description all that were made since */
+            requests: number;
+            /** @description plural name */
+            resource: string;
+            /** @description who it is about */
+            subject: string;
+            /** @description "" for none */
+            subresource: string;
+            /** @description verb of the request */
+            verb: string;
+        };
+        /** @description FirstUsesAnswer says what was done, and which bindings were used, for the first time in a range. */
+        FirstUsesAnswer: {
+            /** @description `baseline` says what that makes of the answer: "enough"; "short", when it is shorter than the range, so that much of what is listed is only not known from before; "none", when nothing is stored from before the range: then nothing is listed, as all would be new. */
+            baseline: string;
+            /** @description name of the cluster */
+            cluster: string;
+            /**
+             * Format: date-time
+             * @description begin, inclusive
+             */
+            from: string;
+            /** @description `grants` are bindings that let something pass for the first time, the earliest first. */
+            grants: components["schemas"]["FirstGrant"][];
+            /** @description there are more */
+            moreGrants: boolean;
+            /** @description there are more */
+            moreUses: boolean;
+            /**
+             * Format: date-time
+             * @description `since` is the cluster's first stored request: the baseline is from then to From. Null when nothing is stored.
+             */
+            since: string;
+            /** @description the same in words */
+            text: string;
+            /** @description `unnamed` counts requests of the days of the range that are not counted by what they asked for: of these none is known to be the first. */
+            unnamed: number;
+            /** @description what subjects asked for, the earliest first */
+            uses: components["schemas"]["FirstUse"][];
+        };
         /** @description one flaw. Objects are written Kind/name or Kind/namespace/name. */
         Flaw: {
             /** @description `by` are the bindings that make it superfluous. */
@@ -2364,6 +2623,61 @@ export interface components {
             /** @description end, exclusive */
             to: components["schemas"]["Node"];
         };
+        /** @description one write to a role or binding. */
+        PolicyChange: {
+            /** @description the user it impersonated */
+            actingAs?: string;
+            /** @description `auditID` is of the request that did it, User who made it and ActingAs whom they acted as; all empty when no stored request did. */
+            auditID?: string;
+            /** @description of the response, 0 without a request; of 500 and above it may not have been done */
+            code: number;
+            /** @description `effect` says whether it changed what anybody can do: yes, no, unknown. */
+            effect: string;
+            /** @description Kind/name or Kind/namespace/name; of a collection Kind/* or Kind/namespace/* */
+            object: string;
+            /** @description `objects` are those that a request for a collection deleted. */
+            objects?: string[];
+            /**
+             * Format: date-time
+             * @description of the request, or when it was in force at the latest
+             */
+            time: string;
+            /** @description user name */
+            user: string;
+            /** @description of the request; without one: written, deleted, unknown */
+            verb: string;
+        };
+        /** @description PolicyChangeDetail says what a write changed, and what came of it. */
+        PolicyChangeDetail: {
+            /** @description `access` is what was gained and lost; null when no object is known to have changed. */
+            access: components["schemas"]["AccessChange"];
+            /** @description `firstUses` are what those subjects and members asked for the first time in that hour, the earliest first. */
+            firstUses: components["schemas"]["FirstUse"][];
+            /** @description More: there are more of either. */
+            more: boolean;
+            /** @description requests */
+            otherRefusals: number;
+            /** @description `refusals` are requests of the subjects it concerns, and of members of the groups, that were refused in that hour and that RBAC allowed until this write. OtherRefusals counts their other refused requests. */
+            refusals: components["schemas"]["Refusal"][];
+            /**
+             * Format: date-time
+             * @description `until` is the end of the hour in which what came of it is looked for.
+             */
+            until: string;
+        };
+        /** @description PolicyChangesAnswer lists what was written to the policy. */
+        PolicyChangesAnswer: {
+            /** @description newest first */
+            changes: components["schemas"]["PolicyChange"][];
+            /** @description name of the cluster */
+            cluster: string;
+            /** @description `detail` is of the write that was asked for alone. */
+            detail?: components["schemas"]["PolicyChangeDetail"];
+            /** @description `known` is false when no policy of the cluster is known: then no effect is. */
+            known: boolean;
+            /** @description there are older ones in the range */
+            more: boolean;
+        };
         /** @description one change of an object. */
         PolicyWrite: {
             /** @description `assumed` says that no write was seen, only its effect by then. */
@@ -2397,6 +2711,97 @@ export interface components {
         QueryLogAnswer: {
             /** @description newest first */
             asked: components["schemas"]["Asked"][];
+        };
+        /** @description refused requests of one subject, verb and resource, for one cause. */
+        Refusal: {
+            /** @description of the first request */
+            auditID: string;
+            /** @description `cause` is why, a closed set; it was looked for at the first request. Text says it in one line. */
+            cause: string;
+            /** @description that refused it */
+            check?: string;
+            /** @description of the response */
+            code: number;
+            /**
+             * Format: date-time
+             * @description earliest request
+             */
+            first: string;
+            /** @description API group; "" is the core group */
+            group: string;
+            /**
+             * Format: date-time
+             * @description latest request
+             */
+            last: string;
+            /** @description of the first request */
+            missing: string[];
+            /** @description of the object of the first request */
+            name: string;
+            /** @description how many there are */
+            namespaceCount: number;
+            /** @description five at most; "" is a request without one */
+            namespaces: string[];
+            /** @description match, drift, ambiguous, indeterminate, not_judged */
+            outcome: string;
+            /** @description of requests about no resource; long tails are folded to * */
+            path: string;
+            /** @description of admission */
+            plugin?: string;
+            /** @description decision of the apiserver */
+            recorded: string;
+            /** @description decision of the replica */
+            replayed: string;
+            /** @description how many */
+            requests: number;
+            /** @description plural name */
+            resource: string;
+            /** @description who it is about */
+            subject: string;
+            /** @description "" for none */
+            subresource: string;
+            /** @description in one line */
+            text: string;
+            /** @description who authenticated, of the first request */
+            user: string;
+            /** @description verb of the request */
+            verb: string;
+            /** @description `writes` are what the cause policy-change names: the write since which RBAC refuses it. Several when they came into force together. */
+            writes?: components["schemas"]["PolicyWrite"][];
+        };
+        /** @description RefusalsAnswer says what was refused in a range, and why. */
+        RefusalsAnswer: {
+            /** @description `changes` are the writes that made refusals of this answer, most requests first. */
+            changes: components["schemas"]["RefusingChange"][];
+            /** @description name of the cluster */
+            cluster: string;
+            /** @description `known` is false when no policy of the cluster is known: then no refusal is traced to a change. */
+            known: boolean;
+            /**
+             * Format: date-time
+             * @description `lookedBackTo` is the moment since which the policy was asked when a request was still allowed; null when it was not.
+             */
+            lookedBackTo: string;
+            /** @description what is not known of the policy at that moment, and could have allowed something */
+            missing: string[];
+            /** @description More: there are more than the answer has, with fewer requests. */
+            more: boolean;
+            /** @description most requests first */
+            refusals: components["schemas"]["Refusal"][];
+            /** @description that were refused, all of them */
+            requests: number;
+            /** @description requests of Kubernetes' own subjects, which are left out */
+            system: number;
+        };
+        /** @description a write and the refusals it made. */
+        RefusingChange: {
+            /** @description by index in the answer */
+            refusals: number[];
+            /** @description refused since, in the range */
+            requests: number;
+            /** @description whose they are */
+            subjects: string[];
+            write: components["schemas"]["PolicyWrite"];
         };
         /** @description a job, as answers show it. */
         RejudgeJob: {
@@ -3309,6 +3714,52 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    "query.Dangers": {
+        parameters: {
+            query: {
+                /** @description cluster the question is about */
+                cluster: string;
+                /** @description by the policy of this time, such as 2026-11-20T11:36:00Z (default: the newest that is known) */
+                at?: string;
+                /** @description count uses at or after this time; widened to whole days */
+                from?: string;
+                /** @description count uses before this time; widened to whole days */
+                to?: string;
+                /** @description only this danger, by its id */
+                danger?: string;
+                /** @description only what was never used */
+                unused?: boolean;
+                /** @description also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-* */
+                includeSystem?: boolean;
+                /** @description most holders of an answer */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DangersAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            421: components["responses"]["421"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     doctor: {
         parameters: {
             query?: {
@@ -3640,6 +4091,48 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    "query.FirstUses": {
+        parameters: {
+            query: {
+                /** @description cluster the question is about */
+                cluster: string;
+                /** @description first at or after this time, such as 2026-11-20T11:36:00Z */
+                from: string;
+                /** @description first before this time (default: the newest that is stored) */
+                to?: string;
+                /** @description only what this subject did */
+                subject?: string;
+                /** @description also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-* */
+                includeSystem?: boolean;
+                /** @description most of each list */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FirstUsesAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            421: components["responses"]["421"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     "query.Histogram": {
         parameters: {
             query: {
@@ -3810,6 +4303,46 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    "query.PolicyChanges": {
+        parameters: {
+            query: {
+                /** @description cluster the question is about */
+                cluster: string;
+                /** @description writes at or after this time, such as 2026-11-20T11:36:00Z */
+                from?: string;
+                /** @description writes before this time */
+                to?: string;
+                /** @description audit ID of one write: say what it changed and what came of it */
+                id?: string;
+                /** @description most writes of an answer */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyChangesAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            421: components["responses"]["421"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     "query.QueryLog": {
         parameters: {
             query?: {
@@ -3831,6 +4364,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueryLogAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            421: components["responses"]["421"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    "query.Refusals": {
+        parameters: {
+            query: {
+                /** @description cluster the question is about */
+                cluster: string;
+                /** @description requests at or after this time, such as 2026-11-20T11:36:00Z */
+                from?: string;
+                /** @description requests before this time */
+                to?: string;
+                /** @description only requests of this subject */
+                subject?: string;
+                /** @description also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-* */
+                includeSystem?: boolean;
+                /** @description most refusals of an answer */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefusalsAnswer"];
                 };
             };
             400: components["responses"]["400"];
