@@ -86,7 +86,7 @@ export default function Subjects() {
 const SHOW: Record<string, string> = { dangerous: 'dangerous rights', idle: 'dangerous and unused', unseen: 'never seen', refused: 'was refused', unused: 'uses less than half' };
 
 function fits(s: Subject, show: string): boolean {
-  const unused = s.held ? share(s) > 0.999 : false;
+  const unused = Boolean(s.held) && s.excess === s.held;
   return show === 'dangerous' ? s.flags.length > 0 : show === 'idle' ? s.flags.some((f) => !f.through) && unused && s.kind !== 'group' : show === 'unseen' ? s.requests === 0 && s.kind !== 'group'
     : show === 'refused' ? s.refused > 0 : show === 'unused' ? share(s) > 0.5 : true;
 }
