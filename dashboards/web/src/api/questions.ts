@@ -20,6 +20,17 @@ export function useQuestion<P extends Path>(path: P, query: Query<P> | null): As
   });
 }
 
+/** useRepeated asks again and again while the page is seen; null asks nothing. */
+export function useRepeated<P extends Path>(path: P, query: Query<P> | null, milliseconds: number): Asked<Answer<P>> {
+  return useQuery<Answer<P>, Failure>({
+    queryKey: [path, 'repeated', query],
+    queryFn: ({ signal }) => ask(path, query as Query<P>, signal),
+    enabled: query !== null,
+    refetchInterval: milliseconds,
+    staleTime: 0,
+  });
+}
+
 /** useConstant asks what does not change while the server runs: what the verdicts mean, which rules there are. */
 export function useConstant<P extends 'classes' | 'rules'>(path: P): Asked<Answer<P>> {
   return useQuery<Answer<P>, Failure>({ queryKey: [path], queryFn: ({ signal }) => ask(path, {} as Query<P>, signal), gcTime: Infinity });

@@ -31,13 +31,15 @@ function drawer(parameter: string, load: () => Promise<unknown>): Drawer {
 
 /** DRAWERS: #/…?why=AUDIT-ID. */
 export const DRAWERS: Drawer[] = [
-  drawer('why', () => import('../pages/event/drawer')),
+  drawer('why', () => import('../pages/event/drawer')), // above a finding, whose evidence leads to it
+  drawer('finding', () => import('../pages/findings/drawer')),
 ];
 
 /** PAGES in the order of the navigation. */
 export const PAGES: Page[] = [
   page('/', 'Today', () => import('../pages/today'), { key: 't' }),
   page('/explore', 'Explore', () => import('../pages/explore'), { key: 'e' }),
+  page('/findings', 'Findings', () => import('../pages/findings'), { key: 'f' }),
   page('/events/:id', 'Request', () => import('../pages/event'), { place: '/explore' }),
   page('/subjects', 'Subjects', () => import('../pages/subjects'), { key: 's' }),
   page('/subjects/:name', 'Subject', () => import('../pages/subject'), { place: '/subjects' }),

@@ -71,14 +71,14 @@ export function Chart({ label, from, to, seconds, times, series, ticks, onPick, 
       <div ref={holder} className={css.plot} style={{ minHeight: height }} aria-hidden data-pick={onPick ? true : undefined} />
       <figcaption className={css.legend}>
         {series.map((s, i) => (
-          <span key={s.label}><i style={{ background: `var(--${s.tone})` }} />{s.label}{at !== null && <b> {count(data.values[i]?.[at])}</b>}</span>
+          <span key={i}><i style={{ background: `var(--${s.tone})` }} /><bdi>{s.label}</bdi>{at !== null && <b> {count(data.values[i]?.[at])}</b>}</span>
         ))}
         {start !== undefined && <span className={css.when}>{spanOf(new Date(start * 1000).toISOString(), new Date((start + seconds) * 1000).toISOString(), clock)}</span>}
       </figcaption>
       <div className="unseen"><table>
         <caption>{label}</caption>
-        <thead><tr><th scope="col">From</th>{series.map((s) => <th key={s.label} scope="col">{s.label}</th>)}</tr></thead>
-        <tbody>{times.map((t, i) => <tr key={t}><th scope="row">{t}</th>{series.map((s) => <td key={s.label}>{s.values[i]}</td>)}</tr>)}</tbody>
+        <thead><tr><th scope="col">From</th>{series.map((s, i) => <th key={i} scope="col"><bdi>{s.label}</bdi></th>)}</tr></thead>
+        <tbody>{times.map((t, i) => <tr key={t}><th scope="row">{t}</th>{series.map((s, j) => <td key={j}>{s.values[i]}</td>)}</tr>)}</tbody>
       </table></div>
     </figure>
   );
