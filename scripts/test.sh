@@ -20,6 +20,8 @@ fetch() {
     fi
   fi
   scripts/fetch-kafka.sh # the Kafka the pipeline's test runs on
+  # What builds the pages, to compare what is committed.
+  if command -v npm >/dev/null 2>&1; then make --no-print-directory dashboards/web/node_modules/.package-lock.json; fi
 }
 
 step() {
@@ -44,7 +46,7 @@ for module in rbacindex/oracle test/prometheus; do
   step env -C "$module" "$PWD/scripts/gotest.sh" -timeout 40m ./...
 done
 # The pages: what their components do. Builds of them are compared by dashboards/ui.
-if command -v npm >/dev/null 2>&1 && make --no-print-directory dashboards/web/node_modules/.package-lock.json; then
+if [ -e dashboards/web/node_modules/.package-lock.json ]; then
   step npm --prefix dashboards/web run --silent test
 else
   echo "NOT RUN: tests of dashboards/web: no npm, or its packages could not be fetched" | tee -a "$log"
