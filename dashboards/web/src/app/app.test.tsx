@@ -27,6 +27,32 @@ describe('App', () => {
     expect(document.title).toBe('Explore · prod · Retrial');
   });
 
+  it('opens on what came since the last visit, where there was one', async () => {
+    const seen = Date.parse('2026-11-20T11:30:00Z');
+    localStorage.setItem('retrial.visit.prod', JSON.stringify({ at: Date.now() - 3_600_000, seen, before: null }));
+    location.hash = '';
+    answers(good);
+    const first = render(<App />);
+    await waitFor(() => expect(location.hash).toBe('#/?cluster=prod&range=visit'));
+    first.unmount();
+    location.hash = '#/?range=1h'; // a link says what it shows
+    render(<App />);
+    await waitFor(() => expect(location.hash).toBe('#/?range=1h&cluster=prod'));
+  });
+
+  it('completes subjects and namespaces in the search', async () => {
+    const names = { values: [{ value: 'system:serviceaccount:shop:bot\u202e', requests: 3 }] };
+    const asked = answers({ ...good, complete: names });
+    render(<App />);
+    await screen.findAllByText('alice');
+    await userEvent.keyboard('{Control>}k{/Control}shop');
+    const found = await screen.findAllByRole('option', { name: /shop:bot\\u202e/ });
+    expect(found[0]?.textContent).toContain('Subject · 3 requests');
+    expect(asked).toContain('complete?cluster=prod&kind=namespace&prefix=shop&limit=6');
+    await userEvent.keyboard('{Enter}');
+    expect(location.hash).toBe('#/subjects/system%3Aserviceaccount%3Ashop%3Abot%E2%80%AE?cluster=prod');
+  });
+
   it('says what to do where there are no events', async () => {
     answers({ ...good, clusters: { clusters: [] } });
     render(<App />);

@@ -5,7 +5,7 @@ import { createContext, useCallback, useContext, useEffect, useMemo, useRef, use
 import { ask, Failure, type Answer, type Schemas } from '../api/ask';
 import { Moment } from '../api/questions';
 import { go, useLinks } from './address';
-import { rangeOf, visiting, type Range } from './range';
+import { lastVisit, rangeOf, visiting, type Range } from './range';
 
 /** Milliseconds between looks: at how far the server is, for new events, and for what comes without them (findings, corrections);
  *  and between notes that somebody is here. */
@@ -89,6 +89,11 @@ export function ScopeProvider({ children }: { children: ReactNode }) {
     const best = clusters.reduce((a, b) => (b.last > a.last ? b : a));
     const now = new URLSearchParams(location.hash.split('?').slice(1).join('?'));
     now.set('cluster', best.name);
+    // Who opens Retrial, and no link to something, sees what came since the last visit.
+    visiting(best);
+    const seen = lastVisit(best.name);
+    const bare = /^#?\/?(\?|$)/.test(location.hash) && !['range', 'from', 'to'].some((p) => now.has(p));
+    if (bare && seen !== null && seen < Date.parse(best.last)) now.set('range', 'visit');
     go(`${location.hash.split('?')[0] || '#/'}?${now}`, 'replace');
   }, [wanted, clusters]);
 

@@ -66,3 +66,8 @@ export const SEVERITIES = ['critical', 'high', 'medium', 'low', 'info'] as const
 export function label(outcome: string): string {
   return outcome.replace('_', ' ');
 }
+
+/** quoted writes a value of a condition as /explore reads it: in quotes where it has spaces. */
+export function quoted(value: string): string {
+  return /^[^\s"]\S*$/.test(value) ? value : JSON.stringify(value);
+}

@@ -8,73 +8,220 @@ import { Page } from '../../kit/Page';
 import { Tag } from '../../kit/Tag';
 import { When } from '../../kit/Time';
 import { clean, count, percent, plural } from '../../kit/words';
-import { FLAGS, KINDS, useSubjects, type Flag, type Subject } from './queries';
+import { KINDS, useSubjects, type Flag, type Subject } from './queries';
 import css from './subjects.module.css';
 
 /** FILTERS are parameters of the address. */
 const FILTERS = ['q', 'kind', 'flag', 'show', 'system'];
 
-const worth = (f: Flag) => 2 ** (Object.keys(FLAGS).length - Object.keys(FLAGS).indexOf(f.id));
+/** danger orders subjects by the worst that they hold: the dangers are listed the worst first. */
+const ORDER = [
+  'cluster-admin',
+  'escalate',
+  'bind',
+  'impersonate',
+  'rbac-write',
+  'node-proxy',
+  'token-request',
+  'secrets-read',
+  'secrets-write',
+  'csr-approve',
+  'webhook-write',
+  'policy-write',
+  'pod-exec',
+  'pod-create',
+  'workload-write',
+];
+const worth = (f: Flag) => 2 ** (ORDER.length - (ORDER.includes(f.id) ? ORDER.indexOf(f.id) : ORDER.length));
 const danger = (s: Subject) => s.flags.reduce((n, f) => n + worth(f), 0);
 const share = (s: Subject) => (s.held ? (s.excess ?? 0) / s.held : 0);
 
 const COLUMNS: Column<Subject>[] = [
-  { id: 'subject', head: 'Subject', width: 'minmax(150px, 1.5fr)', leads: true, cell: (s) => <Label most={120}>{s.name}</Label>, sorts: (s) => s.name.toLowerCase() },
+  {
+    id: 'subject',
+    head: 'Subject',
+    width: 'minmax(150px, 1.5fr)',
+    leads: true,
+    cell: (s) => <Label most={120}>{s.name}</Label>,
+    sorts: (s) => s.name.toLowerCase(),
+  },
   { id: 'kind', head: 'Kind', width: '112px', cell: (s) => <span className="soft">{KINDS[s.kind]}</span>, sorts: (s) => KINDS[s.kind] },
-  { id: 'danger', head: 'Dangerous rights', width: 'minmax(150px, 1.6fr)', cell: (s) => <Flags of={s} />, sorts: (s) => danger(s) * 1e9 + (s.excess ?? 0) },
-  { id: 'unused', head: 'Never used', width: '150px', labelled: true, cell: (s) => <Share of={s} />, sorts: (s) => share(s) + (s.excess ?? 0) / 1e9 },
-  { id: 'excess', head: 'Excess', width: '76px', number: true, cell: (s) => (s.kind === 'group' || s.excess === undefined ? '–' : count(s.excess)), sorts: (s) => s.excess ?? -1 },
-  { id: 'requests', head: 'Requests', width: '84px', number: true, cell: (s) => <span className={s.requests ? undefined : 'soft'}>{s.kind === 'group' ? '–' : count(s.requests)}</span>, sorts: (s) => s.requests },
-  { id: 'refused', head: 'Refused', width: '76px', number: true, cell: (s) => <span className={s.refused ? css.refused : 'soft'}>{s.kind === 'group' ? '–' : count(s.refused)}</span>, sorts: (s) => s.refused },
-  { id: 'refusals', head: 'Refused share', width: '104px', number: true, extra: true, cell: (s) => percent(s.refused, s.requests), sorts: (s) => s.refused / Math.max(1, s.requests) },
-  { id: 'last', head: 'Last request', width: 'fit-content(150px)', cell: (s) => <span className="soft">{s.last ? <When at={s.last} /> : s.kind === 'group' ? '' : 'never'}</span>, sorts: (s) => (s.last ? Date.parse(s.last) : 0) },
+  {
+    id: 'danger',
+    head: 'Dangerous rights',
+    width: 'minmax(150px, 1.6fr)',
+    cell: (s) => <Flags of={s} />,
+    sorts: (s) => danger(s) * 1e9 + (s.excess ?? 0),
+  },
+  {
+    id: 'unused',
+    head: 'Never used',
+    width: '150px',
+    labelled: true,
+    cell: (s) => <Share of={s} />,
+    sorts: (s) => share(s) + (s.excess ?? 0) / 1e9,
+  },
+  {
+    id: 'excess',
+    head: 'Excess',
+    width: '76px',
+    number: true,
+    cell: (s) => (s.kind === 'group' || s.excess === undefined ? '–' : count(s.excess)),
+    sorts: (s) => s.excess ?? -1,
+  },
+  {
+    id: 'requests',
+    head: 'Requests',
+    width: '84px',
+    number: true,
+    cell: (s) => <span className={s.requests ? undefined : 'soft'}>{s.kind === 'group' ? '–' : count(s.requests)}</span>,
+    sorts: (s) => s.requests,
+  },
+  {
+    id: 'refused',
+    head: 'Refused',
+    width: '76px',
+    number: true,
+    cell: (s) => <span className={s.refused ? css.refused : 'soft'}>{s.kind === 'group' ? '–' : count(s.refused)}</span>,
+    sorts: (s) => s.refused,
+  },
+  {
+    id: 'refusals',
+    head: 'Refused share',
+    width: '104px',
+    number: true,
+    extra: true,
+    cell: (s) => percent(s.refused, s.requests),
+    sorts: (s) => s.refused / Math.max(1, s.requests),
+  },
+  {
+    id: 'last',
+    head: 'Last request',
+    width: 'fit-content(150px)',
+    cell: (s) => <span className="soft">{s.last ? <When at={s.last} /> : s.kind === 'group' ? '' : 'never'}</span>,
+    sorts: (s) => (s.last ? Date.parse(s.last) : 0),
+  },
 ];
 
 /** Subjects answers: who holds too much, and who is odd? */
 export default function Subjects() {
   const { params, here, to } = useLinks();
-  const { rows, uses, excess, ways, readers } = useSubjects();
+  const { rows, uses, excess, dangers } = useSubjects();
   const { shown, pick } = useColumns(COLUMNS);
   const get = (name: string) => params.get(name) ?? '';
   const system = get('system') !== '' || get('kind') === 'node' || get('kind') === 'system';
   const mine = rows.filter((s) => system || !s.own);
   const text = get('q').toLowerCase();
-  const chosen = mine.filter((s) =>
-    (!text || s.name.toLowerCase().includes(text)) && (!get('kind') || s.kind === get('kind')) &&
-    (!get('flag') || s.flags.some((f) => f.id === get('flag'))) && fits(s, get('show')));
+  const chosen = mine.filter(
+    (s) =>
+      (!text || s.name.toLowerCase().includes(text)) &&
+      (!get('kind') || s.kind === get('kind')) &&
+      (!get('flag') || s.flags.some((f) => f.id === get('flag'))) &&
+      fits(s, get('show'), get('flag')),
+  );
   const { sorted, sort } = useSort(COLUMNS, chosen, 'danger');
   const all = { ...uses, isPending: uses.isPending && !rows.length } as typeof uses;
-  const flags = Object.keys(FLAGS).filter((f) => f === get('flag') || mine.some((s) => s.flags.some((x) => x.id === f)));
-  const number = (show: string) => mine.filter((s) => fits(s, show)).length;
-  const waits = excess.isPending || ways.isPending || readers.isPending;
+  const flags = [...new Set([...ORDER, ...(dangers.data?.dangers ?? []).map((d) => d.id)])].filter(
+    (f) => f === get('flag') || mine.some((s) => s.flags.some((x) => x.id === f)),
+  );
+  const number = (show: string) => mine.filter((s) => fits(s, show, '')).length;
+  const waits = excess.isPending || dangers.isPending;
   return (
     <Page title="Subjects" lead="Who holds more than it uses, and who is odd? Everybody who made a request or is named by a binding.">
       <Question asks={all} lines={2}>
         {() => (
-          <Figures list={[
-            { label: 'Subjects', value: count(mine.length), note: system ? 'with Kubernetes’ own' : 'without Kubernetes’ own', href: here({ show: null, flag: null, kind: null, q: null }) },
-            { label: 'Dangerous rights', value: ways.data ? count(number('dangerous')) : '–', note: 'cluster-admin, secrets, exec …', href: here({ show: 'dangerous' }) },
-            { label: 'Dangerous and unused', value: ways.data && excess.data ? count(number('idle')) : '–', note: 'nothing of what it holds was used', href: here({ show: 'idle' }), tone: ways.data && excess.data && number('idle') ? 'bad' : undefined },
-            { label: 'Never seen', value: excess.data ? count(number('unseen')) : '–', note: 'bound, and no request', href: here({ show: 'unseen' }) },
-            { label: 'Refused', value: count(number('refused')), note: 'some request was', href: here({ show: 'refused', sort: 'refused' }) },
-          ]} />
+          <Figures
+            list={[
+              {
+                label: 'Subjects',
+                value: count(mine.length),
+                note: system ? 'with Kubernetes’ own' : 'without Kubernetes’ own',
+                href: here({ show: null, flag: null, kind: null, q: null }),
+              },
+              {
+                label: 'Dangerous rights',
+                value: dangers.data ? count(number('dangerous')) : '–',
+                note: 'cluster-admin, secrets, exec …',
+                href: here({ show: 'dangerous' }),
+              },
+              {
+                label: 'Dangerous and unused',
+                value: dangers.data ? count(number('idle')) : '–',
+                note: 'a right it holds and never used',
+                href: here({ show: 'idle' }),
+                tone: dangers.data && number('idle') ? 'bad' : undefined,
+              },
+              {
+                label: 'Never seen',
+                value: excess.data ? count(number('unseen')) : '–',
+                note: 'bound, and no request',
+                href: here({ show: 'unseen' }),
+              },
+              {
+                label: 'Refused',
+                value: count(number('refused')),
+                note: 'some request was',
+                href: here({ show: 'refused', sort: 'refused' }),
+              },
+            ]}
+          />
         )}
       </Question>
       <Filters names={FILTERS}>
         <FindFilter name="q" label="Name" hint="contains" width="170px" />
         <PickFilter name="kind" label="Kind" values={Object.entries(KINDS)} />
-        <PickFilter name="flag" label="Right" values={flags.map((f) => [f, FLAGS[f]?.[0] ?? f])} />
+        <PickFilter name="flag" label="Right" values={flags.map((f) => [f, clean(f)])} />
         <PickFilter name="show" label="Show" values={Object.entries(SHOW)} />
-        <a className="button" href={here({ system: system ? null : 'yes' })} aria-current={get('system') ? true : undefined} title="system:*, and service accounts of kube-* namespaces">
+        <a
+          className="button"
+          href={here({ system: system ? null : 'yes' })}
+          aria-current={get('system') ? true : undefined}
+          title="system:*, and service accounts of kube-* namespaces"
+        >
           {get('system') ? 'Without' : 'With'} Kubernetes’ own
         </a>
       </Filters>
-      <Card title="Who" note={uses.data && <>{sorted.length === mine.length ? plural(mine.length, 'subject') : `${count(sorted.length)} of ${plural(mine.length, 'subject')}`}{waits && <span role="status"> · weighing their rights …</span>}</>} actions={pick} flush>
-        {[excess, ways, readers].map((q, i) => q.error && q.error.status !== 404 && <p key={i} className={css.lacking} role="alert">Rights are not all known: {clean(q.error.message)}</p>)}
-        <Question asks={all} lines={14} empty={() => !sorted.length && (mine.length ? 'Nobody matches these filters.' : 'No request is stored of this time, and no binding names anybody.')}>
+      <Card
+        title="Who"
+        note={
+          uses.data && (
+            <>
+              {sorted.length === mine.length
+                ? plural(mine.length, 'subject')
+                : `${count(sorted.length)} of ${plural(mine.length, 'subject')}`}
+              {waits && <span role="status"> · weighing their rights …</span>}
+            </>
+          )
+        }
+        actions={pick}
+        flush
+      >
+        {[excess, dangers].map(
+          (q, i) =>
+            q.error &&
+            q.error.status !== 404 && (
+              <p key={i} className={css.lacking} role="alert">
+                Rights are not all known: {clean(q.error.message)}
+              </p>
+            ),
+        )}
+        <Question
+          asks={all}
+          lines={14}
+          empty={() =>
+            !sorted.length &&
+            (mine.length ? 'Nobody matches these filters.' : 'No request is stored of this time, and no binding names anybody.')
+          }
+        >
           {() => (
-            <DataTable label="Subjects" columns={shown} rows={sorted} rowKey={(s) => s.id} sort={sort}
-              href={(s) => (s.kind === 'group' ? to('/access', { subject: s.id }) : to(pathOf('subjects', s.name)))} />
+            <DataTable
+              label="Subjects"
+              columns={shown}
+              rows={sorted}
+              rowKey={(s) => s.id}
+              sort={sort}
+              href={(s) => (s.kind === 'group' ? to('/access', { subject: s.id }) : to(pathOf('subjects', s.name)))}
+            />
           )}
         </Question>
       </Card>
@@ -83,21 +230,36 @@ export default function Subjects() {
 }
 
 /** SHOW are questions people come with. */
-const SHOW: Record<string, string> = { dangerous: 'dangerous rights', idle: 'dangerous and unused', unseen: 'never seen', refused: 'was refused', unused: 'uses less than half' };
+const SHOW: Record<string, string> = {
+  dangerous: 'dangerous rights',
+  idle: 'dangerous and unused',
+  unseen: 'never seen',
+  refused: 'was refused',
+  unused: 'uses less than half',
+};
 
-function fits(s: Subject, show: string): boolean {
-  const unused = Boolean(s.held) && s.excess === s.held;
-  return show === 'dangerous' ? s.flags.length > 0 : show === 'idle' ? s.flags.some((f) => !f.through) && unused && s.kind !== 'group' : show === 'unseen' ? s.requests === 0 && s.kind !== 'group'
-    : show === 'refused' ? s.refused > 0 : show === 'unused' ? share(s) > 0.5 : true;
+/** fits reports whether a subject is one of those that a question is about; what is unused is the right that is asked for, if one is. */
+function fits(s: Subject, show: string, flag: string): boolean {
+  if (show === 'dangerous') return s.flags.length > 0;
+  if (show === 'idle') return s.flags.some((f) => f.unused && !f.through && (!flag || f.id === flag));
+  if (show === 'unseen') return s.requests === 0 && s.kind !== 'group';
+  return show === 'refused' ? s.refused > 0 : show === 'unused' ? share(s) > 0.5 : true;
 }
 
 function Flags({ of }: { of: Subject }) {
   return (
     <span className={css.flags}>
-      {of.flags.map((f) => {
-        const [label, meaning] = FLAGS[f.id] ?? [f.id, ''];
-        return <Tag key={f.id} tone={f.id === 'cluster-admin' ? 'critical' : 'warn'} title={meaning + (f.through && `, through group ${clean(f.through)}`)}>{label}{f.through && <span className={css.through}> by group</span>}</Tag>;
-      })}
+      {of.flags.map((f) => (
+        <Tag
+          key={f.id}
+          tone={f.id === 'cluster-admin' ? 'critical' : 'warn'}
+          title={clean(f.text) + (f.through && `, through group ${clean(f.through)}`) + (f.unused ? ', never used' : '')}
+        >
+          {clean(f.id)}
+          {f.through && <span className={css.through}> by group</span>}
+          {f.unused && <span className={css.through}> unused</span>}
+        </Tag>
+      ))}
     </span>
   );
 }
@@ -105,11 +267,18 @@ function Flags({ of }: { of: Subject }) {
 /** Share is how much of what a subject's own bindings grant was never used, weighed by danger. */
 function Share({ of: s }: { of: Subject }) {
   if (s.kind === 'group' || s.held === undefined) return <span className="soft">–</span>;
-  if (!s.held) return <span className="soft" title="No binding names it: what it may do comes by its groups">holds nothing itself</span>;
+  if (!s.held)
+    return (
+      <span className="soft" title="No binding names it: what it may do comes by its groups">
+        holds nothing itself
+      </span>
+    );
   return (
     <span className={css.share} title={`${count(s.excess)} of ${count(s.held)}, weighed by danger`}>
-      <i aria-hidden><b style={{ width: `${100 * share(s)}%` }} /></i>{percent(s.excess ?? 0, s.held)}
+      <i aria-hidden>
+        <b style={{ width: `${100 * share(s)}%` }} />
+      </i>
+      {percent(s.excess ?? 0, s.held)}
     </span>
   );
 }
-

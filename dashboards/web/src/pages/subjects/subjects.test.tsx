@@ -7,7 +7,12 @@ import { HOSTILE, show, STANDING } from '../../kit/testing/page';
 import Subjects from '.';
 import { kindOf, ownOf, subjectsOf } from './queries';
 
-const ask = (rows: unknown[][]) => ({ cluster: 'c', question: 'subjects', columns: ['subject', 'requests', 'refused', 'accesses', 'first', 'last'], rows });
+const ask = (rows: unknown[][]) => ({
+  cluster: 'c',
+  question: 'subjects',
+  columns: ['subject', 'requests', 'refused', 'accesses', 'first', 'last'],
+  rows,
+});
 const T = '2026-11-20T11:30:00Z';
 const suggest = {
   suggestions: [
@@ -16,30 +21,72 @@ const suggest = {
   ],
   unseen: [{ subject: 'guest', bindings: ['RoleBinding/a/b'], excess: 5 }],
 };
-const direct = (from: object) => ({ from, to: { kind: 'Goal', name: 'cluster-admin' }, steps: [] });
+const dangers = [
+  { id: 'cluster-admin', text: 'every verb on every resource' },
+  { id: 'secrets-read', text: 'read Secrets' },
+];
+const holder = (kind: string, name: string, danger: string, ever: number, namespace = '') => ({
+  kind,
+  name,
+  namespace,
+  danger,
+  ever,
+  scope: '',
+  users: [],
+});
 const FULL = {
-  ...STANDING, suggest,
-  ask: ask([['alice', 12, 3, 4, T, T], ['system:serviceaccount:ci:idle', 1, 0, 1, T, T], ['system:node:n1', 99, 0, 4, T, T]]),
-  escalations: { paths: [direct({ kind: 'Group', name: 'devs' })] },
-  'who-can': { subjects: [{ kind: 'ServiceAccount', namespace: 'ci', name: 'idle', scope: 'cluster', grants: [] }] },
+  ...STANDING,
+  suggest,
+  ask: ask([
+    ['alice', 12, 3, 4, T, T],
+    ['system:serviceaccount:ci:idle', 1, 0, 1, T, T],
+    ['system:node:n1', 99, 0, 4, T, T],
+  ]),
+  dangers: { dangers, holders: [holder('Group', 'devs', 'cluster-admin', 3), holder('ServiceAccount', 'idle', 'secrets-read', 0, 'ci')] },
 };
 
 describe('subjectsOf', () => {
   it('joins what is known, and says through which group a right comes', () => {
-    const rows = subjectsOf({ uses: FULL.ask as never, excess: suggest as never, ways: FULL.escalations as never, readers: FULL['who-can'] as never });
+    const rows = subjectsOf({ uses: FULL.ask as never, excess: suggest as never, dangers: FULL.dangers as never });
     const of = (id: string) => rows.find((r) => r.id === id);
-    expect(of('alice')).toMatchObject({ requests: 12, refused: 3, held: 40, excess: 10, flags: [{ id: 'cluster-admin', through: 'devs' }] });
-    expect(of('group:devs')).toMatchObject({ kind: 'group', flags: [{ id: 'cluster-admin', through: '' }] });
+    expect(of('alice')).toMatchObject({
+      requests: 12,
+      refused: 3,
+      held: 40,
+      excess: 10,
+      flags: [{ id: 'cluster-admin', through: 'devs', unused: true }],
+    });
+    expect(of('group:devs')).toMatchObject({ kind: 'group', flags: [{ id: 'cluster-admin', through: '', unused: false }] });
     expect(of('guest')).toMatchObject({ requests: 0, last: null, excess: 5 });
   });
+  it('takes a right for unused where it was used in no namespace', () => {
+    const at = (scope: string, ever: number) => ({ ...holder('User', 'bob', 'secrets-read', ever), scope });
+    const unused = (holders: object[]) =>
+      subjectsOf({ uses: undefined, excess: undefined, dangers: { dangers, holders } as never })[0]?.flags[0]?.unused;
+    expect([unused([at('a', 0), at('b', 2)]), unused([at('a', 0), at('b', 0)])]).toEqual([false, true]);
+  });
   it('tells kinds by names', () => {
-    expect(['alice', 'system:serviceaccount:a:b', 'system:node:n', 'system:apiserver', 'group:x'].map(kindOf)).toEqual(['user', 'account', 'node', 'system', 'group']);
-    expect(['system:serviceaccount:kube-system:x', 'system:serviceaccount:ci:x', 'group:system:masters'].map(ownOf)).toEqual([true, false, true]);
+    expect(['alice', 'system:serviceaccount:a:b', 'system:node:n', 'system:apiserver', 'group:x'].map(kindOf)).toEqual([
+      'user',
+      'account',
+      'node',
+      'system',
+      'group',
+    ]);
+    expect(['system:serviceaccount:kube-system:x', 'system:serviceaccount:ci:x', 'group:system:masters'].map(ownOf)).toEqual([
+      true,
+      false,
+      true,
+    ]);
   });
 });
 
 describe('Subjects', () => {
-  const names = () => screen.getAllByRole('row').slice(1).map((r) => within(r).getAllByRole('cell')[0]?.textContent);
+  const names = () =>
+    screen
+      .getAllByRole('row')
+      .slice(1)
+      .map((r) => within(r).getAllByRole('cell')[0]?.textContent);
   it('lists the most dangerous first, and leaves out what is Kubernetes’ own', async () => {
     answers(FULL);
     show(<Subjects />, '#/subjects?cluster=c');
@@ -50,7 +97,7 @@ describe('Subjects', () => {
   it('keeps what is chosen in the address', async () => {
     answers(FULL);
     show(<Subjects />, '#/subjects?cluster=c&show=idle');
-    await screen.findByText('reads secrets', { selector: '[role=cell] *' });
+    await screen.findByText('secrets-read', { selector: '[role=cell] *' });
     expect(names()).toEqual(['sa/ci:idle']);
     await userEvent.click(screen.getByRole('link', { name: 'Clear' }));
     expect(location.hash).toBe('#/subjects?cluster=c');
@@ -61,7 +108,7 @@ describe('Subjects', () => {
   it('orders by a column', async () => {
     answers(FULL);
     show(<Subjects />, '#/subjects?cluster=c&system=yes');
-    await screen.findByText('reads secrets', { selector: '[role=cell] *' });
+    await screen.findByText('secrets-read', { selector: '[role=cell] *' });
     await userEvent.click(screen.getByRole('link', { name: 'Requests' }));
     expect(location.hash).toContain('sort=requests');
     expect(names()[0]).toBe('system:node:n1');
@@ -73,7 +120,7 @@ describe('Subjects', () => {
     expect(names()).toContain('alice');
   });
   it('says why there is nothing', async () => {
-    answers({ ...STANDING, ask: ask([]), suggest: new Failure('no request', 404), escalations: { paths: [] }, 'who-can': { subjects: [] } });
+    answers({ ...STANDING, ask: ask([]), suggest: new Failure('no request', 404), dangers: { dangers: [], holders: [] } });
     show(<Subjects />, '#/subjects?cluster=c');
     expect(await screen.findByText(/no binding names anybody/)).toBeTruthy();
   });
