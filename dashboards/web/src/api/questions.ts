@@ -54,3 +54,22 @@ export function usePages<P extends Listed>(path: P, query: Query<P> | null): Ask
     placeholderData: keepPreviousData,
   });
 }
+
+/** usePolicyChanges lists what was written to the policy, newest first, and with fetchNextPage what is older; null asks nothing. */
+export function usePolicyChanges(query: Query<'policy-changes'> | null): AskedPages<Answer<'policy-changes'>> {
+  const moment = useContext(Moment);
+  return useInfiniteQuery<Answer<'policy-changes'>, Failure, InfiniteData<Answer<'policy-changes'>>, readonly unknown[], string>({
+    queryKey: ['policy-changes', 'pages', query, moment],
+    queryFn: ({ signal, pageParam }) =>
+      ask('policy-changes', { ...(query as Query<'policy-changes'>), ...(pageParam && { to: pageParam }) }, signal),
+    initialPageParam: '',
+    // The oldest writes of an answer come again: others of the same millisecond may not have been in it.
+    getNextPageParam: ({ more, changes }, _, before) => {
+      const oldest = changes.at(-1);
+      const to = oldest && new Date(Date.parse(oldest.time) + 1).toISOString();
+      return more && to !== before ? to : undefined;
+    },
+    enabled: query !== null,
+    placeholderData: keepPreviousData,
+  });
+}

@@ -44,5 +44,6 @@ export const PAGES: Page[] = [
   page('/subjects', 'Subjects', () => import('../pages/subjects'), { key: 's' }),
   page('/subjects/:name', 'Subject', () => import('../pages/subject'), { place: '/subjects' }),
   page('/access', 'Access', () => import('../pages/access'), { key: 'a' }),
+  page('/changes', 'Changes', () => import('../pages/changes'), { key: 'c' }),
   page('/trust', 'Trust', () => import('../pages/trust'), { key: 'r' }),
 ];

@@ -3,12 +3,14 @@ import { useLinks } from '../../kit/address';
 import { usePreference } from '../../kit/preferences';
 import { useScope } from '../../kit/scope';
 import { stamp, Time } from '../../kit/Time';
-import { count, plural } from '../../kit/words';
+import { plural } from '../../kit/words';
 import { useAsking, useTicks } from './queries';
 import css from './access.module.css';
 
 /** Ticks that are drawn: more of them would be one line. */
 const MOST = 400;
+/** A tick is when a write was asked for. So many milliseconds later it is in force. */
+const SETTLED = 1000;
 
 /** Moments chooses the time that is asked about, and another one to compare with; changes of policy are ticks between. */
 export function Moments() {
@@ -31,7 +33,7 @@ export function Moments() {
     <div className={css.moments}>
       <p className={css.asof}>
         {at ? <>As of <Time at={at} /></> : <>As of the newest policy known</>}
-        {then !== null && <>, compared with <Time at={since} /><span className="soft">: {plural(between, 'change')} of policy between</span></>}
+        {then !== null && <>, compared with <Time at={since} /><span className="soft">: {more && 'at least '}{plural(between, 'change')} of policy between</span></>}
       </p>
       <div className={css.rail}>
         <svg aria-hidden className={css.ticks} viewBox={`0 0 ${MOST} 10`} preserveAspectRatio="none">
@@ -42,14 +44,20 @@ export function Moments() {
         <Handle label="As of" first={first} last={last} value={now} onValue={(t) => change({ at: t >= last ? null : iso(t) }, 'replace')} />
       </div>
       <div className={css.steps}>
-        <span className="soft">{pending ? 'Looking for changes of policy …' : ticks.length ? `${plural(ticks.length, 'moment')} at which the policy changed${more ? `, and ${count(more)} more` : ''}` : 'No change of policy is known in this time.'}</span>
+        <span className="soft">{pending && !ticks.length ? 'Looking for changes of policy …' : said(ticks.length, more)}</span>
         {before !== undefined && <a className="button" href={here({ at: iso(before - 1) })}>Before the change before</a>}
-        {after !== undefined && <a className="button" href={here({ at: iso(after) })}>After the next change</a>}
+        {after !== undefined && <a className="button" href={here({ at: iso(after + SETTLED) })}>After the next change</a>}
         {at && <a className="button" href={here({ at: null })}>Newest</a>}
         {then === null ? <a className="button" href={here({ since: iso(first) })}>Compare with another time</a> : <a className="button" href={here({ since: null })}>Do not compare</a>}
       </div>
     </div>
   );
+}
+
+function said(ticks: number, more: boolean): string {
+  if (!ticks) return 'No change of policy is known in this time.';
+  const moments = `${plural(ticks, 'moment')} at which the policy changed`;
+  return more ? `The newest ${moments}; there are older ones` : moments;
 }
 
 /** Handle is one end. What it chooses is asked when it rests. */

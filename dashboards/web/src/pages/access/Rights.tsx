@@ -3,6 +3,7 @@ import { pathOf, useLinks } from '../../kit/address';
 import { Empty, Question } from '../../kit/Card';
 import { DataTable, type Column } from '../../kit/DataTable';
 import { Name, Names, Who } from '../../kit/Name';
+import { On, Person } from '../../kit/Rule';
 import { Tag } from '../../kit/Tag';
 import { count, plural } from '../../kit/words';
 import { Said, Through } from './Holders';
@@ -50,15 +51,6 @@ export function Rights() {
   );
 }
 
-function On({ rule: r }: { rule: Schemas['HeldRule'] }) {
-  if (r.nonResourceURLs?.length) return <Names list={r.nonResourceURLs} most={10} />;
-  const all = (r.resources ?? []).flatMap((res) => {
-    const [plain = '', sub] = res.split('/', 2);
-    return (r.apiGroups ?? ['']).map((g) => plain + (g && `.${g}`) + (sub ? `/${sub}` : ''));
-  });
-  return <><Names list={all} most={10} />{(r.resourceNames?.length ?? 0) > 0 && <span className="soft"> only <Names list={r.resourceNames} most={6} /></span>}</>;
-}
-
 /** Change is a row: what somebody gained or lost. */
 interface Change {
   key: string;
@@ -104,9 +96,4 @@ export function Difference({ one }: { one?: boolean }) {
       }}
     </Question>
   );
-}
-
-function Person({ of: s }: { of: Schemas['ChangedSubject'] }) {
-  if (s.kind === 'Group') return <><span className="soft">group </span><Name most={100}>{s.name}</Name></>;
-  return <Who subject={s.kind === 'ServiceAccount' ? `system:serviceaccount:${s.namespace}:${s.name}` : s.name} most={100} />;
 }

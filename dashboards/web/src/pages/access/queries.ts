@@ -1,5 +1,5 @@
-import { useMemo } from 'react';
-import { useQuestion } from '../../api/questions';
+import { useEffect, useMemo } from 'react';
+import { usePolicyChanges, useQuestion } from '../../api/questions';
 import { useLinks } from '../../kit/address';
 import { subjectOf } from '../../kit/request';
 import { instant } from '../../kit/range';
@@ -53,17 +53,26 @@ export function useDifference(asks: boolean, since: string, at: string) {
   return useQuestion('changes', asks && since ? { cluster, from: since, to: at, subject: subject && whom(subject) } : null);
 }
 
-/** useTicks asks when the policy was changed, over all that is stored. */
+/** Pages of writes that are read at most: of more, the newest are ticks. */
+const PAGES = 4;
+
+/** useTicks asks when the policy was changed, over all that is stored: writes after which somebody could do something else, or may. */
 export function useTicks() {
   const { cluster, clusters } = useScope();
   const of = clusters.find((c) => c.name === cluster);
-  const asks = useQuestion('changes', of ? { cluster, from: of.first, to: of.last } : null);
-  const writes = asks.data?.writes;
+  const asks = usePolicyChanges(of ? { cluster, limit: 500 } : null);
+  const pages = asks.data?.pages;
+  const { hasNextPage, isFetching, isError, fetchNextPage } = asks;
+  const further = hasNextPage && !isError && (pages?.length ?? 0) < PAGES;
+  useEffect(() => {
+    if (further && !isFetching) void fetchNextPage();
+  }, [further, isFetching, fetchNextPage]);
   const ticks = useMemo(() => {
-    const at = (writes ?? []).map((w) => Date.parse(w.notAfter)).filter((t) => !Number.isNaN(t));
+    const writes = (pages ?? []).flatMap((p) => p.changes).filter((w) => w.effect !== 'no');
+    const at = writes.map((w) => Date.parse(w.time)).filter((t) => !Number.isNaN(t));
     return [...new Set(at)].sort((a, b) => a - b);
-  }, [writes]);
-  return { ticks, more: asks.data?.moreWrites ?? 0, pending: asks.isPending };
+  }, [pages]);
+  return { ticks, more: hasNextPage, pending: asks.isPending || further };
 }
 
 /** useNames completes what is written. */

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/retrial-io/retrial/query"
+)
+
+// TestWebChanges holds the page of policy writes, and of what came of them, to what the store answers.
+func TestWebChanges(t *testing.T) {
+	s, b, next := openWeb(t)
+	// In this half of a minute somebody deletes all bindings of a namespace.
+	const from, to = "2026-11-20T11:38:00Z", "2026-11-20T11:38:30Z"
+	page := next + "#/changes?cluster=sample&from=" + from + "&to=" + to
+	var writes query.PolicyChangesAnswer
+	s.get(t, "policy-changes?limit=500&cluster=sample&from="+from+"&to="+to, &writes)
+	if len(writes.Changes) == 0 || writes.More {
+		t.Fatalf("%d writes, more: %t", len(writes.Changes), writes.More)
+	}
+
+	t.Run("who wrote what", func(t *testing.T) {
+		b.load(t, page)
+		n := len(writes.Changes)
+		b.until(t, "the writes are counted", settled+" && "+readsIn("#main p", fmt.Sprintf("%d writes, the newest first", n)))
+		changed := 0
+		for i := range writes.Changes {
+			if writes.Changes[i].Effect == query.EffectYes && writes.Changes[i].User == "kubernetes-admin" {
+				changed++
+			}
+		}
+		b.load(t, page+"&effect=yes&author=kubernetes-admin")
+		b.until(t, "the filtered are counted", settled+" && "+readsIn("#main p", fmt.Sprintf("%d of %d writes", changed, n)))
+	})
+	var refusals query.RefusalsAnswer
+	s.get(t, "refusals?limit=200&cluster=sample&from="+from+"&to="+to, &refusals)
+	if len(refusals.Changes) == 0 {
+		t.Fatal("no change made refusals")
+	}
+	worst := &refusals.Changes[0]
+	var one query.PolicyChangesAnswer
+	s.get(t, "policy-changes?cluster=sample&id="+url.QueryEscape(worst.Write.AuditID), &one)
+	t.Run("what came of one", func(t *testing.T) {
+		b.load(t, page)
+		b.until(t, "the changes that made refusals are there", settled+" && "+
+			fmt.Sprintf(`document.querySelectorAll('[aria-label="Refusals by change"] [data-index]').length === %d`, len(refusals.Changes)))
+		b.click(t, `[aria-label="Refusals by change"] a`, worst.Write.Object)
+		b.at(t, "id="+worst.Write.AuditID)
+		b.until(t, "what it changed is there", settled+" && "+readsIn("#main section h3", "Access gained and lost"))
+		counted := func(what string, want int) {
+			t.Helper()
+			js := fmt.Sprintf(`[...document.querySelectorAll('#main section')]`+
+				`.find(s => s.querySelector(':scope > header h3')?.textContent === %s)`+
+				`.querySelectorAll('a[data-row]').length`, quoteJS(what))
+			if got := value[int](t, b, what, js); got != want {
+				t.Errorf("%s: the page lists %d, the store %d", what, got, want)
+			}
+		}
+		counted("Refused in the hour after", len(one.Detail.Refusals))
+		counted("Asked for the first time in the hour after", len(one.Detail.FirstUses))
+		b.click(t, "#main section a[data-row]", one.Detail.Refusals[0].Verb)
+		b.at(t, "why=")
+		b.until(t, "the refused request is there", settled+" && "+readsIn("dialog", "Request"))
+	})
+	t.Run("hostile", func(t *testing.T) {
+		b.load(t, next+"#/changes?cluster=hostile")
+		b.until(t, "it is there", settled)
+		b.innocent(t, "changes")
+		b.accessible(t, "changes of hostile names")
+	})
+	b.looksGood(t, "changes", page)
+	b.looksGood(t, "change", page+"&id="+worst.Write.AuditID)
+}
