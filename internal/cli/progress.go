@@ -41,8 +41,11 @@ type Progress struct {
 	next  time.Time // when the next line is due
 }
 
-// NewProgress returns the progress of something that begins now.
+// NewProgress returns the progress of something that begins now; nil: nobody is told.
 func NewProgress(w io.Writer) *Progress {
+	if w == nil {
+		w = io.Discard
+	}
 	return &Progress{w: w, shown: isTerminal(w), now: time.Now, next: time.Now().Add(sayEvery)}
 }
 
