@@ -30,13 +30,6 @@ func TestBrowserPages(t *testing.T) {
 	in := newInstall(t)
 	s := in.serve(t, "--replay-hold", "200ms")
 	b := openBrowser(t, s.ui)
-	file := func(name string, content []byte) string {
-		path := filepath.Join(in.dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 
 	t.Run("empty store", func(t *testing.T) {
 		for _, hash := range []string{"#/", "#/subjects", "#/subject?subject=alice", "#/findings", "#/findings?finding=x", "#/access",
@@ -55,10 +48,9 @@ func TestBrowserPages(t *testing.T) {
 	})
 	b.blameless(t)
 
-	state := file(sample.StateName, sample.StateZstd())
-	in.run(t, "import", "--cluster", "sample", "--state", state, file(sample.AuditLogName, sample.AuditLogZstd())).ok(t)
-	in.run(t, "import", "--cluster", "hostile", "--state", file("hostile.json", hostileState(t)),
-		file("hostile.jsonl", hostileEvents(t))).ok(t)
+	in.run(t, "import", "--cluster", "sample", "--state", in.file(t, sample.StateName, string(sample.StateZstd())),
+		in.file(t, sample.AuditLogName, string(sample.AuditLogZstd()))).ok(t)
+	in.importHostile(t)
 	s.drained(t)
 	b.load(t, s.ui+"#/findings?cluster=sample")
 	b.until(t, "findings", `document.querySelectorAll('.findings tbody tr').length > 10`)

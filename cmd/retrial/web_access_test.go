@@ -10,7 +10,7 @@ import (
 
 // TestWebAccess holds the page that says who can to what the store answers, at two moments, by the keyboard alone.
 func TestWebAccess(t *testing.T) {
-	s, b, next := openWeb(t)
+	s, b, next := webHostile(t, 20000)
 	at := func(from string) (out map[string]bool) {
 		var a query.WhoCanAnswer
 		q := url.Values{"cluster": {"sample"}, "verb": {"list"}, "resource": {"secrets"}, "allNamespaces": {"true"}}

@@ -10,7 +10,7 @@ import (
 
 // TestWebChanges holds the page of policy writes, and of what came of them, to what the store answers.
 func TestWebChanges(t *testing.T) {
-	s, b, next := openWeb(t)
+	s, b, next := webHostile(t, 20000)
 	// In this half of a minute somebody deletes all bindings of a namespace.
 	const from, to = "2026-11-20T11:38:00Z", "2026-11-20T11:38:30Z"
 	page := next + "#/changes?cluster=sample&from=" + from + "&to=" + to

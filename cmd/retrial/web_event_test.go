@@ -2,31 +2,11 @@ package main
 
 import (
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query"
 )
-
-// webSample serves a part of the recorded cluster, judged, and opens a browser on it. next is the address of the new pages.
-func webSample(t *testing.T, events int) (in install, s *running, b *browser, next string) {
-	t.Helper()
-	needPage(t)
-	in = newInstall(t)
-	s = in.serve(t, "--replay-hold", "200ms")
-	state, log := filepath.Join(in.dir, sample.StateName), filepath.Join(in.dir, "sample.jsonl")
-	for path, content := range map[string][]byte{state: sample.StateZstd(), log: sampleLines(t, events)} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	in.run(t, "import", "--cluster", "sample", "--state", state, log).ok(t)
-	s.drained(t)
-	return in, s, openBrowser(t, s.ui), s.ui + "next/"
-}
 
 // newest returns the newest request that filters select.
 func (s *running) newest(t *testing.T, filters url.Values) query.Event {

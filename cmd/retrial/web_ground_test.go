@@ -1,13 +1,9 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"github.com/retrial-io/retrial/internal/sample"
 )
 
 // TestWebGround uses what all new pages stand on: the frame, the keyboard, addresses, and how they look.
@@ -24,14 +20,8 @@ func TestWebGround(t *testing.T) {
 		b.looksGood(t, "empty", next)
 	})
 
-	state, log := filepath.Join(in.dir, sample.StateName), filepath.Join(in.dir, "sample.jsonl")
-	for path, content := range map[string][]byte{state: sample.StateZstd(), log: sampleLines(t, 3000)} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	b.load(t, next)
-	in.run(t, "import", "--cluster", "sample", "--state", state, log).ok(t)
+	in.importSample(t, 3000)
 	s.drained(t)
 	b.until(t, "the page shows what arrived, by itself", settled+` && document.querySelector('#main h1').innerText === 'Today' && `+
 		`location.hash.includes('cluster=sample')`)

@@ -11,10 +11,46 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/retrial-io/retrial/internal/sample"
 )
 
 // settled: what the page asked is answered and shown.
 const settled = `document.querySelector('#main h1') && !document.querySelector('[aria-label=Loading], [aria-busy]')`
+
+// importSample imports so many events of the recorded cluster, and its state.
+func (in install) importSample(t *testing.T, events int) {
+	t.Helper()
+	in.run(t, "import", "--cluster", "sample", "--state", in.file(t, sample.StateName, string(sample.StateZstd())),
+		in.file(t, "sample.jsonl", string(sampleLines(t, events)))).ok(t)
+}
+
+// importHostile imports a cluster whose every name is hostile.
+func (in install) importHostile(t *testing.T) {
+	t.Helper()
+	in.run(t, "import", "--cluster", "hostile", "--state", in.file(t, "hostile.json", string(hostileState(t))),
+		in.file(t, "hostile.jsonl", string(hostileEvents(t)))).ok(t)
+}
+
+// webSample serves a part of the recorded cluster, judged, and opens a browser on it. next is the address of the new pages.
+func webSample(t *testing.T, events int) (in install, s *running, b *browser, next string) {
+	t.Helper()
+	needPage(t)
+	in = newInstall(t)
+	s = in.serve(t, "--replay-hold", "200ms")
+	in.importSample(t, events)
+	s.drained(t)
+	return in, s, openBrowser(t, s.ui), s.ui + "next/"
+}
+
+// webHostile is webSample beside a cluster whose every name is hostile.
+func webHostile(t *testing.T, events int) (s *running, b *browser, next string) {
+	t.Helper()
+	in, s, b, next := webSample(t, events)
+	in.importHostile(t)
+	s.drained(t)
+	return s, b, next
+}
 
 // look is how somebody looks at a page.
 type look struct {

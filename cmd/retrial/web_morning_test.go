@@ -69,7 +69,7 @@ func (b *browser) reach(t *testing.T, table string) {
 // TestWebMorning asks the first page what people ask in the morning: each answer is one key or click away, and is what other questions of
 // the API say too.
 func TestWebMorning(t *testing.T) {
-	s, b, next := openWeb(t)
+	s, b, next := webHostile(t, 20000)
 	today := next + "#/?cluster=sample"
 	open := func(t *testing.T) {
 		t.Helper()

@@ -2,37 +2,12 @@ package main
 
 import (
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query"
 )
-
-// openWeb serves the sample and hostile events, and returns a browser and the address of the new pages.
-func openWeb(t *testing.T) (s *running, b *browser, next string) {
-	t.Helper()
-	needPage(t)
-	in := newInstall(t)
-	s = in.serve(t, "--replay-hold", "200ms")
-	b = openBrowser(t, s.ui)
-	file := func(name string, content []byte) string {
-		path := filepath.Join(in.dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	in.run(t, "import", "--cluster", "sample", "--state", file(sample.StateName, sample.StateZstd()),
-		file("sample.jsonl", sampleLines(t, 20000))).ok(t)
-	in.run(t, "import", "--cluster", "hostile", "--state", file("hostile.json", hostileState(t)),
-		file("hostile.jsonl", hostileEvents(t))).ok(t)
-	s.drained(t)
-	return s, b, s.ui + "next/"
-}
 
 // innocent fails the test where a hostile string became more than text.
 func (b *browser) innocent(t *testing.T, what string) {
@@ -44,7 +19,7 @@ func (b *browser) innocent(t *testing.T, what string) {
 
 // TestWebSubjects holds the pages of subjects to what the store answers, to hostile names, and to axe.
 func TestWebSubjects(t *testing.T) {
-	s, b, next := openWeb(t)
+	s, b, next := webHostile(t, 20000)
 	var uses struct{ Rows [][]any }
 	s.get(t, "ask?cluster=sample&question=subjects", &uses)
 	requests := map[string]float64{}

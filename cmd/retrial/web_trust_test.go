@@ -2,34 +2,15 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query"
 )
 
 // TestWebTrust holds the page that says how far the others can be relied on to what the store answers, and the new pages to
 // hostile strings.
 func TestWebTrust(t *testing.T) {
-	needPage(t)
-	in := newInstall(t)
-	s := in.serve(t, "--replay-hold", "200ms")
-	b := openBrowser(t, s.ui)
-	next := s.ui + "next/"
-	file := func(name string, content []byte) string {
-		path := filepath.Join(in.dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	in.run(t, "import", "--cluster", "sample", "--state", file(sample.StateName, sample.StateZstd()),
-		file("sample.jsonl", sampleLines(t, 3000))).ok(t)
-	in.run(t, "import", "--cluster", "hostile", "--state", file("hostile.json", hostileState(t)),
-		file("hostile.jsonl", hostileEvents(t))).ok(t)
-	s.drained(t)
+	s, b, next := webHostile(t, 3000)
 
 	t.Run("figures", func(t *testing.T) {
 		var sum query.OverviewAnswer
