@@ -110,12 +110,7 @@ func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.
 }
 
 // didYouMean words what may have been meant; it is empty without any.
-func didYouMean(near []string) string {
-	if len(near) == 0 {
-		return ""
-	}
-	return ", did you mean " + strings.Join(near, " or ") + "?"
-}
+func didYouMean(near []string) string { return phrase.DidYouMean(", ", near) }
 
 // noRequest says that no request has an audit ID.
 func (a *asker) noRequest(id, cluster string) error {

@@ -95,11 +95,7 @@ func printFirstUses(p *cli.Page, list []query.FirstUse) {
 	}
 	for i := range list {
 		u := &list[i]
-		what := u.Path
-		if u.Resource != "" {
-			w := query.ResourceWord{Name: u.Resource, Group: u.Group, Sub: u.Subresource}
-			what = w.String()
-		}
+		what := whatAsked(u.Resource, u.Group, u.Subresource, u.Path)
 		p.Printf("%s\t%s\n", u.First.UTC().Format(time.RFC3339Nano), strings.Join([]string{u.Subject, u.Verb, what, u.Namespace, u.Name,
 			number(u.Requests), number(u.Forbidden)}, "\t"))
 	}

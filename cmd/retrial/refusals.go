@@ -77,13 +77,17 @@ func printRefusals(p *cli.Page, a *query.RefusalsAnswer) {
 	}
 }
 
-// refusedWhat is what was asked for: a resource, or a path.
-func refusedWhat(r *query.Refusal) string {
-	if r.Resource == "" {
-		return r.Path
+// whatAsked is what a request is about: a resource, or a path.
+func whatAsked(resource, group, subresource, path string) string {
+	if resource == "" {
+		return path
 	}
-	w := query.ResourceWord{Name: r.Resource, Group: r.Group, Sub: r.Subresource}
+	w := query.ResourceWord{Name: resource, Group: group, Sub: subresource}
 	return w.String()
+}
+
+func refusedWhat(r *query.Refusal) string {
+	return whatAsked(r.Resource, r.Group, r.Subresource, r.Path)
 }
 
 func refusedWhere(r *query.Refusal) string {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/moment"
 	"github.com/retrial-io/retrial/internal/params"
+	"github.com/retrial-io/retrial/internal/phrase"
 )
 
 // Run executes a program's command line, prints its error, and returns the exit code.
@@ -138,11 +139,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 		return UsageError(c, "unexpected argument %q", args[0])
 	}
 	c.SuggestionsMinimumDistance = 2
-	hint := ""
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = ", did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return UsageError(c, "unknown command %q for %q%s", args[0], c.CommandPath(), hint)
+	return UsageError(c, "unknown command %q for %q%s", args[0], c.CommandPath(), phrase.DidYouMean(", ", c.SuggestionsFor(args[0])))
 }
 
 // NoArgsBut refuses arguments, and says where what they may mean belongs.

@@ -61,6 +61,14 @@ func Ago(now, then time.Time) string {
 	return "on " + then.UTC().Format(time.DateOnly)
 }
 
+// DidYouMean asks whether one of some names was meant, after a separator such as "; "; it is empty without any.
+func DidYouMean(separator string, near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return separator + "did you mean " + strings.Join(near, " or ") + "?"
+}
+
 // ShellWord returns s, quoted for a POSIX shell if need be.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
