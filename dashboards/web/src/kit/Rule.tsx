@@ -24,6 +24,6 @@ export function Person({ of: s }: { of: { kind: string; namespace: string; name:
 }
 
 /** userOf is the user name of a user or service account. */
-export function userOf(s: { kind: string; namespace: string; name: string }): string {
+export function userOf(s: { kind: string; namespace?: string; name: string }): string {
   return s.kind === 'ServiceAccount' ? `system:serviceaccount:${s.namespace}:${s.name}` : s.name;
 }

@@ -4,6 +4,7 @@ import { pathOf, useLinks } from '../../kit/address';
 import { Empty, Question } from '../../kit/Card';
 import { DataTable, useColumns, type Column } from '../../kit/DataTable';
 import { Name, Names, Subject } from '../../kit/Name';
+import { userOf } from '../../kit/Rule';
 import { Tag } from '../../kit/Tag';
 import { count, plural } from '../../kit/words';
 import { useAsking, useHolders } from './queries';
@@ -160,7 +161,7 @@ function tally(list: Held[]): string {
 /** joined lists who can now and, when there is an earlier answer, who could then. */
 export function joined(now: Answer<'who-can'> | undefined, then: Answer<'who-can'> | undefined): Held[] {
   const of = (a: Answer<'who-can'> | undefined) => (a?.subjects ?? []).map((s): Held => {
-    const name = s.kind === 'ServiceAccount' ? `system:serviceaccount:${s.namespace}:${s.name}` : s.name;
+    const name = userOf(s);
     const where = s.scope.startsWith('namespace:') ? s.scope.slice('namespace:'.length) : '';
     return { key: JSON.stringify([s.kind, name, where]), id: (s.kind === 'Group' ? 'group:' : 'user:') + name, kind: s.kind, name, where, grants: s.grants, change: '' };
   });

@@ -3,10 +3,11 @@ import { useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
 import { DataTable, type Column } from '../../kit/DataTable';
 import { Name, Subject } from '../../kit/Name';
+import { userOf } from '../../kit/Rule';
 import { Tag } from '../../kit/Tag';
 import { Time } from '../../kit/Time';
 import { clean, count } from '../../kit/words';
-import { subjectPage, userOf } from './links';
+import { subjectPage } from './links';
 import { SECRETS, useIdle, useSecrets, type Idle } from './queries';
 import css from './today.module.css';
 

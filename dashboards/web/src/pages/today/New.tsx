@@ -3,9 +3,10 @@ import { useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
 import { DataTable, type Column } from '../../kit/DataTable';
 import { Name, Subject } from '../../kit/Name';
+import { userOf } from '../../kit/Rule';
 import { When } from '../../kit/Time';
 import { clean, count, plural, sentence } from '../../kit/words';
-import { asked, keyed, subjectPage, userOf } from './links';
+import { asked, keyed, subjectPage } from './links';
 import { newcomersOf, useNews, type Newcomer } from './queries';
 import css from './today.module.css';
 

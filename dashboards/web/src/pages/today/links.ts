@@ -1,6 +1,7 @@
 // Addresses of what the cards tell of.
 import { pathOf, type Changes } from '../../kit/address';
 import type { Schemas } from '../../api/ask';
+import { userOf } from '../../kit/Rule';
 import { quoted } from '../../kit/words';
 
 /** asked are the filters of /explore that select requests as one was: what is folded (*) or empty selects nothing. */
@@ -24,11 +25,6 @@ export function asked(
 export function subjectPage(s: { kind: string; namespace?: string; name: string }): [path: string, changes: Changes] {
   if (s.kind === 'Group') return ['/access', { subject: `group:${s.name}` }];
   return [pathOf('subjects', userOf(s)), {}];
-}
-
-/** userOf is the user name of a subject of a binding. */
-export function userOf(s: { kind: string; namespace?: string; name: string }): string {
-  return s.kind === 'ServiceAccount' ? `system:serviceaccount:${s.namespace}:${s.name}` : s.name;
 }
 
 /** keyed reads Kind/name and Kind/namespace/name. Names of users and groups may have slashes: only accounts have namespaces. */
