@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/internal/kubenames"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
@@ -109,7 +110,7 @@ func (a *Service) noNamespace(ctx context.Context, cluster, name string, policy 
 	if slices.Contains(known, name) {
 		return "", nil
 	}
-	text := "there is no namespace " + name
+	text := fmt.Sprintf("namespace %s does not exist", name)
 	if near := Nearest(name, known, mostNear); len(near) > 0 {
 		return "", none("%s%s", text, didYouMean(near))
 	}
@@ -117,12 +118,7 @@ func (a *Service) noNamespace(ctx context.Context, cluster, name string, policy 
 }
 
 // didYouMean words what may have been meant, as the end of a sentence; it is empty without any.
-func didYouMean(near []string) string {
-	if len(near) == 0 {
-		return ""
-	}
-	return "; did you mean " + strings.Join(near, " or ") + "?"
-}
+func didYouMean(near []string) string { return phrase.DidYouMean("; ", near) }
 
 // quoted returns names that anybody may have chosen as words of a sentence.
 func quoted(names []string) []string {

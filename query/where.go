@@ -25,7 +25,7 @@ type Filters struct {
 
 func (r Filters) check() error {
 	if r.Class != "" && verdict.Explain(r.Class) == "" {
-		return Bad("class: there is no class %q; api/v1/classes lists them", r.Class)
+		return Bad("unknown class %q: see api/v1/classes", r.Class)
 	}
 	if _, err := conditionsOf(r.Where); err != nil {
 		return err
@@ -90,7 +90,7 @@ func conditionOf(text string) (c queries.Condition, err error) {
 		return c, oneOf(text, value, []string{"allow", "forbid", "none"})
 	case "class":
 		if value != "" && verdict.Explain(value) == "" {
-			return c, Bad("invalid where %q: there is no such class; api/v1/classes lists them", text)
+			return c, Bad("invalid where %q: unknown class, see api/v1/classes", text)
 		}
 	case "code":
 		if strings.Trim(value, "0123456789") != "" || value == "" || len(value) > 4 {
@@ -113,6 +113,6 @@ func oneOfColumns(parameter, name string, columns []string) error {
 	if slices.Contains(columns, name) {
 		return nil
 	}
-	return Bad("invalid %s: there is no key %q%s; keys are %s", parameter, name, didYouMean(Nearest(name, columns, mostNear)),
+	return Bad("invalid %s: unknown key %q%s: want one of %s", parameter, name, didYouMean(Nearest(name, columns, mostNear)),
 		strings.Join(columns, ", "))
 }

@@ -242,7 +242,7 @@ func TestAPICan(t *testing.T) {
 			want: ann + "in shop\n  gone Role/shop/gone\n", groups: "CN=a,OU=b,ops,system:authenticated", from: "asked",
 			hint: `no binding names the group "ops" | no binding names the group "CN=a,OU=b"`},
 		{name: "one namespace", query: "subject=ann&namespace=other&at=2026-11-20T11:29:00Z", want: ann,
-			groups: "devs,system:authenticated", from: "requests", hint: "there is no namespace other"},
+			groups: "devs,system:authenticated", from: "requests", hint: "namespace other does not exist"},
 		{name: "a group by itself", query: "subject=group:devs&at=2026-11-20T11:29:00Z", want: devs, groups: "devs", from: "asked"},
 		{name: "groups and no user", query: "group=devs,system:authenticated&at=2026-11-20T11:29:00Z", want: "in \n" + discovery + devs,
 			groups: "devs,system:authenticated", from: "asked"},

@@ -156,7 +156,7 @@ func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 	for i, r := range answer.Rules {
 		ids[i] = r.ID
 	}
-	return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no rule %s%s; `retrial findings --list-rules` prints those of the binary",
+	return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("unknown rule %s%s: list them with `retrial findings --list-rules`",
 		phrase.Shorten(id), didYouMean(query.Nearest(id, ids, 3))))
 }
 

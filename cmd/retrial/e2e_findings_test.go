@@ -170,7 +170,7 @@ func TestFindingsQuestions(t *testing.T) {
 	}
 	says(t, in.run(t, "findings").ok(t).out, "SEVERITY", "credential-forged")
 	in.run(t, "findings", "--cluster", "nobody").refused(t, cli.ExitNoMatch, "there is no cluster nobody; known: a")
-	in.run(t, "findings", "--rule", "nothing").refused(t, cli.ExitNoMatch, "there is no rule nothing")
+	in.run(t, "findings", "--rule", "nothing").refused(t, cli.ExitNoMatch, "unknown rule nothing")
 	in.run(t, "findings", "--at", "tomorrow").refused(t, cli.ExitUsage, "invalid time")
 	if r := in.run(t, "findings", "--fail-on", "critical"); r.code != cli.ExitFinding {
 		t.Errorf("exit code %d: %s", r.code, r.err)

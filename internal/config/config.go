@@ -142,7 +142,7 @@ type Replay struct {
 	Hold      Duration `json:"hold" doc:"How long an event waits, after it was appended, for policy changes that other apiservers may still deliver."`
 	Lag       Duration `json:"lag" doc:"How far an apiserver's caches may lag behind; it widens an event's window."`
 	BatchRows int64    `json:"batchRows" doc:"Most rows in one insert."`
-	Linger    Duration `json:"linger" doc:"How long received events may wait to be stored while there is no backlog and nobody asks, because a large insert costs little more than a small one. A question stores them first. With a ClickHouse server, where others may ask, the limit is a quarter of this."`
+	Linger    Duration `json:"linger" doc:"Longest wait before received events are stored, when nothing is behind and nobody asks: a large insert costs little more than a small one. A question stores them first. With a ClickHouse server, where others may ask, the limit is a quarter of this."`
 	// ApiserverConfig entries are split by ApiserverFolder.
 	ApiserverConfig []string `json:"apiserverConfig" flag:"apiserver-config" doc:"Folders with the configuration of clusters' apiservers, each as cluster=/path/to/folder: the static-pod manifest or the flags, and the files they name. Reread when files change. See docs/apiserver-config.md."`
 }
