@@ -167,7 +167,7 @@ func TestAPIRefusesBadQuestions(t *testing.T) {
 		{"not UTF-8", "events?cluster=%ff", "not UTF-8"},
 		{"very long parameter", "events?cluster=c&subject=" + strings.Repeat("x", params.MaxValue+1), "at most"},
 		{"unknown outcome", "events?cluster=c&outcome=drfit", "want one of match, drift"},
-		{"unknown class", "events?cluster=c&class=nonsense", "no class"},
+		{"unknown class", "events?cluster=c&class=nonsense", `unknown class "nonsense": see api/v1/classes`},
 		{"unknown decision", "events?cluster=c&decision=deny", "want one of allow, forbid, none"},
 		{"limit nought", "events?cluster=c&limit=0", "from 1 to 500"},
 		{"limit too large", "events?cluster=c&limit=501", "from 1 to 500"},
