@@ -66,26 +66,29 @@ func Pace(ctx context.Context, headroom uint64) {
 // pace is how fast the process allocates.
 type pace struct {
 	most    uint64 // bytes of headroom
+	allowed uint64 // bytes of headroom in this interval
 	begun   bool
 	began   uint64                       // bytes allocated when this interval began
 	earlier [spacing/interval - 1]uint64 // bytes that the intervals before allocated, the last one first
 }
 
 // headroom returns by how much the heap may grow, now that so many bytes have been allocated: what was in the last intervals, this one
-// included, so that it grows with a burst, and a server whose blocks are as far apart as collections has room for one.
+// included, so that a server whose blocks are as far apart as collections has room for one. It at most doubles from one interval to the
+// next: a burst is collected a few times more, and takes that much less memory unless it goes on.
 func (p *pace) headroom(allocated uint64) uint64 {
 	if !p.begun {
-		p.begun, p.began = true, allocated
+		p.begun, p.began, p.allowed = true, allocated, 2*least
 	}
 	sum := allocated - p.began
 	for _, bytes := range p.earlier {
 		sum += bytes
 	}
-	return min(max(sum, least), p.most)
+	return min(max(sum, least), p.allowed, p.most)
 }
 
 // turn begins another interval.
 func (p *pace) turn(allocated uint64) {
+	p.allowed = 2 * p.headroom(allocated)
 	copy(p.earlier[1:], p.earlier[:])
 	p.earlier[0], p.began = allocated-p.began, allocated
 }

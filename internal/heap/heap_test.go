@@ -61,9 +61,10 @@ func TestHeadroom(t *testing.T) {
 	}
 	end()
 	end()
-	play("a burst, at once", 100*mib, 100*mib)
-	play("a burst that goes on", 900*mib, 512*mib)
-	end()
+	for _, want := range []uint64{80, 160, 320, 512, 512} {
+		play("a burst that goes on", 600*mib, want*mib)
+		end()
+	}
 	end()
 	play("two intervals later", 0, 512*mib)
 	end()
