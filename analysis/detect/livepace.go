@@ -13,7 +13,9 @@ const (
 	longestRest = 30 * time.Second
 	// longestWithin bounds the sum of rests within a pass: nothing urgent is done meanwhile. What it
 	// would rest longer is added to the rest after it.
-	longestWithin = 5 * time.Second
+	longestWithin = 2 * time.Second
+	// soonest is the least time between two urgent passes that follow what was stored.
+	soonest = 2 * time.Second
 )
 
 // Pace spreads the upkeep of findings over time. It counts the CPU time that work takes, not its
@@ -59,12 +61,15 @@ func (p *Pace) Rest(ctx context.Context) error {
 	return p.sleep(ctx, d, nil)
 }
 
-// Between waits after a pass, before the next, and calls urgent now and then: not twice within Every, and where it is known that there is
-// something new, as soon as there is.
+// Between waits after a pass, before the next, and calls urgent meanwhile: once in Every, or, where it is known when something is stored,
+// as soon as something is, and not twice in two seconds.
 func (p *Pace) Between(ctx context.Context, urgent func(context.Context)) error {
 	rest := max(p.cfg.Every, min(restFor*p.worked(), longestRest)+p.owed)
 	for p.left, p.owed = longestWithin, 0; ; urgent(ctx) {
 		d := min(rest, max(p.cfg.Every, time.Second))
+		if p.cfg.Changed != nil {
+			d = min(d, soonest)
+		}
 		err := p.sleep(ctx, d, nil)
 		if rest -= d; err == nil && p.cfg.Changed != nil {
 			began := p.cfg.Now()

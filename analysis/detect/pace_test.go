@@ -111,11 +111,11 @@ func TestPaceChanged(t *testing.T) {
 		want   []time.Duration // since the pass
 	}{
 		"nothing":          {nil, nil},
-		"soon":             {[]time.Duration{0, 0}, []time.Duration{5 * time.Second, 10 * time.Second}},
-		"now and then":     {[]time.Duration{2 * time.Second, 7 * time.Second}, []time.Duration{7 * time.Second, 19 * time.Second}},
+		"soon":             {[]time.Duration{0, 0}, []time.Duration{2 * time.Second, 4 * time.Second}},
+		"now and then":     {[]time.Duration{2 * time.Second, 7 * time.Second}, []time.Duration{4 * time.Second, 13 * time.Second}},
 		"after the rest":   {[]time.Duration{time.Hour}, nil},
-		"when it is over":  {[]time.Duration{25 * time.Second}, nil},
-		"just before that": {[]time.Duration{25*time.Second - 1}, []time.Duration{30*time.Second - 1}},
+		"when it is over":  {[]time.Duration{28 * time.Second}, nil},
+		"just before that": {[]time.Duration{28*time.Second - 1}, []time.Duration{30*time.Second - 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{now: t0, stored: tc.stored}
