@@ -223,40 +223,53 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) { return l.pass(ctx, fals
 // between two passes: those rules select little, so it costs little.
 func (l *Live) Urgent(ctx context.Context) (Pass, error) { return l.pass(ctx, true) }
 
+// meanwhile is an urgent pass in the middle of one over all rules, if something was stored since the last and it was not just now.
+func (l *Live) meanwhile(ctx context.Context, out *Pass) error {
+	now := l.cfg.Now()
+	if l.cfg.Changes == nil || l.cfg.Changes() == l.changes || now.Sub(l.readAt) < soonest || l.rereads(now) {
+		return nil
+	}
+	p, err := l.pass(ctx, true)
+	out.add(&p)
+	return err
+}
+
+// add counts what another pass did.
+func (p *Pass) add(o *Pass) {
+	p.Worked += o.Worked
+	p.Spans += o.Spans
+	for severity, n := range o.Saved {
+		p.Saved[severity] += n
+	}
+	p.Withdrawn += o.Withdrawn
+	p.Dropped += o.Dropped
+}
+
 func (l *Live) pass(ctx context.Context, urgent bool) (Pass, error) {
 	out := Pass{Saved: map[string]int{}}
 	began := l.cfg.Now()
 	if err := l.load(ctx, began); err != nil {
 		return out, err
 	}
-	horizons := l.horizons(began)
-	l.begins = map[string]time.Time{}
-	defer func() { l.begins = nil }()
-	order := slices.SortedFunc(maps.Keys(l.pending), func(a, b span) int {
-		// The newest matters most; first-seen rules reach the same result in either order.
-		return cmp.Or(cmp.Compare(b.begin, a.begin), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.rule, b.rule))
-	})
-	var ready []*spanWork
-	for _, s := range order {
-		if urgent && l.rules[s.rule].rule.Severity != urgentSeverity {
-			continue
-		}
-		until, ok := horizons[s.cluster]
-		if !ok {
-			until = endless
-		}
-		if w := l.look(s, until, &out); w != nil {
-			ready = append(ready, w)
-		}
+	if l.begins == nil {
+		l.begins = map[string]time.Time{}
+		defer func() { l.begins = nil }()
 	}
+	first, others := l.due(l.horizons(began), urgent, &out)
 	out.Worked = l.cfg.Now().Sub(began)
-	for i, b := range batches(ready) {
+	critical := batches(first)
+	for i, b := range slices.Concat(critical, batches(others)) {
 		if out.Worked > l.cfg.Longest {
 			break
 		}
 		if i > 0 && !urgent && l.cfg.Rest != nil {
 			l.tell()
 			if err := l.cfg.Rest(ctx); err != nil {
+				return out, err
+			}
+		}
+		if i >= len(critical) && i > 0 {
+			if err := l.meanwhile(ctx, &out); err != nil {
 				return out, err
 			}
 		}
@@ -272,6 +285,30 @@ func (l *Live) pass(ctx context.Context, urgent bool) (Pass, error) {
 	out.Left = len(l.pending)
 	l.tell()
 	return out, l.note(ctx, 1)
+}
+
+// due returns the spans that changed and need not wait, the newest first: those of urgent rules, and the others, unless the pass is urgent.
+func (l *Live) due(horizons map[string]time.Time, urgent bool, out *Pass) (first, others []*spanWork) {
+	order := slices.SortedFunc(maps.Keys(l.pending), func(a, b span) int {
+		// The newest matters most; first-seen rules reach the same result in either order.
+		return cmp.Or(cmp.Compare(b.begin, a.begin), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.rule, b.rule))
+	})
+	for _, s := range order {
+		into := &others
+		if l.rules[s.rule].rule.Severity == urgentSeverity {
+			into = &first
+		} else if urgent {
+			continue
+		}
+		until, ok := horizons[s.cluster]
+		if !ok {
+			until = endless
+		}
+		if w := l.look(s, until, out); w != nil {
+			*into = append(*into, w)
+		}
+	}
+	return first, others
 }
 
 // tell reports up to when changes have been processed.
@@ -296,7 +333,7 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	again := !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full)
+	again := l.rereads(now)
 	clusters, err := l.mine(ctx, now, again)
 	if err != nil {
 		return err
@@ -342,6 +379,11 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 	l.loaded, l.loadAt, l.readAt, l.changes = true, now, now, changes
 	l.since = later(l.since, next)
 	return nil
+}
+
+// rereads reports whether it is time to read everything.
+func (l *Live) rereads(now time.Time) bool {
+	return !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full)
 }
 
 // mine returns the clusters whose findings are kept, nil for all. Those that are not known yet are looked for, among all if it says so.

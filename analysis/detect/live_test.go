@@ -276,9 +276,23 @@ func TestLiveConverges(t *testing.T) {
 			s, closeStore := storagetest.Start(t, dir)
 			ctx := t.Context()
 			clock := t0.Add(100 * time.Hour)
-			rests := 0
+			blocks, rests, arrives := 0, 0, true
+			insert := func() error {
+				rows := h.block()
+				blocks++
+				for range 1 + h.rng.IntN(2) { // sent again under the same token
+					if err := s.Insert(ctx, fmt.Sprint("block ", blocks), rows); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
 			rest := func(context.Context) error {
 				rests++
+				if arrives && h.rng.IntN(2) == 0 { // in the middle of a pass
+					clock = clock.Add(3 * time.Second)
+					return insert()
+				}
 				return nil
 			}
 			holder := func(lateness time.Duration, faults bool) *Live {
@@ -286,7 +300,8 @@ func TestLiveConverges(t *testing.T) {
 				if faults {
 					st.rng = h.rng
 				}
-				l, err := NewLive(h.set, st, LiveConfig{Lateness: lateness, Now: func() time.Time { return clock }, Rest: rest})
+				l, err := NewLive(h.set, st, LiveConfig{Lateness: lateness, Now: func() time.Time { return clock }, Rest: rest,
+					Changes: func() uint64 { return s.Inserted() }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -302,12 +317,9 @@ func TestLiveConverges(t *testing.T) {
 				withdrawn += p.Withdrawn
 				return p.Left
 			}
-			for n := range 16 {
-				rows := h.block()
-				for range 1 + h.rng.IntN(2) { // sent again under the same token
-					if err := s.Insert(ctx, fmt.Sprint("block ", n), rows); err != nil {
-						t.Fatal(err)
-					}
+			for range 16 {
+				if err := insert(); err != nil {
+					t.Fatal(err)
 				}
 				switch h.rng.IntN(8) {
 				case 0: // a new process
@@ -323,6 +335,7 @@ func TestLiveConverges(t *testing.T) {
 					pass(first)
 				}
 			}
+			arrives = false
 			last := holder(time.Minute, false)
 			pass(last)
 			clock = clock.Add(time.Hour) // it has been quiet

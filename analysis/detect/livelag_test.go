@@ -184,6 +184,57 @@ func TestUrgent(t *testing.T) {
 	}
 }
 
+// TestUrgentMeanwhile: what is critical and stored in the middle of a pass does not wait for its end.
+func TestUrgentMeanwhile(t *testing.T) {
+	h := newHistoryOf(t, 8, strings.Replace(liveRules, "severity: high", "severity: critical", 1))
+	s := storagetest.Open(t)
+	clock := t0.Add(100 * time.Hour)
+	insert := func(name string, hours ...int) {
+		t.Helper()
+		var rows []verdict.Row
+		for _, hour := range hours {
+			for n := range 60 {
+				r := h.request("prod", len(h.rows)+n)
+				at := t0.Add(time.Duration(hour)*time.Hour + time.Duration(n)*time.Second)
+				r.Event.RequestReceivedTimestamp, r.Event.StageTimestamp = at, at
+				h.judge(&r)
+				rows = append(rows, r)
+			}
+			h.rows = append(h.rows, rows...)
+		}
+		if err := s.Insert(t.Context(), name, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	insert("before", 1, 15, 30)
+	late := time.Duration(0)
+	l, err := NewLive(h.set, s, LiveConfig{Now: func() time.Time { return clock }, Changes: s.Inserted, Rest: func(context.Context) error {
+		clock = clock.Add(late)
+		if late > 0 {
+			late = 0
+			insert("meanwhile", 45)
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late = soonest
+	p, err := l.Pass(t.Context())
+	if err != nil || p.Left == 0 {
+		t.Fatalf("%+v, %v: want the rest of what came meanwhile left", p, err)
+	}
+	critical := 0
+	for _, f := range found(t, s) {
+		if f.Severity == urgentSeverity && !f.First.Before(t0.Add(45*time.Hour)) {
+			critical++
+		}
+	}
+	if critical == 0 {
+		t.Error("what was stored in the middle of the pass waits for its end")
+	}
+}
+
 // counted counts how often a store is read for what changed.
 type counted struct {
 	*storage.Store
