@@ -11,12 +11,14 @@ export interface Page {
   /** place is the path of the page whose place in the navigation it has, where it has none of its own. */
   place?: string;
   show: LazyExoticComponent<ComponentType<Record<string, string>>>;
+  /** load fetches what shows it. */
+  load: () => Promise<unknown>;
 }
 
 type Module = { default: ComponentType<Record<string, string>> };
 
 function page(path: string, title: string, load: () => Promise<unknown>, more: { key?: string; place?: string }): Page {
-  return { path, title, show: lazy(() => load() as Promise<Module>), ...more };
+  return { path, title, show: lazy(() => load() as Promise<Module>), load, ...more };
 }
 
 /** Drawer is what is shown beside every page while the address has its parameter, whose value it is handed as id. */

@@ -1,7 +1,8 @@
-import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from 'react';
+import { memo, useCallback, useEffect, useMemo, useState, type ReactNode } from 'react';
 import { useLinks } from './address';
 import { Menu } from './Menu';
+import { MANY, ordered, orderedInSlices } from './order';
+import { useShown } from './rows';
 import css from './table.module.css';
 
 /** Column is one of a table. */
@@ -52,43 +53,21 @@ export interface Sort {
   to: (column: string) => string;
 }
 
-/** Rows beyond the screen that are there, so that the keyboard finds the next one. */
-const OVERSCAN = 12;
 /** Tables with fewer rows have all of them in the page: the browser's own search finds them. */
 const FEW = 60;
+/** More is asked for so many rows before the end. */
+const NEAR = 24;
 
 /** DataTable shows rows of any number. A row with href is a link as a whole, and a stop of j and k; on a narrow screen every row
  *  is a block with its columns' names. */
 export function DataTable<Row>({ label, columns, rows, rowKey, href, current, more, pending, sort }: Props<Row>) {
-  const frame = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
+  const { frame, first, end, before, after } = useShown(rows.length, rows.length > FEW);
   useEffect(() => {
-    const measure = () => setTop((frame.current?.getBoundingClientRect().top ?? 0) + scrollY);
-    measure();
-    const watch = new ResizeObserver(measure); // what is above may grow
-    watch.observe(document.body);
-    return () => watch.disconnect();
-  }, []);
-  const many = rows.length > FEW;
-  const virtual = useWindowVirtualizer({
-    count: rows.length,
-    enabled: many,
-    estimateSize: () => 34,
-    overscan: OVERSCAN,
-    scrollMargin: top,
-    getItemKey: (i) => rowKey(rows[i] as Row),
-  });
-  const items = many ? virtual.getVirtualItems() : rows.map((_, index) => ({ index }));
-  const before = many ? (virtual.getVirtualItems()[0]?.start ?? top) - top : 0;
-  const after = many ? virtual.getTotalSize() - ((virtual.getVirtualItems().at(-1)?.end ?? top) - top) : 0;
-  const leads = Math.max(0, columns.findIndex((c) => c.leads));
-  const last = items.at(-1)?.index ?? 0;
-  useEffect(() => {
-    if (more && !pending && last >= rows.length - 2 * OVERSCAN) more();
-  }, [last, more, pending, rows.length]);
+    if (more && !pending && end >= rows.length - NEAR) more();
+  }, [end, more, pending, rows.length]);
 
   return (
-    <div className={css.table} role="table" aria-label={label} aria-rowcount={more ? -1 : rows.length + 1} ref={frame}
+    <div className={css.table} role="table" aria-label={label} aria-rowcount={more ? -1 : rows.length + 1}
       style={{ '--tracks': columns.map((c) => c.width).join(' ') } as React.CSSProperties}>
       <div role="rowgroup" className={css.heads}>
         <div role="row" aria-rowindex={1} className={css.row}>
@@ -99,20 +78,10 @@ export function DataTable<Row>({ label, columns, rows, rowKey, href, current, mo
           ))}
         </div>
       </div>
-      <div role="rowgroup" className={css.rows} style={{ paddingTop: before, paddingBottom: Math.max(0, after) }}>
-        {items.map(({ index }) => {
-          const row = rows[index] as Row;
+      <div role="rowgroup" className={css.rows} ref={frame} style={{ paddingTop: before, paddingBottom: after }}>
+        {rows.slice(first, end).map((row, i) => {
           const key = rowKey(row);
-          const to = href?.(row);
-          return (
-            <div key={key} role="row" aria-rowindex={index + 2} className={css.row} data-index={index} data-current={key === current || undefined} ref={many ? virtual.measureElement : undefined}>
-              {columns.map((c, i) => (
-                <div key={c.id} role="cell" className={css.cell} data-number={c.number || undefined} data-label={(c.number || c.labelled) && i !== leads ? c.head : undefined} data-wrap={c.wrap || undefined} data-leads={i === leads || undefined}>
-                  {i === leads && to ? <a className={css.open} href={to} data-row aria-current={key === current || undefined}>{c.cell(row)}</a> : c.cell(row)}
-                </div>
-              ))}
-            </div>
-          );
+          return <Line key={key} row={row} index={first + i} columns={columns as Column<unknown>[]} to={href?.(row)} current={key === current} />;
         })}
       </div>
       {pending && <p className={css.pending} role="status">Loading more…</p>}
@@ -120,24 +89,39 @@ export function DataTable<Row>({ label, columns, rows, rowKey, href, current, mo
   );
 }
 
-/** useSort orders rows by what the address names (sort: a column, -column for the other end), else by the given column. */
+/** Line is a row. It is drawn again when something of it is another, and not when others come and go. */
+const Line = memo(function Line({ row, index, columns, to, current }: { row: unknown; index: number; columns: Column<unknown>[]; to: string | undefined; current: boolean }) {
+  const leads = Math.max(0, columns.findIndex((c) => c.leads));
+  return (
+    <div role="row" aria-rowindex={index + 2} className={css.row} data-index={index} data-current={current || undefined}>
+      {columns.map((c, i) => (
+        <div key={c.id} role="cell" className={css.cell} data-number={c.number || undefined} data-label={(c.number || c.labelled) && i !== leads ? c.head : undefined} data-wrap={c.wrap || undefined} data-leads={i === leads || undefined}>
+          {i === leads && to ? <a className={css.open} href={to} data-row aria-current={current || undefined}>{c.cell(row)}</a> : c.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+});
+
+/** useSort orders rows by what the address names (sort: a column, -column for the other end), else by the given column. Many rows stay
+ *  as they are until they are ordered. */
 export function useSort<Row>(columns: Column<Row>[], rows: Row[], usual: string): { sorted: Row[]; sort: Sort } {
   const { params, here } = useLinks();
   const asked = params.get('sort') ?? usual;
   const up = asked.startsWith('-');
   const column = columns.find((c) => c.sorts && c.id === asked.replace(/^-/, '')) ?? columns.find((c) => c.id === usual);
   const by = column?.sorts;
-  const sorted = useMemo(() => {
-    if (!by) return rows;
-    const keys = new Map(rows.map((r) => [r, by(r)]));
-    const order = (a: Row, b: Row) => {
-      const [x, y] = [keys.get(a) ?? 0, keys.get(b) ?? 0];
-      return typeof x === 'number' && typeof y === 'number' ? y - x : String(x) < String(y) ? -1 : x === y ? 0 : 1;
-    };
-    return [...rows].sort((a, b) => (up ? order(b, a) : order(a, b)));
-  }, [rows, by, up]);
+  const many = rows.length > MANY;
+  const few = useMemo(() => (many || !by ? rows : ordered(rows, by, up)), [rows, by, up, many]);
+  const [late, setLate] = useState<{ of: Row[]; sorted: Row[] }>();
+  useEffect(() => {
+    if (!many || !by) return;
+    const stop = new AbortController();
+    orderedInSlices(rows, by, up, stop.signal).then((sorted) => setLate({ of: rows, sorted }), () => undefined);
+    return () => stop.abort();
+  }, [rows, by, up, many]);
   const now = column?.id ?? '';
-  return { sorted, sort: { by: now, up, to: (id) => here({ sort: id === now && !up ? `-${id}` : id === usual ? null : id }) } };
+  return { sorted: late?.of === rows ? late.sorted : few, sort: { by: now, up, to: (id) => here({ sort: id === now && !up ? `-${id}` : id === usual ? null : id }) } };
 }
 
 /** useColumns keeps which columns are shown in the address (cols); pick is the menu that chooses. */

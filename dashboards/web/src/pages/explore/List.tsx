@@ -1,5 +1,5 @@
 // The requests: all of a range, page after page, or live.
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { useConstant } from '../../api/questions';
 import { useLinks } from '../../kit/address';
 import { Card, Failed, Question } from '../../kit/Card';
@@ -45,11 +45,16 @@ export function List({ list }: { list: Condition[] }) {
   const live = params.get('live') !== null;
   const asks = useEvents(list, !live);
   const tail = useTail(list, live);
-  const rows = live ? tail.shown : (asks.data?.pages ?? []).flatMap((p) => p.events);
+  const pages = asks.data?.pages;
+  const listed = useMemo(() => (pages ?? []).flatMap((p) => p.events), [pages]);
+  const rows = live ? tail.shown : listed;
+  const open = params.get('why') && params.get('request');
+  const current = useMemo(() => (open ? rows.find((e) => e.request === open) : undefined), [rows, open]);
   const { shown, pick } = useColumns(COLUMNS);
+  useConstant('classes'); // rows ask for it: with the first questions, and not when there are rows
   const table = (
     <DataTable label="Requests" columns={shown} rows={rows} rowKey={keyOf} href={(e) => (e.auditID ? here({ why: e.auditID, request: e.request }) : undefined)}
-      current={params.get('why') && rows.filter((e) => e.request === params.get('request')).map(keyOf)[0]}
+      current={current && keyOf(current)}
       more={!live && asks.hasNextPage ? () => void asks.fetchNextPage() : undefined} pending={!live && asks.isFetchingNextPage} />
   );
   const none = list.length ? 'No request in this range matches these filters.' : 'There are no requests in this range.';

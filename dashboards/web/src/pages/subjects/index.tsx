@@ -1,3 +1,4 @@
+import { useMemo } from 'react';
 import { pathOf, useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
 import { DataTable, useColumns, useSort, type Column } from '../../kit/DataTable';
@@ -110,21 +111,26 @@ export default function Subjects() {
   const { shown, pick } = useColumns(COLUMNS);
   const get = (name: string) => params.get(name) ?? '';
   const system = get('system') !== '' || get('kind') === 'node' || get('kind') === 'system';
-  const mine = rows.filter((s) => system || !s.own);
+  const mine = useMemo(() => rows.filter((s) => system || !s.own), [rows, system]);
   const text = get('q').toLowerCase();
-  const chosen = mine.filter(
-    (s) =>
-      (!text || s.name.toLowerCase().includes(text)) &&
-      (!get('kind') || s.kind === get('kind')) &&
-      (!get('flag') || s.flags.some((f) => f.id === get('flag'))) &&
-      fits(s, get('show'), get('flag')),
+  const [kind, flag, show] = [get('kind'), get('flag'), get('show')];
+  const chosen = useMemo(
+    () =>
+      mine.filter(
+        (s) =>
+          (!text || s.name.toLowerCase().includes(text)) &&
+          (!kind || s.kind === kind) &&
+          (!flag || s.flags.some((f) => f.id === flag)) &&
+          fits(s, show, flag),
+      ),
+    [mine, text, kind, flag, show],
   );
   const { sorted, sort } = useSort(COLUMNS, chosen, 'danger');
   const all = { ...uses, isPending: uses.isPending && !rows.length } as typeof uses;
-  const flags = [...new Set([...ORDER, ...(dangers.data?.dangers ?? []).map((d) => d.id)])].filter(
-    (f) => f === get('flag') || mine.some((s) => s.flags.some((x) => x.id === f)),
-  );
-  const number = (show: string) => mine.filter((s) => fits(s, show, '')).length;
+  const held = useMemo(() => new Set(mine.flatMap((s) => s.flags.map((f) => f.id))), [mine]);
+  const flags = [...new Set([...ORDER, ...(dangers.data?.dangers ?? []).map((d) => d.id)])].filter((f) => f === flag || held.has(f));
+  const numbers = useMemo(() => Object.fromEntries(Object.keys(SHOW).map((k) => [k, mine.filter((s) => fits(s, k, '')).length])), [mine]);
+  const number = (show: string) => numbers[show] ?? 0;
   const waits = excess.isPending || dangers.isPending;
   return (
     <Page title="Subjects" lead="Who holds more than it uses, and who is odd? Everybody who made a request or is named by a binding.">
