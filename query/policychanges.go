@@ -116,11 +116,12 @@ func (a *Service) PolicyChanges(ctx context.Context, tables Tables, q PolicyChan
 		e.touched = e.changes.Touched()
 	}
 	taken := map[change]bool{}
-	for i := range rows {
+	out.Changes = make([]PolicyChange, len(rows))
+	for i := range slices.Backward(rows) { // oldest first: each view of the policy then follows from the one before
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		out.Changes = append(out.Changes, e.of(rows[i].Event, taken))
+		out.Changes[i] = e.of(rows[i].Event, taken)
 	}
 	if q.ID == "" {
 		out.Changes = append(out.Changes, e.others(from, taken, q.Limit+1)...)
@@ -244,9 +245,11 @@ func (x *effects) others(since time.Time, taken map[change]bool, most int) (out 
 		}
 	}
 	slices.SortStableFunc(list, func(a, b change) int { return b.v.NotAfter.Compare(a.v.NotAfter) })
-	for _, c := range list[:min(len(list), most)] {
+	out = make([]PolicyChange, min(len(list), most))
+	for i := range slices.Backward(out) {
+		c := &list[i]
 		w := writeOf(c.key, &c.v)
-		out = append(out, PolicyChange{Time: c.v.NotAfter, Verb: w.What, Object: w.Object, Effect: x.more(EffectNo, c.key, c.v.NotAfter)})
+		out[i] = PolicyChange{Time: c.v.NotAfter, Verb: w.What, Object: w.Object, Effect: x.more(EffectNo, c.key, c.v.NotAfter)}
 	}
 	return out
 }

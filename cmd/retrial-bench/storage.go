@@ -49,7 +49,8 @@ When everything is merged, print the bytes each column and table takes per event
 and what the questions of docs/questions.md take: the median of five times, rows and bytes read; of
 the page's first view the 95th percentile of forty at the most; and of lists with filters drawn at random
 (the same for a seed), and of ten users who open that view together, the median, the 95th percentile and
-the worst.`,
+the worst. --pages asks instead what every page asks, with the parameters it asks with, of the last hour, day and
+week: each question alone, up to twenty times, and all of a page together.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if b.rows < 1 {
 				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --rows %d: want at least 1", b.rows))
@@ -74,6 +75,8 @@ the worst.`,
 	c.Flags().BoolVar(&b.plain, "no-otel", false, "leave out the comparison with otel_logs")
 	c.Flags().BoolVar(&b.quick, "no-zstd", false, "leave out the comparison with zstd, which takes more than a minute")
 	c.Flags().IntVar(&b.times, "times", 1, "then make the store this many times as large, inside it, and query it again")
+	c.Flags().BoolVar(&b.pages, "pages", false, "ask what every page asks, each question alone and all of a page "+
+		"together, and nothing else")
 	cli.AddOutput(c, &output, "table", "json")
 	return c
 }
@@ -87,6 +90,7 @@ type storageBench struct {
 	plain bool
 	quick bool
 	times int
+	pages bool
 	log   io.Writer
 
 	engine *embedded.Engine
@@ -129,14 +133,8 @@ func (b *storageBench) run(ctx context.Context) (r *storageResult, err error) {
 		return nil, err
 	}
 	r.Rows = int64(b.rows)
-	if !b.again || b.times <= 1 {
-		if r.Questions, err = b.ask(ctx); err != nil {
-			return nil, err
-		}
-		if r.Drawn, err = b.askDrawn(ctx); err != nil {
-			return nil, err
-		}
-		if r.Together, err = b.askTogether(ctx); err != nil {
+	if !b.pages && (!b.again || b.times <= 1) {
+		if r.Questions, r.Drawn, r.Together, err = b.askAll(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -144,18 +142,31 @@ func (b *storageBench) run(ctx context.Context) (r *storageResult, err error) {
 		if err := b.multiply(ctx, b.times); err != nil {
 			return nil, err
 		}
-		if r.QuestionsTimes, err = b.ask(ctx); err != nil {
-			return nil, err
+		if !b.pages {
+			if r.QuestionsTimes, r.DrawnTimes, r.TogetherTimes, err = b.askAll(ctx); err != nil {
+				return nil, err
+			}
 		}
-		if r.DrawnTimes, err = b.askDrawn(ctx); err != nil {
-			return nil, err
-		}
-		if r.TogetherTimes, err = b.askTogether(ctx); err != nil {
+	}
+	if b.pages {
+		if r.Pages, err = b.askPages(ctx); err != nil {
 			return nil, err
 		}
 	}
 	r.finish()
 	return r, nil
+}
+
+// askAll asks the questions that have names, lists of drawn filters, and the first page of many users.
+func (b *storageBench) askAll(ctx context.Context) (named map[string]questionCost, drawn *drawnLists, all *together, err error) {
+	if named, err = b.ask(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	if drawn, err = b.askDrawn(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	all, err = b.askTogether(ctx)
+	return named, drawn, all, err
 }
 
 // count records how many events the kept store has.

@@ -39,13 +39,25 @@ func spreadOf(list []float64) spread {
 	return spread{list[n/2], list[min(n*95/100, n-1)], list[n-1]}
 }
 
-// drawer draws filters: of every member, half of the time, a value the store has, or one time in five one it has not; of everything stored,
-// a day, an hour or a minute of it.
+// drawer draws filters: of every member, half of the time, a value the store has, or one time in five one it has not; up to two conditions
+// on further columns; of everything stored, a day, an hour or a minute of it.
 type drawer struct {
 	rng         *rand.Rand
 	values      map[string][]string
 	first, last time.Time
 }
+
+// drawnColumns are the columns of conditions, and where their values are.
+var drawnColumns = [][2]string{ //nolint:gochecknoglobals // constant table
+	{"user", "user_name"}, {"namespace", "object_namespace"}, {"apiGroup", "object_api_group"}, {"subresource", "object_subresource"},
+	{"name", "object_name"}, {"userAgent", "user_agent"}, {"code", "code"}, {"authorizer", "authorizer"},
+	{"group", "arrayJoin(user_groups)"},
+	{"sourceIP", "arrayJoin(source_ips)"}, {"rule", "substringIndex(arrayJoin(hits), '/', 1)"}, {"credential", "credential"},
+	{"subject", "subject"}, {"verb", "verb"}, {"resource", "object_resource"},
+}
+
+// drawnValues bounds the values of a column that are drawn.
+const drawnValues = 2_000
 
 func (b *storageBench) newDrawer(ctx context.Context) (*drawer, error) {
 	d := &drawer{rng: rand.New(rand.NewPCG(b.seed, 17)), values: map[string][]string{}} //nolint:gosec // the same for a seed
@@ -56,6 +68,16 @@ func (b *storageBench) newDrawer(ctx context.Context) (*drawer, error) {
 		}
 		for _, r := range rows {
 			d.values[column] = append(d.values[column], r[0])
+		}
+	}
+	for _, c := range drawnColumns {
+		rows, err := rawRows(ctx, b.engine, fmt.Sprintf("SELECT DISTINCT toString(%s) AS v FROM retrial.events WHERE v != '' "+
+			"ORDER BY v LIMIT %d", c[1], drawnValues))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			d.values[c[0]+"="] = append(d.values[c[0]+"="], r[0])
 		}
 	}
 	clusters, err := b.store.Clusters(ctx)
@@ -79,11 +101,28 @@ func (d *drawer) filter() queries.EventFilter {
 	}
 	f := queries.EventFilter{Cluster: benchCluster, Subject: value("subject"), Recorded: value("recorded"), Outcome: value("outcome"),
 		Class: value("class"), Verb: value("verb"), Resource: value("object_resource"), Judged: d.rng.IntN(2) == 0}
+	for range d.rng.IntN(3) {
+		f.Where = append(f.Where, d.condition())
+	}
 	if long := []time.Duration{0, 0, 24 * time.Hour, time.Hour, time.Minute}[d.rng.IntN(5)]; long > 0 {
 		f.From = d.first.Add(time.Duration(d.rng.Int64N(int64(d.last.Sub(d.first)))))
 		f.To = f.From.Add(long)
 	}
 	return f
+}
+
+// condition draws one: a value the store has, at times its beginning, and one time in four what has it not.
+func (d *drawer) condition() queries.Condition {
+	c := queries.Condition{Column: drawnColumns[d.rng.IntN(len(drawnColumns))][0], Not: d.rng.IntN(4) == 0}
+	list := d.values[c.Column+"="]
+	if len(list) == 0 {
+		return queries.Condition{Column: "name", Value: "none-of-these"}
+	}
+	c.Value = list[d.rng.IntN(len(list))]
+	if c.Begins = d.rng.IntN(4) == 0 && c.Column != "code"; c.Begins {
+		c.Value = c.Value[:(len(c.Value)+1)/2]
+	}
+	return c
 }
 
 // askDrawn asks for lists of drawn filters, each once.
@@ -112,8 +151,9 @@ func (b *storageBench) askDrawn(ctx context.Context) (*drawnLists, error) {
 			out.Empty++
 		}
 		if c := used[len(used)-1]; c > most {
-			most, out.Worst = c, fmt.Sprintf("subject %q, recorded %q, outcome %q, class %q, verb %q, resource %q, judged %v, %v long: "+
-				"%d rows", f.Subject, f.Recorded, f.Outcome, f.Class, f.Verb, f.Resource, f.Judged, f.To.Sub(f.From), len(rows))
+			most, out.Worst = c, fmt.Sprintf("subject %q, recorded %q, outcome %q, class %q, verb %q, resource %q, judged %v, where %+v, "+
+				"%v long: %d rows", f.Subject, f.Recorded, f.Outcome, f.Class, f.Verb, f.Resource, f.Judged, f.Where,
+				f.To.Sub(f.From), len(rows))
 		}
 	}
 	after, err := read(ctx, b.engine)

@@ -53,6 +53,7 @@ type storageResult struct {
 	DrawnTimes     *drawnLists             `json:"drawn_lists_times,omitempty"`
 	Together       *together               `json:"together,omitempty"`
 	TogetherTimes  *together               `json:"together_times,omitempty"`
+	Pages          *pagesCost              `json:"pages,omitempty"`
 }
 
 func (r *storageResult) finish() {
@@ -235,6 +236,7 @@ func (r *storageResult) print(out io.Writer) error {
 	r.Together.print(w, r.Rows)
 	r.DrawnTimes.print(w, r.Times)
 	r.TogetherTimes.print(w, r.Rows*int64(r.Times))
+	r.Pages.print(w)
 	return w.Flush()
 }
 

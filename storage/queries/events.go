@@ -257,6 +257,11 @@ const mostWrites = 2000
 // mostMinutes is how many minutes are named where requests of a few short windows are looked for: the primary key has them.
 const mostMinutes = 2000
 
+// writtenOne is the condition that a request may have written one of some objects when that was written.
+const writtenOne = "arrayExists((r, s, n, f, t) -> object_resource = r AND (object_namespace = '' OR object_namespace = s) AND " +
+	"(object_name = '' OR object_name = n) AND toUnixTimestamp64Micro(request_received) BETWEEN f AND t, {resources:Array(String)}, " +
+	"{namespaces:Array(String)}, {names:Array(String)}, {from:Array(Int64)}, {to:Array(Int64)})"
+
 // Writes returns the ends of the requests that may have written objects, newest first, by one query for all: of each what codec.Listed
 // reads.
 func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]verdict.Row, error) {
@@ -265,30 +270,26 @@ func (rd *Reader) Writes(ctx context.Context, cluster string, of []Written) ([]v
 	}
 	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "verbs": statement.Texts(slices.Clone(writeVerbs)),
 		"stage": statement.Text(string(event.StageResponseComplete))}
-	each := make([]string, len(of))
 	first, last := codec.Minute(of[0].From), codec.Minute(of[0].To)
 	var minutes []uint32 // of all of them, unless they are many
-	var resources []string
+	var resources, namespaces, names []string
+	var from, to []int64
 	for i := range of {
 		w := &of[i]
-		if !slices.Contains(resources, w.Resource) {
-			resources = append(resources, w.Resource)
-		}
-		from, to := codec.Minute(w.From), codec.Minute(w.To)
-		first, last = min(first, from), max(last, to)
-		for m := from; m <= to && len(minutes) <= mostMinutes; m += 60 {
+		resources, namespaces, names = append(resources, w.Resource), append(namespaces, w.Namespace), append(names, w.Name)
+		from, to = append(from, w.From.UnixMicro()), append(to, w.To.UnixMicro())
+		begin, end := codec.Minute(w.From), codec.Minute(w.To)
+		first, last = min(first, begin), max(last, end)
+		for m := begin; m <= end && len(minutes) <= mostMinutes; m += 60 {
 			minutes = append(minutes, m)
 		}
-		each[i] = fmt.Sprintf("toUnixTimestamp64Micro(request_received) BETWEEN %d AND %d AND object_resource = {r%[3]d:String} "+
-			"AND object_namespace IN ('', {s%[3]d:String}) AND object_name IN ('', {n%[3]d:String})",
-			w.From.UnixMicro(), w.To.UnixMicro(), i)
-		p[fmt.Sprint("r", i)], p[fmt.Sprint("s", i)], p[fmt.Sprint("n", i)] = statement.Text(w.Resource), statement.Text(w.Namespace),
-			statement.Text(w.Name)
 	}
 	p["first_minute"], p["last_minute"], p["limit"] = fmt.Sprint(first), fmt.Sprint(last), fmt.Sprint(mostWrites)
+	p["resources"], p["namespaces"], p["names"] = statement.Texts(resources), statement.Texts(namespaces), statement.Texts(names)
+	p["from"], p["to"] = statement.Numbers(from), statement.Numbers(to)
+	// The resource first: few rows have one, and the rest is worked out for these alone.
 	where := "cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} " +
-		"AND verb IN {verbs:Array(String)} AND object_resource IN {resources:Array(String)} AND (" + strings.Join(each, " OR ") + ")"
-	p["resources"] = statement.Texts(resources) // first: few rows have one, and the rest is worked out for these alone
+		"AND verb IN {verbs:Array(String)} AND object_resource IN {resources:Array(String)} AND " + writtenOne
 	if len(minutes) <= mostMinutes {
 		where = "minute IN {minutes:Array(UInt32)} AND " + where
 		slices.Sort(minutes)
