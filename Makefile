@@ -186,6 +186,11 @@ oracle-versions: ## Compare the replica with each release's own authorizers, one
 golden: ## Rewrite generated documents and golden files; read the diff before committing
 	$(GO) test ./cmd/retrial ./query/api ./server ./storage ./storage/schema ./replay/release -run 'Golden|Docs|ColumnsAreDocumented' -update
 
+.PHONY: screenshots
+screenshots: ## Take the pictures of the README (docs/img) of the pages as they are
+	@scripts/fetch-libchdb.sh
+	@RETRIAL_IMAGES=$(CURDIR)/docs/img $(GO) test -count=1 -run 'TestWeb$$/^(today|explore|event|subject)$$' ./cmd/retrial
+
 .PHONY: clean
 clean: ## Remove what was built (not ./data)
 	rm -rf bin

@@ -102,7 +102,7 @@ func ownSite(r *http.Request) bool {
 		return true
 	}
 	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
-		(r.URL.Path == "/" || r.URL.Path == "/index.html" || r.URL.Path == "/next/")
+		(r.URL.Path == "/" || r.URL.Path == "/index.html")
 }
 
 // authenticated reports whether a request has the token: as a bearer token, or as a password, which browsers can ask for.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -177,8 +178,16 @@ func TestPageFiles(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Result()
 	}
-	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8",
-		"/views/overview.js": "text/javascript; charset=utf-8", "/app.css": "text/css; charset=utf-8", "/icon.svg": "image/svg+xml"} {
+	kinds := map[string]string{"/": "text/html; charset=utf-8", "/icon.svg": "image/svg+xml"}
+	index, _ := io.ReadAll(get(http.MethodGet, "/", "").Body)
+	for _, file := range regexp.MustCompile(`(?:src|href)="\.(/assets/[^"]+)"`).FindAllSubmatch(index, -1) {
+		kinds[string(file[1])] = map[string]string{".js": "text/javascript; charset=utf-8",
+			".css": "text/css; charset=utf-8"}[filepath.Ext(string(file[1]))]
+	}
+	if len(kinds) < 4 {
+		t.Fatalf("the page names %v", kinds)
+	}
+	for path, kind := range kinds {
 		res := get(http.MethodGet, path, "")
 		body, _ := io.ReadAll(res.Body)
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != kind || len(body) == 0 {
@@ -201,7 +210,7 @@ func TestPageFiles(t *testing.T) {
 			t.Errorf("%s: %d for what the browser has", path, again.StatusCode)
 		}
 	}
-	for _, path := range []string{"/views/", "/views", "/assets/app.js", "/%2e%2e/ui.go", "/nothing"} {
+	for _, path := range []string{"/next/", "/assets/", "/assets/index.js", "/%2e%2e/ui.go", "/nothing"} {
 		if res := get(http.MethodGet, path, ""); res.StatusCode != 404 && res.StatusCode != 301 {
 			t.Errorf("%s: %d", path, res.StatusCode)
 		}

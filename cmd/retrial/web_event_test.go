@@ -21,11 +21,11 @@ func (s *running) newest(t *testing.T, filters url.Values) query.Event {
 	return answer.Events[0]
 }
 
-// TestWebEvent opens a request that was allowed and one that was refused, and compares what is shown with what the API answers.
-func TestWebEvent(t *testing.T) {
-	_, s, b, next := webSample(t, 3000)
+// event opens a request that was allowed and one that was refused, and compares what is shown with what the API answers.
+func (w *web) event(t *testing.T) {
+	s, b := w.s, w.b
 	address := func(e query.Event) string {
-		return next + "#/events/" + url.PathEscape(e.AuditID) + "?cluster=sample&request=" + e.Request
+		return s.ui + "#/events/" + url.PathEscape(e.AuditID) + "?cluster=sample&request=" + e.Request
 	}
 	refused := s.newest(t, url.Values{"decision": {"forbid"}, "where": {`["code=403","authorizer="]`}})
 	granted := s.newest(t, url.Values{"decision": {"allow"}, "where": {`["authorizer=rbac","subject^=system:serviceaccount:"]`}})
@@ -60,8 +60,8 @@ func TestWebEvent(t *testing.T) {
 		b.until(t, "another request is shown", `!location.hash.includes(`+quoteJS(refused.Request)+`) && `+settled)
 	})
 	t.Run("beside a list", func(t *testing.T) {
-		b.looksGood(t, "event-drawer", next+"#/explore?cluster=sample&why="+url.QueryEscape(granted.AuditID)+"&request="+granted.Request)
-		b.load(t, next+"#/events/nobody?cluster=sample")
+		b.looksGood(t, "event-drawer", s.ui+"#/explore?cluster=sample&why="+url.QueryEscape(granted.AuditID)+"&request="+granted.Request)
+		b.load(t, s.ui+"#/events/nobody?cluster=sample")
 		b.until(t, "an ID that nobody has", readsIn("#main", "No stored request"))
 	})
 	b.blameless(t)

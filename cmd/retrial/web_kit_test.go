@@ -1,18 +1,22 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/query"
 )
 
 // settled: what the page asked is answered and shown.
@@ -25,6 +29,26 @@ func (in install) importSample(t *testing.T, events int) {
 		in.file(t, "sample.jsonl", string(sampleLines(t, events)))).ok(t)
 }
 
+// sampleLines returns the first lines of the bundled recording.
+func sampleLines(t *testing.T, n int) []byte {
+	t.Helper()
+	r, err := sample.OpenAuditLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	var out bytes.Buffer
+	for ; n > 0 && lines.Scan(); n-- {
+		out.Write(append(lines.Bytes(), '\n'))
+	}
+	if lines.Err() != nil || n > 0 {
+		t.Fatalf("%d lines are missing: %v", n, lines.Err())
+	}
+	return out.Bytes()
+}
+
 // importHostile imports a cluster whose every name is hostile.
 func (in install) importHostile(t *testing.T) {
 	t.Helper()
@@ -32,24 +56,39 @@ func (in install) importHostile(t *testing.T) {
 		in.file(t, "hostile.jsonl", string(hostileEvents(t)))).ok(t)
 }
 
-// webSample serves a part of the recorded cluster, judged, and opens a browser on it. next is the address of the new pages.
-func webSample(t *testing.T, events int) (in install, s *running, b *browser, next string) {
-	t.Helper()
-	needPage(t)
-	in = newInstall(t)
-	s = in.serve(t, "--replay-hold", "200ms")
-	in.importSample(t, events)
-	s.drained(t)
-	return in, s, openBrowser(t, s.ui), s.ui + "next/"
+// web is a server that has the recorded cluster and one whose every name is hostile, judged, and a browser on it.
+type web struct {
+	in install
+	s  *running
+	b  *browser
 }
 
-// webHostile is webSample beside a cluster whose every name is hostile.
-func webHostile(t *testing.T, events int) (s *running, b *browser, next string) {
+// openWeb starts it with so many events of the recorded cluster.
+func openWeb(t *testing.T, events int) *web {
 	t.Helper()
-	in, s, b, next := webSample(t, events)
+	needPage(t)
+	in := newInstall(t)
+	s := in.serve(t, "--replay-hold", "200ms")
+	in.importSample(t, events)
 	in.importHostile(t)
 	s.drained(t)
-	return s, b, next
+	return &web{in, s, openBrowser(t, s.ui)}
+}
+
+// span is the time of the recorded cluster, as parameters.
+func (w *web) span(t *testing.T) url.Values {
+	t.Helper()
+	var clusters struct {
+		Clusters []query.Cluster `json:"clusters"`
+	}
+	w.s.get(t, "clusters", &clusters)
+	for _, c := range clusters.Clusters {
+		if c.Name == "sample" {
+			return url.Values{"cluster": {"sample"}, "from": {c.First.Format(time.RFC3339Nano)}, "to": {c.Last.Format(time.RFC3339Nano)}}
+		}
+	}
+	t.Fatal("there is no sample")
+	return nil
 }
 
 // look is how somebody looks at a page.
@@ -95,23 +134,7 @@ func (b *browser) accessible(t *testing.T, what string) {
 	}
 }
 
-// shot writes what is seen to RETRIAL_SCREENSHOTS, a folder, if that is set.
-func (b *browser) shot(t *testing.T, name string) {
-	t.Helper()
-	folder := os.Getenv("RETRIAL_SCREENSHOTS")
-	if folder == "" {
-		return
-	}
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, name+".png"), png, 0o600)
-	}
-	if err != nil {
-		t.Errorf("screenshot of %s: %v", name, err)
-	}
-}
-
-// looksGood opens an address in every look: nothing fails, axe finds nothing, and the screenshots show it.
+// looksGood opens an address in every look: nothing fails, and axe finds nothing.
 func (b *browser) looksGood(t *testing.T, name, url string) {
 	t.Helper()
 	for _, l := range looks {
@@ -123,6 +146,20 @@ func (b *browser) looksGood(t *testing.T, name, url string) {
 	}
 	b.as(t, looks[0])
 	b.blameless(t)
+}
+
+// holds looks at what the page shows, light and dark, and on a phone: axe finds nothing.
+func (b *browser) holds(t *testing.T, name string) {
+	t.Helper()
+	for _, l := range looks[:3] {
+		b.as(t, l)
+		if l.width < looks[0].width {
+			b.load(t, b.look("location.href")) // what is folded on a phone is so from the beginning
+		}
+		b.until(t, name+" is there", settled)
+		b.accessible(t, name+" "+l.name)
+	}
+	b.as(t, looks[0])
 }
 
 // stroke presses a key that a page may keep for itself: press would write its character into what has the focus by then.
@@ -150,4 +187,16 @@ func (b *browser) at(t *testing.T, parts ...string) {
 	b.until(t, "the address has "+strings.Join(parts, " and "), strings.Join(conditions, " && "))
 }
 
-const downKey = kb.ArrowDown
+// grouped writes a number as the page does.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// readsIn is an expression: whether the text stands in any element of a selector.
+func readsIn(selector, text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(%s)].some(e => e.textContent.includes(%s))`, quoteJS(selector), quoteJS(text))
+}

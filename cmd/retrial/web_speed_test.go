@@ -25,9 +25,6 @@ const (
 	reactionBudget = 100 // milliseconds from a key or a click to the frame that shows it, and of work at a stroke while scrolling
 )
 
-// pagesAt is where the pages are.
-const pagesAt = "next/"
-
 // within fails the test where a figure is over its budget three times.
 func within(t *testing.T, what string, budget float64, measure func() float64) {
 	t.Helper()
@@ -49,7 +46,7 @@ func TestWebFirstPaint(t *testing.T) {
 	server := in.serve(t, "--replay-hold", "200ms")
 	in.importSample(t, 1000)
 	server.drained(t)
-	b, next := openBrowser(t, server.ui), server.ui+pagesAt
+	b, next := openBrowser(t, server.ui), server.ui
 	b.run(t, "cache nothing", command(network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}))
 	for _, at := range []string{"", "#/explore?cluster=sample", "#/subjects?cluster=sample"} {
 		within(t, "the first paint of "+next+at, paintBudget, func() float64 {
@@ -118,7 +115,7 @@ func TestWebMillionRows(t *testing.T) {
 	b := openBrowser(t, home)
 	b.run(t, "wheel over the table", command(input.DispatchMouseEvent,
 		input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: 700, Y: 700}))
-	b.load(t, home+pagesAt+"#/subjects?cluster=sample&sort=requests")
+	b.load(t, home+"#/subjects?cluster=sample&sort=requests")
 	row := func(n int) string {
 		return fmt.Sprintf(`document.querySelector('[aria-label=Subjects] [aria-rowindex="%d"]')`, n+1)
 	}
@@ -208,7 +205,7 @@ func TestWebAsksOnce(t *testing.T) {
 		{at: "/subjects/" + subject + "?"}, {at: "/access?verb=get&resource=secrets&"}, {at: "/access?subject=" + subject + "&"},
 		{at: "/changes?"}, {at: "/trust?"}, {at: "/events/" + id + "?", first: "why"},
 	} {
-		b.load(t, server.ui+pagesAt+"#"+page.at+"cluster=sample")
+		b.load(t, server.ui+"#"+page.at+"cluster=sample")
 		b.until(t, page.at+" is there", settled)
 		seen, answered := map[string]bool{}, math.Inf(1)
 		asked := slices.DeleteFunc(b.recordOf(t, "/api/v1/"), func(q askedOf) bool {

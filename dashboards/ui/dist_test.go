@@ -176,13 +176,13 @@ func TestServed(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	page := ask("/next/")
+	page := ask("/")
 	if page.Code != 200 || page.Header().Get("Cache-Control") != "no-cache" ||
 		!strings.Contains(page.Header().Get("Content-Security-Policy"), "trusted-types 'none'") {
-		t.Errorf("/next/: %d %v", page.Code, page.Header())
+		t.Errorf("/: %d %v", page.Code, page.Header())
 	}
 	for name, body := range read(t, "dist/assets") {
-		target := "/next/assets/" + name
+		target := "/assets/" + name
 		plain, zipped := ask(target), ask(target, "Accept-Encoding", "br, gzip;q=0.5")
 		if !bytes.Equal(plain.Body.Bytes(), body) || plain.Header().Get("Content-Encoding") != "" {
 			t.Errorf("%s is served as %v", target, plain.Header())
@@ -203,11 +203,11 @@ func TestServed(t *testing.T) {
 		}
 	}
 	for _, refusing := range []string{"gzip;q=0", "identity", "gzip; q=0.000", ""} {
-		if got := ask("/next/", "Accept-Encoding", refusing).Header().Get("Content-Encoding"); got != "" {
+		if got := ask("/", "Accept-Encoding", refusing).Header().Get("Content-Encoding"); got != "" {
 			t.Errorf("%q is answered with %s", refusing, got)
 		}
 	}
-	for _, none := range []string{"/next/manifest", "/next/nothing.js", "/dist/index.html", "/next/../api.js"} {
+	for _, none := range []string{"/manifest", "/nothing.js", "/dist/index.html", "/next/", "/assets/", "/../dist_test.go"} {
 		if got := ask(none).Code; got != 404 {
 			t.Errorf("%s: %d", none, got)
 		}

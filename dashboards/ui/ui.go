@@ -1,10 +1,6 @@
-// Package ui is the web page of Retrial: static files, served by the binary. The page asks
-// the local API (api/v1/…, mounted by the wiring, described in docs/api.md) for everything
-// it shows.
-//
-// The files in dist are built of dashboards/web (make web) and are served below next/ until all
-// pages have moved there. Those in assets have no build step; README.md says how they are put
-// together.
+// Package ui serves the pages of Retrial: static files, built of dashboards/web (make web) into
+// dist, which is committed and embedded. The pages ask the local API (api/v1/…, mounted by the
+// wiring, described in docs/api.md) for everything they show.
 package ui
 
 import (
@@ -17,13 +13,14 @@ import (
 	"net/http"
 	"path"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/retrial-io/retrial/internal/gzipped"
 )
 
-//go:embed assets dist
+//go:embed dist
 var embedded embed.FS
 
 // policy allows scripts, styles, images and connections of this origin only, and no script made
@@ -50,28 +47,26 @@ type file struct {
 }
 
 // hashed matches the names that the build gives by content.
-var hashed = regexp.MustCompile(`^/next/assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9]+$`)
+var hashed = regexp.MustCompile(`^/assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9]+$`)
 
-// Handler serves the page below "/". Files are validated by their hash, so that a page
+// Handler serves the pages below "/". Files are validated by their hash, so that a page
 // never mixes the files of two versions longer than a reload; those that are named by it are
 // kept by the browser.
 func Handler() http.Handler {
 	files := map[string]*file{}
-	for folder, below := range map[string]string{"assets": "", "dist": "/next"} {
-		err := fs.WalkDir(embedded, folder, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			body, err := embedded.ReadFile(name)
-			at := below + name[len(folder):]
-			files[at] = newFile(at, body)
+	err := fs.WalkDir(embedded, "dist", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
 			return err
-		})
-		if err != nil {
-			panic(err) // the embedded folder is part of the binary
 		}
-		files[below+"/"] = files[below+"/index.html"]
+		body, err := embedded.ReadFile(name)
+		at := strings.TrimPrefix(name, "dist")
+		files[at] = newFile(at, body)
+		return err
+	})
+	if err != nil {
+		panic(err) // the embedded folder is part of the binary
 	}
+	files["/"] = files["/index.html"]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -81,8 +76,6 @@ func Handler() http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		f, ok := files[r.URL.Path]
 		switch {
-		case r.URL.Path == "/next":
-			http.Redirect(w, r, "/next/", http.StatusMovedPermanently)
 		case !ok:
 			http.Error(w, "page not found", http.StatusNotFound)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:

@@ -35,9 +35,9 @@ export class Failure extends Error {
   }
 }
 
-/** root is where the API is: the pages are served beside it, below next/ until they replace the old ones. */
+/** root is where the API is: the pages are served beside it, below any path. */
 export function root(base: string): string {
-  return new URL('.', base).href.replace(/next\/$/, '') + 'api/v1/';
+  return new URL('.', base).href + 'api/v1/';
 }
 
 /** ask returns the answer to a question. Empty parameters are left out. It throws a Failure, or an AbortError. */

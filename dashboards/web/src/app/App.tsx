@@ -76,7 +76,7 @@ function Beside() {
   const { params } = useLinks();
   const open = DRAWERS.find((d) => params.get(d.parameter));
   if (!cluster || !open) return null;
-  return <Guard key={open.parameter}><Suspense fallback={null}><open.show id={params.get(open.parameter) ?? ''} /></Suspense></Guard>;
+  return <Guard key={open.parameter}><Suspense fallback={<span hidden aria-busy />}><open.show id={params.get(open.parameter) ?? ''} /></Suspense></Guard>;
 }
 
 /** Guard shows what went wrong in a page in the page's place: the rest stays in use. */

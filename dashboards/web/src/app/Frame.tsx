@@ -1,3 +1,4 @@
+import { useIsFetching } from '@tanstack/react-query';
 import { useEffect, useState, type ReactNode } from 'react';
 import { useLinks } from '../kit/address';
 import { Menu } from '../kit/Menu';
@@ -16,6 +17,7 @@ export function Frame({ place, children }: { place: string | undefined; children
   const [over, setOver] = useState<'search' | 'help' | null>(null);
   useKeys({ search: () => setOver('search'), help: () => setOver('help') });
   useTheme();
+  const asking = useIsFetching({ predicate: (q) => q.state.data === undefined && q.queryKey[0] !== 'complete' }) > 0;
   return (
     <div className={css.frame}>
       <a className={css.skip} href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to the content</a>
@@ -31,7 +33,7 @@ export function Frame({ place, children }: { place: string | undefined; children
         </div>
       </header>
       <Navigation place={place} />
-      <main id="main" className={css.main} tabIndex={-1}>{children}</main>
+      <main id="main" className={css.main} tabIndex={-1} aria-busy={asking || undefined}>{children}</main>
       {over === 'search' && <Search onClose={() => setOver(null)} />}
       {over === 'help' && <Help onClose={() => setOver(null)} />}
     </div>

@@ -107,7 +107,15 @@ describe('former addresses', () => {
   it('lead where they did', () => {
     expect(of('/subject?cluster=c&subject=a%2Fb')).toBe('#/subjects/a%2Fb?cluster=c');
     expect(of('/subject?cluster=c&user=alice')).toBe('#/subjects/alice?cluster=c');
-    expect(of('/?cluster=c&outcome=drift&chart=verdict')).toBe('#/explore?cluster=c&outcome=drift');
+    expect(of('/subject?cluster=c&subject=alice&show=rollback&rows=all')).toBe('#/subjects/alice?cluster=c&rows=all&text=rollback');
+    expect(of('/subject?cluster=c')).toBe('#/subjects?cluster=c');
+    expect(of('/?cluster=c&outcome=drift&chart=verdict')).toBe('#/explore?cluster=c&outcome=drift&split=outcome');
+    expect(of('/?cluster=c&user=alice&before=1.x&why=id&request=r')).toBe('#/explore?cluster=c&why=id&request=r&subject=alice');
+    expect(of('/?cluster=c&why=id&request=r')).toBeNull();
+    expect(of('/findings?cluster=c&finding=f&since=2026-11-20T11:36:00Z')).toBeNull();
+    expect(of('/access?cluster=c&user=alice&at=2026-11-20T11:36:00Z')).toBe('#/access?cluster=c&at=2026-11-20T11%3A36%3A00Z&subject=alice');
+    expect(of('/lineage?cluster=c&credential=JTI%3Dx&subject=')).toBe('#/subjects?cluster=c&credential=JTI%3Dx');
+    expect(of('/lineage?cluster=c')).toBe('#/subjects?cluster=c');
     expect(of('/verdicts?cluster=c')).toBe('#/trust?cluster=c&show=verdicts');
     expect(of('/lineage?cluster=c&subject=alice&from=1')).toBe('#/subjects/alice?cluster=c&from=1');
     expect(of('/?cluster=c')).toBeNull();

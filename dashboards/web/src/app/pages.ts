@@ -33,8 +33,9 @@ function drawer(parameter: string, load: () => Promise<unknown>): Drawer {
 
 /** DRAWERS: #/…?why=AUDIT-ID. */
 export const DRAWERS: Drawer[] = [
-  drawer('why', () => import('../pages/event/drawer')), // above a finding, whose evidence leads to it
+  drawer('why', () => import('../pages/event/drawer')), // above the others, which lead to it
   drawer('finding', () => import('../pages/findings/drawer')),
+  drawer('credential', () => import('../pages/subject/credential')),
 ];
 
 /** PAGES in the order of the navigation. */

@@ -36,6 +36,7 @@ export function Chart({ label, from, to, seconds, times, series, ticks, onPick, 
   const plot = useRef<Plot | null>(null);
   const pick = useRef(onPick);
   const [at, setAt] = useState<number | null>(null);
+  const [drawn, setDrawn] = useState(false);
   const clock = usePreference('clock');
   const theme = usePreference('theme');
   // Equal bars in new arrays need not be drawn again.
@@ -57,6 +58,7 @@ export function Chart({ label, from, to, seconds, times, series, ticks, onPick, 
         ...data, seconds, height, utc: clock === 'UTC',
         onPoint: setAt, onPick: (a, b) => pick.current?.(new Date(a * 1000).toISOString(), new Date(b * 1000).toISOString()),
       });
+      setDrawn(true);
     });
     return () => {
       gone = true;
@@ -67,7 +69,7 @@ export function Chart({ label, from, to, seconds, times, series, ticks, onPick, 
 
   const start = at === null ? undefined : data.starts[at];
   return (
-    <figure className={css.chart}>
+    <figure className={css.chart} aria-busy={!drawn || undefined}>
       <div ref={holder} className={css.plot} style={{ minHeight: height }} aria-hidden data-pick={onPick ? true : undefined} />
       <figcaption className={css.legend}>
         {series.map((s, i) => (

@@ -151,7 +151,7 @@ describe('answers', () => {
     expect(filled({ groups: [{ likely: null, about: null }], apiservers: null })).toEqual({ groups: [{ likely: [], about: null }], apiservers: [] });
   });
   it('are asked for beside the page, wherever that is', () => {
-    expect(root('http://host/a/next/index.html?x#/y')).toBe('http://host/a/api/v1/');
+    expect(root('http://host/a/index.html?x#/y')).toBe('http://host/a/api/v1/');
     expect(root('http://host/')).toBe('http://host/api/v1/');
   });
 });

@@ -30,7 +30,7 @@ export function draw(into: HTMLElement, d: Drawing): Plot {
   const sums = d.values.reduce<number[][]>((all, v) => [...all, v.map((x, i) => x + (all.at(-1)?.[i] ?? 0))], []).reverse();
   const bars = uPlot.paths.bars?.({ size: [0.86, 60], align: 1 });
   const chart = new uPlot({
-    width: into.clientWidth, height: d.height, legend: { show: false }, padding: [8, 16, 0, 0],
+    width: into.clientWidth, height: d.height, legend: { show: false }, padding: [8, 32, 0, 0], // half of the last label
     tzDate: (t) => (d.utc ? uPlot.tzDate(new Date(t * 1000), 'Etc/UTC') : new Date(t * 1000)),
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
     scales: { x: { range: () => [d.starts[0] ?? 0, end] }, y: { range: (_, __, max) => [0, Math.max(1, max * 1.06)] } },

@@ -1,4 +1,6 @@
 // What a request asked for, from its verb and address as the apiserver reads them.
+import type { Changes } from './address';
+import { quoted } from './words';
 
 /** Asked is a request in the words of "who can". A request for no resource has a path alone. */
 export interface Asked {
@@ -24,7 +26,39 @@ export function asked(verb: string, uri: string): Asked {
     if (rest[2] && !['status', 'finalize'].includes(rest[2])) rest = rest.slice(2);
   }
   const [resource = '', name, sub] = rest;
-  return { verb, namespace, name, resource: resource + (group && `.${group}`) + (sub ? `/${sub}` : '') };
+  return { verb, namespace, name, resource: whatOf({ resource, group, subresource: sub }) };
+}
+
+/** Counted is what requests are counted by. */
+export interface Counted {
+  resource: string;
+  group?: string;
+  subresource?: string | undefined;
+  path?: string;
+}
+
+/** whatOf names what requests were about, as kubectl takes it, deployments.apps/scale; of no resource, it is the path. */
+export function whatOf({ resource, group, subresource, path }: Counted): string {
+  return resource ? resource + (group ? `.${group}` : '') + (subresource ? `/${subresource}` : '') : (path ?? '');
+}
+
+/** partsOf is the inverse of whatOf. */
+export function partsOf(what: string): Counted {
+  if (what.startsWith('/')) return { resource: '', path: what };
+  const [, resource = '', group, subresource] = /^([^./]*)(?:\.([^/]*))?(?:\/(.*))?$/s.exec(what) ?? [];
+  return { resource, group: group ?? '', subresource: subresource ?? '' };
+}
+
+/** filtersOf are the parameters of /explore that select requests as one was. Generated parts of names are folded to * in counts: what
+ *  has some selects nothing, nor does what is empty. */
+export function filtersOf(r: Counted & { subject: string; verb: string; namespace?: string | undefined; name?: string; code?: number }): Changes {
+  const q = (['group', 'subresource', 'namespace', 'name', 'code'] as const).flatMap((k) => {
+    const value = String(r[k] ?? '');
+    return value && value !== '0' && !value.includes('*') ? [`${k === 'group' ? 'apiGroup' : k}=${quoted(value)}`] : [];
+  });
+  const [path, ...folded] = r.resource ? [] : (r.path ?? '').split('*');
+  if (path) q.push(`path${folded.length ? '^=' : '='}${quoted(path)}`);
+  return { subject: r.subject, verb: r.verb, resource: r.resource, q: q.join(' ') };
 }
 
 function decoded(s: string): string {

@@ -53,11 +53,16 @@ export function sentence(s: string | null | undefined): string {
   return s ? s.charAt(0).toUpperCase() + s.slice(1) + (/[.!?]$/.test(s) ? '' : '.') : '';
 }
 
+/** table is a table of words with no entries but its own: what is looked up may be called __proto__. */
+export function table<T>(entries: Record<string, T>): Record<string, T> {
+  return Object.assign(Object.create(null) as Record<string, T>, entries);
+}
+
 /** OUTCOMES of verdicts, in the order they are listed in. */
 export const OUTCOMES = ['match', 'drift', 'ambiguous', 'indeterminate', 'not_judged'] as const;
 
 /** DECISIONS and how they are called. */
-export const DECISIONS: Record<string, string> = { allow: 'allowed', forbid: 'forbidden', none: 'no decision' };
+export const DECISIONS: Record<string, string> = table({ allow: 'allowed', forbid: 'forbidden', none: 'no decision' });
 
 /** SEVERITIES of findings, the worst first. */
 export const SEVERITIES = ['critical', 'high', 'medium', 'low', 'info'] as const;

@@ -4,7 +4,7 @@ import { useNames } from './queries';
 import css from './access.module.css';
 
 /** Every parameter of a question; asking one clears the other's. */
-const NONE: Changes = { verb: null, resource: null, namespace: null, name: null, path: null, subject: null, via: null };
+const NONE: Changes = { verb: null, resource: null, namespace: null, name: null, path: null, subject: null, group: null, via: null };
 
 /** WhoForm asks who can, as a sentence. */
 export function WhoForm() {
@@ -38,11 +38,17 @@ export function WhoForm() {
 export function CanForm() {
   const { params, change } = useLinks();
   const [subject, setSubject] = useState(params.get('subject') ?? '');
+  const [group, setGroup] = useState(params.get('group') ?? '');
+  const ask = () => {
+    if (subject.trim()) change({ ...NONE, subject: subject.trim(), group: group.trim() });
+  };
   return (
-    <form className={css.sentence} aria-label="What can" onSubmit={(e) => { e.preventDefault(); if (subject.trim()) change({ ...NONE, subject: subject.trim() }); }}>
+    <form className={css.sentence} aria-label="What can" onSubmit={(e) => { e.preventDefault(); ask(); }}>
       <span>What can</span>
-      <Blank kind="subject" label="Subject" hint="alice, sa/ci:deployer, group:devs" value={subject} onValue={setSubject} required width={34} />
-      <span>do?</span>
+      <Blank kind="subject" label="Subject" hint="alice, sa/ci:deployer, group:devs" value={subject} onValue={setSubject} required width={30} />
+      <span>do, as a member of</span>
+      <Blank kind="group" label="Groups" hint="those of its requests" value={group} onValue={setGroup} width={18} />
+      <span>?</span>
       <button className="primary">Ask</button>
     </form>
   );

@@ -1,12 +1,12 @@
 import { useMemo } from 'react';
 import type { Answer, Schemas } from '../../api/ask';
-import { pathOf, useLinks } from '../../kit/address';
+import { pathOf, useLinks, type Changes } from '../../kit/address';
 import { Empty, Question } from '../../kit/Card';
 import { DataTable, useColumns, type Column } from '../../kit/DataTable';
 import { Name, Names, Subject } from '../../kit/Name';
 import { userOf } from '../../kit/Rule';
 import { Tag } from '../../kit/Tag';
-import { count, plural } from '../../kit/words';
+import { count, plural, table } from '../../kit/words';
 import { useAsking, useHolders } from './queries';
 import css from './access.module.css';
 
@@ -23,7 +23,7 @@ interface Held {
   change: 'gained' | 'lost' | '';
 }
 
-const KINDS: Record<string, string> = { User: 'user', Group: 'group', ServiceAccount: 'service account' };
+const KINDS: Record<string, string> = table({ User: 'user', Group: 'group', ServiceAccount: 'service account' });
 
 /** Holders answers who can. */
 export function Holders() {
@@ -85,15 +85,17 @@ function Holder({ of: h }: { of: Held }) {
   return <a className={css.holder} href={href} data-row><Subject most={120}>{h.name}</Subject></a>;
 }
 
-/** Through draws each grant: binding → role. Both lead to who else has it by them. */
-export function Through({ grants }: { grants: Schemas['Grant'][] }) {
-  const { here } = useLinks();
+/** Through draws each grant: binding → role. Both lead to who else has it by them; asks is the question, if it is not the page's. */
+export function Through({ grants, asks }: { grants: Schemas['Grant'][]; asks?: Changes }) {
+  const links = useLinks();
+  const { at, since } = useAsking();
+  const only = (via: string) => (asks ? links.to('/access', { ...asks, at, since, via }) : links.here({ via }));
   return (
     <ul className={css.through}>
       {grants.slice(0, 3).map((g, i) => (
         <li key={i}>
           {g.kind === 'superuser' || !g.binding ? <span className="soft">needs no grant: members may do everything</span> : (
-            <><a href={here({ via: g.binding })} title="Only what comes through this binding"><Name most={90}>{g.binding}</Name></a> <span aria-label="to" role="img" className="soft">→</span> <a href={here({ via: g.role })} title="Only what comes through this role"><Name most={90}>{g.role}</Name></a> <span className="soft">rule {g.rule}</span></>
+            <><a href={only(g.binding)} title="Only what comes through this binding"><Name most={90}>{g.binding}</Name></a> <span aria-label="to" role="img" className="soft">→</span> <a href={only(g.role)} title="Only what comes through this role"><Name most={90}>{g.role}</Name></a> <span className="soft">rule {g.rule}{asks && (g.verbs?.length ?? 0) > 0 && <>, only <Names list={g.verbs} most={8} /></>}</span></>
           )}
         </li>
       ))}
@@ -146,7 +148,9 @@ export function Said({ of: a }: { of: { hints?: string[]; missing?: string[]; kn
   return (
     <>
       {a.hints?.map((h) => <p key={h} className={css.warn}><Name plain most={600}>{h}</Name></p>)}
-      {a.known === false && <p className={css.warn}>Not all bindings of that time are known: there may be more.</p>}
+      {a.known === false && (
+        <p className={css.warn}>Not all bindings of that time are known: there may be more. <code>retrial import --state</code> supplies them.</p>
+      )}
       {(a.missing?.length ?? 0) > 0 && <p className={css.warn}>Not known, and it could add to this: <Names list={a.missing} most={6} /></p>}
     </>
   );

@@ -1,9 +1,11 @@
 import { useEffect, useRef, useState } from 'react';
 import { useLinks } from '../../kit/address';
+import { Name } from '../../kit/Name';
 import { usePreference } from '../../kit/preferences';
+import { instant } from '../../kit/range';
 import { useScope } from '../../kit/scope';
 import { stamp, Time } from '../../kit/Time';
-import { plural } from '../../kit/words';
+import { clean, plural } from '../../kit/words';
 import { useAsking, useTicks } from './queries';
 import css from './access.module.css';
 
@@ -17,12 +19,12 @@ export function Moments() {
   const { here, change } = useLinks();
   const { cluster, clusters } = useScope();
   const { at, since } = useAsking();
-  const { ticks, more, pending } = useTicks();
+  const { ticks, more, pending, error } = useTicks();
   const of = clusters.find((c) => c.name === cluster);
   if (!of) return null;
   const [first, last] = [Math.floor(Date.parse(of.first) / 1000) * 1000, Math.ceil(Date.parse(of.last) / 1000) * 1000];
-  const now = at ? Date.parse(at) : last;
-  const then = since ? Date.parse(since) : null;
+  const now = instant(at) ?? last; // the server says what is wrong with another
+  const then = instant(since);
   const part = (t: number) => Math.max(0, Math.min(1, (t - first) / Math.max(1, last - first)));
   const iso = (t: number) => new Date(t).toISOString();
   const drawn = [...new Set(ticks.filter((t) => t >= first && t <= last).map((t) => Math.round(part(t) * MOST)))];
@@ -32,7 +34,7 @@ export function Moments() {
   return (
     <div className={css.moments}>
       <p className={css.asof}>
-        {at ? <>As of <Time at={at} /></> : <>As of the newest policy known</>}
+        {instant(at) !== null ? <>As of <Time at={at} /></> : at ? <>As of <Name>{at}</Name></> : <>As of the newest policy known</>}
         {then !== null && <>, compared with <Time at={since} /><span className="soft">: {more && 'at least '}{plural(between, 'change')} of policy between</span></>}
       </p>
       <div className={css.rail}>
@@ -44,9 +46,11 @@ export function Moments() {
         <Handle label="As of" first={first} last={last} value={now} onValue={(t) => change({ at: t >= last ? null : iso(t) }, 'replace')} />
       </div>
       <div className={css.steps}>
-        <span className="soft">{pending && !ticks.length ? 'Looking for changes of policy …' : said(ticks.length, more)}</span>
+        {error && <span role="alert" className="bad">When the policy changed is not known: {clean(error.message)}</span>}
+        <span className="soft">{error ? '' : pending && !ticks.length ? 'Looking for changes of policy …' : said(ticks.length, more)}</span>
         {before !== undefined && <a className="button" href={here({ at: iso(before - 1) })}>Before the change before</a>}
         {after !== undefined && <a className="button" href={here({ at: iso(after + SETTLED) })}>After the next change</a>}
+        <Exactly key={now} value={now} onValue={(t) => change({ at: iso(t) })} />
         {at && <a className="button" href={here({ at: null })}>Newest</a>}
         {then === null ? <a className="button" href={here({ since: iso(first) })}>Compare with another time</a> : <a className="button" href={here({ since: null })}>Do not compare</a>}
       </div>
@@ -58,6 +62,22 @@ function said(ticks: number, more: boolean): string {
   if (!ticks) return 'No change of policy is known in this time.';
   const moments = `${plural(ticks, 'moment')} at which the policy changed`;
   return more ? `The newest ${moments}; there are older ones` : moments;
+}
+
+/** Exactly is the moment to write. It is asked about when that is done. */
+function Exactly({ value, onValue }: { value: number; onValue: (t: number) => void }) {
+  const clock = usePreference('clock');
+  const [text, setText] = useState(() => stamp(new Date(value), clock).replace(' ', 'T'));
+  const done = () => {
+    const t = instant(text + (clock === 'UTC' ? 'Z' : ''));
+    if (t !== null && Math.floor(value / 1000) * 1000 !== t) onValue(t);
+  };
+  return (
+    <form className={css.exactly} onSubmit={(e) => { e.preventDefault(); done(); }}>
+      <input type="datetime-local" step={1} aria-label={`As of, ${clock === 'UTC' ? 'in UTC' : 'local time'}`} value={text}
+        onChange={(e) => setText(e.target.value)} onBlur={done} />
+    </form>
+  );
 }
 
 /** Handle is one end. What it chooses is asked when it rests. */

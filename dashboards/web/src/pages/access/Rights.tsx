@@ -1,11 +1,12 @@
 import type { Answer, Schemas } from '../../api/ask';
-import { pathOf, useLinks } from '../../kit/address';
+import { pathOf, useLinks, type Changes } from '../../kit/address';
 import { Empty, Question } from '../../kit/Card';
 import { DataTable, type Column } from '../../kit/DataTable';
 import { Name, Names, Who } from '../../kit/Name';
+import { whatOf } from '../../kit/request';
 import { On, Person } from '../../kit/Rule';
 import { Tag } from '../../kit/Tag';
-import { count, plural } from '../../kit/words';
+import { count, plural, table } from '../../kit/words';
 import { Said, Through } from './Holders';
 import { useAsking, useDifference, useRights } from './queries';
 import css from './access.module.css';
@@ -21,8 +22,24 @@ const COLUMNS: Column<Rule>[] = [
   { id: 'where', head: 'Where', width: 'minmax(96px, .8fr)', cell: (r) => (r.where ? <Name most={100}>{r.where}</Name> : 'everywhere') },
   { id: 'may', head: 'May', width: 'minmax(120px, 1fr)', leads: true, wrap: true, cell: (r) => <Names list={r.rule.verbs} most={10} /> },
   { id: 'on', head: 'On', width: 'minmax(160px, 1.6fr)', wrap: true, cell: (r) => <On rule={r.rule} /> },
-  { id: 'through', head: 'Through', width: 'minmax(220px, 2fr)', wrap: true, cell: (r) => <Through grants={r.rule.by} /> },
+  { id: 'through', head: 'Through', width: 'minmax(220px, 2fr)', wrap: true, cell: (r) => <Through grants={r.rule.by} asks={first(r)} /> },
 ];
+
+/** first asks who else can, for the first thing that a rule allows. */
+function first({ rule: r, where }: Rule): Changes {
+  const verb = r.verbs[0];
+  if (r.nonResourceURLs?.length) return { verb, path: r.nonResourceURLs[0] };
+  const [resource = '', subresource] = (r.resources?.[0] ?? '').split('/', 2);
+  return { verb, resource: whatOf({ resource, group: r.apiGroups?.[0] ?? '', subresource }), namespace: where, name: r.resourceNames?.[0] };
+}
+
+/** FROM is where the groups of a subject are known from. */
+const FROM: Record<string, string> = table({
+  requests: 'those of its latest requests',
+  name: 'which its name implies',
+  unknown: 'which its name implies; those of its requests are not known',
+  asked: 'as asked',
+});
 
 /** Rights answers what somebody can do. */
 export function Rights() {
@@ -40,7 +57,7 @@ export function Rights() {
             {a.superuser && <p className={css.warn}><b>It may do everything.</b> Members of system:masters are never asked for a grant.</p>}
             {lost.length > 0 && <p className={css.warn}>Its bindings refer to roles that do not exist: <Names list={lost} most={5} />. Anyone who can create these roles decides what it gets.</p>}
             <div className={css.above}>
-              <p role="status"><b>{plural(rules.length, 'rule')}</b> {rules.length === 1 ? 'applies' : 'apply'}{a.groups?.length ? <> to it and its groups <Names list={a.groups} most={6} /></> : null}.</p>
+              <p role="status"><b>{plural(rules.length, 'rule')}</b> {rules.length === 1 ? 'applies' : 'apply'}{a.groups?.length ? <> to {a.subject && 'it and '}its groups, {FROM[a.groupsFrom] ?? 'as asked'}: <Names list={a.groups} most={6} /></> : null}.</p>
               {a.subject && <div className={css.acts}><a className="button" href={to(pathOf('subjects', a.subject))}>What it used of it</a></div>}
             </div>
             {rules.length > 0 ? <DataTable label="What it can do" columns={COLUMNS} rows={rules} rowKey={(r) => r.key} /> : !a.superuser && <Empty>No rule applies to it.</Empty>}

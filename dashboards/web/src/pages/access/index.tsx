@@ -25,7 +25,7 @@ const QUESTIONS: [text: string, asks: Record<string, string>][] = [
 export default function Access() {
   const { params, to } = useLinks();
   const { mode, at, since } = useAsking();
-  const asked = ['verb', 'resource', 'namespace', 'name', 'path', 'subject'].map((k) => params.get(k)).join('\n');
+  const asked = ['verb', 'resource', 'namespace', 'name', 'path', 'subject', 'group'].map((k) => params.get(k)).join('\n');
   return (
     <Page title="Access" lead="Who can do something, and what can somebody do? At any moment that is known.">
       <Card title="Ask">
@@ -34,7 +34,7 @@ export default function Access() {
       </Card>
       {mode === 'who' && <Card title="Who can" note={<Asked />} flush><Holders /></Card>}
       {mode === 'can' && since && <Card title="What changed for it" note="between the two moments" flush><Difference one /></Card>}
-      {mode === 'can' && <Card title="What it can do" note={<Name most={160}>{params.get('subject')}</Name>} flush><Rights /></Card>}
+      {mode === 'can' && <Card title="What it can do" note={<Name most={160}>{params.get('subject') ?? params.get('group')}</Name>} flush><Rights /></Card>}
       {mode === 'none' && since && <Card title="What changed" note="which accesses became possible and impossible" flush><Difference /></Card>}
       {mode === 'none' && (
         <Card title="Questions to begin with" note="who can …">

@@ -2,7 +2,6 @@ import { useEffect, useMemo } from 'react';
 import { usePolicyChanges, useQuestion } from '../../api/questions';
 import { useLinks } from '../../kit/address';
 import { subjectOf } from '../../kit/request';
-import { instant } from '../../kit/range';
 import { useScope } from '../../kit/scope';
 
 /** WHO are the parameters of "who can", CAN those of "what can"; both are asked as of at, and compared with since. */
@@ -11,7 +10,7 @@ export const WHO = ['verb', 'resource', 'namespace', 'name', 'path'];
 /** Asking is what the address asks. */
 export interface Asking {
   mode: 'who' | 'can' | 'none';
-  /** at is the moment; '' the newest known. */
+  /** at is the moment, as it is in the address: the server says what is wrong with it. '' is the newest known. */
   at: string;
   /** since is the moment it is compared with; '' for none. */
   since: string;
@@ -20,9 +19,8 @@ export interface Asking {
 /** useAsking reads the address. */
 export function useAsking(): Asking {
   const { params } = useLinks();
-  const time = (name: string) => (instant(params.get(name)) === null ? '' : (params.get(name) ?? ''));
-  const mode = params.get('verb') ? 'who' : params.get('subject') ? 'can' : 'none';
-  return { mode, at: time('at'), since: time('since') };
+  const mode = params.get('verb') ? 'who' : params.get('subject') || params.get('group') ? 'can' : 'none';
+  return { mode, at: params.get('at') ?? '', since: params.get('since') ?? '' };
 }
 
 /** useHolders asks who can, at a moment; null asks nothing. */
@@ -30,8 +28,7 @@ export function useHolders(at: string | null) {
   const { cluster } = useScope();
   const { params } = useLinks();
   const get = (k: string) => params.get(k) ?? '';
-  const asks = get('verb') && (get('resource') || get('path')) && at !== null;
-  return useQuestion('who-can', asks ? { cluster, verb: get('verb'), resource: get('resource'), namespace: get('namespace'), name: get('name'), path: get('path'), at, allNamespaces: !get('namespace') && !get('path') } : null);
+  return useQuestion('who-can', get('verb') && at !== null ? { cluster, verb: get('verb'), resource: get('resource'), namespace: get('namespace'), name: get('name'), path: get('path'), at, allNamespaces: !get('namespace') && !get('path') } : null);
 }
 
 /** whom takes what somebody wrote: a user, sa/NAMESPACE:NAME, group:NAME. */
@@ -42,8 +39,9 @@ export function whom(text: string): string {
 /** useRights asks what somebody can do. */
 export function useRights(at: string | null) {
   const { cluster } = useScope();
-  const subject = useLinks().params.get('subject');
-  return useQuestion('can', subject && at !== null ? { cluster, subject: whom(subject), at } : null);
+  const { params } = useLinks();
+  const [subject, group] = [params.get('subject'), params.get('group')];
+  return useQuestion('can', (subject || group) && at !== null ? { cluster, subject: subject && whom(subject), group, at } : null);
 }
 
 /** useDifference asks what changed between two moments, for everybody or for one. */
@@ -62,7 +60,7 @@ export function useTicks() {
   const of = clusters.find((c) => c.name === cluster);
   const asks = usePolicyChanges(of ? { cluster, limit: 500 } : null);
   const pages = asks.data?.pages;
-  const { hasNextPage, isFetching, isError, fetchNextPage } = asks;
+  const { hasNextPage, isFetching, isError, error, fetchNextPage } = asks;
   const further = hasNextPage && !isError && (pages?.length ?? 0) < PAGES;
   useEffect(() => {
     if (further && !isFetching) void fetchNextPage();
@@ -72,7 +70,7 @@ export function useTicks() {
     const at = writes.map((w) => Date.parse(w.time)).filter((t) => !Number.isNaN(t));
     return [...new Set(at)].sort((a, b) => a - b);
   }, [pages]);
-  return { ticks, more: hasNextPage, pending: asks.isPending || further };
+  return { ticks, more: hasNextPage, pending: asks.isPending || further, error };
 }
 
 /** useNames completes what is written. */

@@ -3,12 +3,12 @@ import type { Answer, Schemas } from '../../api/ask';
 import { pathOf, useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
 import { Name, Names, Subject } from '../../kit/Name';
+import { filtersOf, whatOf } from '../../kit/request';
 import { On, Person, userOf } from '../../kit/Rule';
 import { Tag } from '../../kit/Tag';
 import { Time } from '../../kit/Time';
 import { count, plural } from '../../kit/words';
 import { keyOf, useChange, type Write } from './queries';
-import { asksFor, whatOf } from './words';
 import { Author, Effect } from './Write';
 import css from './changes.module.css';
 
@@ -181,7 +181,7 @@ function FirstUses({ of: d }: { of: Came }) {
   return (
     <Lines list={d.firstUses} of="first uses" line={(u) => (
       <>
-        <a href={to('/explore', { ...asksFor(u), from: u.first, to: d.until, range: null })} data-row>
+        <a href={to('/explore', { ...filtersOf(u), from: u.first, to: d.until, range: null })} data-row>
           <b className={css.verb}><Name plain most={30}>{u.verb}</Name></b> <Name most={160}>{whatOf(u)}</Name>
           {u.name && <> <Name most={120}>{u.name}</Name></>}
         </a>

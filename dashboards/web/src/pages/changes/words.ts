@@ -1,12 +1,12 @@
-import type { Schemas } from '../../api/ask';
 import type { Write } from './queries';
+import { table } from '../../kit/words';
 
 /** EFFECTS say whether a write changed what anybody can do; tone is their colour, series that of their bars. */
-export const EFFECTS: Record<string, { text: string; tone: string; series: string }> = {
+export const EFFECTS: Record<string, { text: string; tone: string; series: string }> = table({
   yes: { text: 'Access changed', tone: 'accent', series: 'allow' },
   no: { text: 'No access changed', tone: 'none', series: 'none' },
   unknown: { text: 'Not known', tone: 'warn', series: 'ambiguous' },
-};
+});
 
 /** Lengths of a bar, in seconds. */
 const STEPS = [1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400];
@@ -32,17 +32,4 @@ export function barsOf(rows: Write[], from: string, to: string): { seconds: numb
     times: sorted.map(([t]) => new Date(t * 1000).toISOString()),
     values: Object.fromEntries(Object.keys(EFFECTS).map((e) => [e, sorted.map(([, bar]) => bar[e] ?? 0)])),
   };
-}
-
-/** asksFor are the parameters of Explore for a request like one that is counted. Generated parts of names are folded to * in counts:
- *  these are left out. */
-export function asksFor(r: Schemas['FirstUse']): Record<string, string> {
-  const more = { apiGroup: r.group, subresource: r.subresource, namespace: r.namespace, name: r.name, path: r.resource ? '' : r.path };
-  const q = Object.entries(more).filter(([, v]) => v && !v.includes('*')).map(([k, v]) => `${k}=${JSON.stringify(v)}`).join(' ');
-  return { subject: r.subject, verb: r.verb, resource: r.resource, q };
-}
-
-/** whatOf names what requests were about, as kubectl takes it. */
-export function whatOf(r: { resource: string; group: string; subresource: string; path: string }): string {
-  return r.resource ? r.resource + (r.group && `.${r.group}`) + (r.subresource && `/${r.subresource}`) : r.path;
 }

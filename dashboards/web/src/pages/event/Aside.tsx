@@ -1,10 +1,11 @@
 // What stands beside the decision: the facts of the request, the life of its credential, and what its subject did just before and after.
 import type { Schemas } from '../../api/ask';
+import { useLinks } from '../../kit/address';
 import { Question } from '../../kit/Card';
+import { Life } from '../../kit/Credential';
 import { Name, Names, Request, Who, Whole } from '../../kit/Name';
 import { Decision } from '../../kit/Tag';
 import { apart, Time } from '../../kit/Time';
-import { count, plural } from '../../kit/words';
 import { Fact, Part } from './Part';
 import { recordOf, useLineage, useNeighbours, type Judged } from './queries';
 import css from './event.module.css';
@@ -47,50 +48,17 @@ export function Facts({ request: r }: { request: Judged }) {
 
 /** Credential is the life of the one the request came with: from its issue to every use. */
 export function Credential({ request: r, opens }: { request: Judged; opens: Opens }) {
+  const { here } = useLinks();
   const id = r.verdict.credential ?? '';
   const asks = useLineage(r.cluster, id);
+  const now = recordOf(r).requestReceivedTimestamp ?? '';
+  const alone = here({ credential: id, why: null, request: null, finding: null });
   return (
-    <Part title="Its credential" note={<Name most={200}>{id}</Name>}>
+    <Part title="Its credential" note={<a href={alone}><Name most={200}>{id}</Name></a>}>
       <Question asks={asks} lines={4} empty={(a) => !a.credentials.length && 'Nothing else is known of it.'}>
-        {(a) => <>{a.credentials.map((c, i) => <Life key={i} of={c} now={recordOf(r).requestReceivedTimestamp ?? ''} opens={opens} />)}</>}
+        {(a) => <>{a.credentials.map((c, i) => <Life key={i} of={c} now={now} opens={opens} />)}</>}
       </Question>
     </Part>
-  );
-}
-
-function Life({ of: c, now, opens }: { of: Schemas['Credential']; now: string; opens: Opens }) {
-  return (
-    <>
-      <ol className={css.life}>
-        <li>{c.issue ? <><b>Issued</b> <Issue of={c.issue} />{c.issue.auditID && <> <a href={opens(c.issue.auditID)}>the request</a></>}</> : <><b>Issued</b> <span className="soft">by no recorded request</span></>}</li>
-        {c.first && <li><b>First used</b> <Time at={c.first} /></li>}
-        <li aria-current="true"><b>This request</b> <Time at={now} /></li>
-        {c.last && <li><b>Last used</b> <Time at={c.last} /> <span className="soft">{plural(c.requests, 'request')} in all{c.forbidden > 0 && `, ${count(c.forbidden)} refused`}</span></li>}
-      </ol>
-      {c.contradictions?.length ? <ul className={css.lines}>{c.contradictions.map((f, i) => <li key={i} className="bad"><Name most={100}>{f.name}</Name>: <Name plain most={600}>{f.evidence}</Name></li>)}</ul> : null}
-      {c.uses?.length > 0 && (
-        <>
-          <h3>Used from</h3>
-          <ul className={css.lines}>
-            {c.uses.slice(0, 8).map((u, i) => (
-              <li key={i}><Name most={80}>{u.from}</Name>{u.pod && <>, pod <Name>{u.pod}</Name></>}{u.node && <>, node <Name>{u.node}</Name></>} <span className="soft">{plural(u.requests, 'request')} · <Name plain most={120}>{u.userAgent}</Name></span></li>
-            ))}
-          </ul>
-          {(c.uses.length > 8 || c.more) && <p className="soft">And from more places.</p>}
-        </>
-      )}
-    </>
-  );
-}
-
-function Issue({ of: is }: { of: Schemas['Issue'] }) {
-  const of: [string, string | undefined][] = [['for service account', is.serviceAccount], ['pod', is.pod], ['node', is.node], ['Secret', is.secret], ['signing request', is.csr], ['signer', is.signer], ['name', is.commonName]];
-  return (
-    <>
-      <Time at={is.at} /> by {is.by ? <Who subject={is.by} most={200} /> : 'an unknown user'}{is.from && <> from <Name most={80}>{is.from}</Name></>}
-      <span className="soft">{of.filter(([, x]) => x).map(([what, x]) => <span key={what}>, {what} <Name most={200}>{x}</Name></span>)}
-        {is.organizations?.length ? <>, groups <Names list={is.organizations} /></> : null}{is.expires && <>, valid until <Time at={is.expires} /></>}</span>
-    </>
   );
 }
 

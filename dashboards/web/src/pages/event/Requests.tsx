@@ -56,7 +56,7 @@ function One({ request: r, opens, page }: { request: Judged; opens: Opens; page?
           <div className={css.sides}>
             <div><h3>The apiserver recorded</h3><p><Decision of={v.recorded} /></p>{v.recordedReason && <p className="soft"><Name plain most={1000}>{v.recordedReason}</Name></p>}</div>
             <div><h3>The replay decides</h3><p><Decision of={v.replayed} /></p><p className="soft"><Decided by={v} /></p></div>
-            <div><h3>Verdict</h3><p><Outcome of={v.outcome} /> {v.class && <span className="soft"><Name>{v.class}</Name></span>}</p><p className="soft"><Meaning of={v} /></p></div>
+            <div><h3>Verdict</h3><p><Outcome of={v.outcome} /> {v.class && <span className="soft"><Name>{v.class}</Name></span>}</p><p className="soft"><Meaning of={v} /></p><p><a href={to('/trust', { show: 'verdicts' })}>What verdicts mean</a></p></div>
           </div>
           <div className={css.acts}>
             {page && <a className="button" href={page}>Open as a page</a>}

@@ -11,10 +11,11 @@ export default function EventDrawer({ id = '' }: { id?: string }) {
   const { params, here, to, change } = useLinks();
   const asks = useWhy(id);
   const gone = { why: null, request: null };
+  const below = params.get('finding') ? 'Finding' : params.get('credential') ? 'Credential' : '';
   const opens = (why: string, request?: string) => here({ why, request });
   return (
     <Drawer label="Request" onClose={() => change(gone)}
-      title={params.get('finding') ? <><a className={css.back} href={here(gone)}><span aria-hidden>← </span>Finding</a> Request</> : 'Request'}>
+      title={below ? <><a className={css.back} href={here(gone)}><span aria-hidden>← </span>{below}</a> Request</> : 'Request'}>
       <Question asks={asks} lines={12} empty={(a) => !a.requests.length && <Missing id={id} like={a.like} opens={opens} />}>
         {(answer) => <Requests answer={answer} opens={opens} page={to(pathOf('events', id), { request: params.get('request') })} />}
       </Question>

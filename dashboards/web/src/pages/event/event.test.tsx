@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { render, screen, waitFor, within } from '@testing-library/react';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -6,6 +7,7 @@ import { newClient } from '../../api/client';
 import { ScopeProvider } from '../../kit/scope';
 import { command } from '../../kit/shell';
 import { answers } from '../../kit/testing/answers';
+import { HOSTILE } from '../../kit/testing/page';
 import { useKnown } from '../../kit/scope';
 import { clean } from '../../kit/words';
 import Event from './index';
@@ -114,5 +116,10 @@ describe('command', () => {
   it('quotes for a shell, whatever is in it', () => {
     expect(command('retrial', 'why', "it's; rm -rf ~")).toBe(String.raw`retrial why 'it'\''s; rm -rf ~'`);
     expect(command('a\u202e\n')).toBe(String.raw`$'a\xe2\x80\xae\x0a'`);
+  });
+  it('reads back in a shell as what it was', () => {
+    const texts = [HOSTILE, "it's", '-n', '~', '$(id)', '`id`', '!x', '*', '', ' a ', '\\', 'a\nb\r', '\u001b[31m', '\u202egnp', '\u{e0041}', 'שלום', '🙂', "'\u0007\\'"];
+    const out = execFileSync('bash', ['-c', `printf '%s\\0' ${command(...texts)}`], { encoding: 'utf8' });
+    expect(out.split('\0').slice(0, -1)).toEqual(texts);
   });
 });

@@ -29,12 +29,12 @@ function Facet({ of: key, list, among }: { of: string; list: Condition[]; among:
   const filtered = list.some((c) => c.key === key);
   const asks = useFacets(filtered ? list.filter((c) => c.key !== key) : list, filtered ? [key] : among.filter((k) => !list.some((c) => c.key === k)));
   const facet = asks.data?.facets.find((f) => f.key === key);
-  const empty = facet && !facet.values.some((v) => v.value !== '');
+  const empty = asks.data && !facet?.values.some((v) => v.value !== '');
   if (empty && !filtered) return null;
   return (
     <details className={css.facet} open={filtered || among === USUAL || undefined}>
       <summary>{KEYS[key]}</summary>
-      {asks.error && !facet ? <Failed error={asks.error} again={() => void asks.refetch()} /> : !facet ? <Pending lines={3} /> : <Values of={facet} list={list} />}
+      {asks.error && !facet ? <Failed error={asks.error} again={() => void asks.refetch()} /> : !facet ? !asks.data && <Pending lines={3} /> : <Values of={facet} list={list} />}
     </details>
   );
 }

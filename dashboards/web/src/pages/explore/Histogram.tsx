@@ -6,13 +6,13 @@ import { Chart, type Series } from '../../kit/Chart';
 import { Time } from '../../kit/Time';
 import { accountOf } from '../../kit/request';
 import { useScope } from '../../kit/scope';
-import { clean, count, DECISIONS, label, short } from '../../kit/words';
+import { clean, count, DECISIONS, label, short, table } from '../../kit/words';
 import { COUNTED, KEYS, type Condition } from './conditions';
 import { useHistogram } from './queries';
 import css from './explore.module.css';
 
 /** Values that have a colour of their own, in the order in which they are stacked. */
-const TONES: Record<string, string> = { allow: 'allow', forbid: 'forbid', none: 'none', match: 'match', drift: 'drift', ambiguous: 'ambiguous', indeterminate: 'indeterminate', not_judged: 'not_judged' };
+const TONES: Record<string, string> = table({ allow: 'allow', forbid: 'forbid', none: 'none', match: 'match', drift: 'drift', ambiguous: 'ambiguous', indeterminate: 'indeterminate', not_judged: 'not_judged' });
 
 /** Histogram shows when the requests were made, split by any column. */
 export function Histogram({ list }: { list: Condition[] }) {

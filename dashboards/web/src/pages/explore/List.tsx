@@ -5,6 +5,7 @@ import { useLinks } from '../../kit/address';
 import { Card, Failed, Question } from '../../kit/Card';
 import { DataTable, useColumns, type Column } from '../../kit/DataTable';
 import { Name, Request, Who } from '../../kit/Name';
+import { whatOf } from '../../kit/request';
 import { Decision, Outcome } from '../../kit/Tag';
 import { When } from '../../kit/Time';
 import { count, plural, sentence } from '../../kit/words';
@@ -20,7 +21,7 @@ const COLUMNS: Column<Event>[] = [
   { id: 'request', head: 'Request', width: 'minmax(180px, 2.4fr)', leads: true, cell: (e) => <Request verb={e.verb} uri={e.requestURI} /> },
   { id: 'verb', head: 'Verb', width: '70px', extra: true, cell: (e) => <Name plain>{e.verb}</Name> },
   { id: 'apigroup', head: 'API group', width: 'minmax(90px, .8fr)', extra: true, labelled: true, cell: (e) => <Name>{e.group}</Name> },
-  { id: 'resource', head: 'Resource', width: 'minmax(90px, .8fr)', extra: true, labelled: true, cell: (e) => <Name>{e.resource && e.resource + (e.subresource ? '/' + e.subresource : '')}</Name> },
+  { id: 'resource', head: 'Resource', width: 'minmax(90px, .8fr)', extra: true, labelled: true, cell: (e) => <Name>{whatOf({ resource: e.resource ?? '', subresource: e.subresource })}</Name> },
   { id: 'namespace', head: 'Namespace', width: 'minmax(90px, .8fr)', extra: true, labelled: true, cell: (e) => <Name>{e.namespace}</Name> },
   { id: 'name', head: 'Name', width: 'minmax(90px, 1fr)', extra: true, labelled: true, cell: (e) => <Name>{e.name}</Name> },
   { id: 'uri', head: 'Path and query', width: 'minmax(160px, 2fr)', extra: true, cell: (e) => <Name most={400}>{e.requestURI}</Name> },
@@ -109,5 +110,5 @@ function Because({ event: e }: { event: Event }) {
   if (e.outcome !== 'match') return <Name plain most={200}>{sentence(e.cause || meaning)}</Name>;
   if (e.replayed === 'forbid') return 'no grant allows it';
   if (e.grantCount) return plural(e.grantCount, 'grant');
-  return { masters: 'group system:masters', node: 'node authorizer' }[e.authorizer] ?? '';
+  return e.authorizer === 'masters' ? 'group system:masters' : e.authorizer === 'node' ? 'node authorizer' : '';
 }

@@ -1,6 +1,7 @@
 // Which requests are shown: conditions on their columns, as the API takes them (where). In the address those that are said once and
 // exactly are parameters of their own, as other pages link to them; the rest is q, written as in the field: verb!=watch subject^="a b".
 import type { Changes } from '../../kit/address';
+import { table } from '../../kit/words';
 
 /** Signs: is, is not, begins with, does not begin with. */
 export const SIGNS = ['=', '!=', '^=', '!^='] as const;
@@ -14,11 +15,11 @@ export interface Condition {
 }
 
 /** KEYS are the columns, and how they are called. */
-export const KEYS: Record<string, string> = {
+export const KEYS: Record<string, string> = table({
   subject: 'Subject', verb: 'Verb', resource: 'Resource', namespace: 'Namespace', name: 'Name', decision: 'Decision', outcome: 'Verdict', class: 'Class', code: 'Status', userAgent: 'User agent',
   authorizer: 'Authorizer', rule: 'Detection', sourceIP: 'Address', group: 'Group', apiGroup: 'API group', subresource: 'Subresource', path: 'Path', user: 'Authenticated user',
   impersonated: 'Impersonated', replayed: 'Replay', apiserver: 'Apiserver', credential: 'Credential', auditID: 'Audit ID',
-};
+});
 
 /** COUNTED are those that requests are counted by. */
 export const COUNTED = Object.keys(KEYS).filter((k) => !['path', 'credential', 'auditID'].includes(k));

@@ -3,6 +3,7 @@ import type { Answer, Schemas } from '../../api/ask';
 import { usePages, useQuestion, useRepeated, type Asked, type AskedPages } from '../../api/questions';
 import { useScope } from '../../kit/scope';
 import { whereOf, type Condition } from './conditions';
+import { table } from '../../kit/words';
 
 export type Event = Schemas['Event'];
 
@@ -35,7 +36,7 @@ export function useHistogram(list: Condition[], split: string): Asked<Answer<'hi
 }
 
 /** KINDS of complete are what completes a value of each key; those that are not here are counted in the range. */
-const KINDS: Record<string, string> = { subject: 'subject', user: 'subject', impersonated: 'subject', group: 'group', namespace: 'namespace', resource: 'resource', verb: 'verb', name: 'name', path: 'path', userAgent: 'userAgent', rule: 'rule', class: 'class' };
+const KINDS: Record<string, string> = table({ subject: 'subject', user: 'subject', impersonated: 'subject', group: 'group', namespace: 'namespace', resource: 'resource', verb: 'verb', name: 'name', path: 'path', userAgent: 'userAgent', rule: 'rule', class: 'class' });
 /** FIXED are the values of columns that have no others. */
 export const FIXED: Record<string, string[]> = { decision: ['allow', 'forbid', 'none'], replayed: ['allow', 'forbid', 'none'], outcome: ['match', 'drift', 'ambiguous', 'indeterminate', 'not_judged'] };
 const UNKNOWN = ['credential', 'auditID'];

@@ -33,7 +33,7 @@ function One({ of: f }: { of: Finding }) {
     <article className={css.finding}>
       <header>
         <p><Severity of={f.severity} /> <a href={to('/findings', { rule: f.rule })}><Name>{f.rule}</Name></a></p>
-        <h2>{f.title || <Name>{f.rule}</Name>}</h2>
+        <h2><Name plain>{f.title || f.rule}</Name></h2>
         {rule?.description && <p className="soft"><Name plain most={1500}>{sentence(rule.description.trim())}</Name></p>}
       </header>
       {f.text && <p><Name plain most={1000}>{f.text}</Name></p>}

@@ -14,7 +14,7 @@ import css from './findings.module.css';
 
 const COLUMNS: Column<Finding>[] = [
   { id: 'severity', head: 'Severity', width: '80px', cell: (f) => <Severity of={f.severity} /> },
-  { id: 'finding', head: 'Finding', width: 'minmax(0, 2.2fr)', leads: true, wrap: true, cell: (f) => <><span className={css.title}>{f.title || <Name>{f.rule}</Name>}</span><span className={css.text}><Name plain most={200}>{f.text}</Name></span></> },
+  { id: 'finding', head: 'Finding', width: 'minmax(0, 2.2fr)', leads: true, wrap: true, cell: (f) => <><span className={css.title}><Name plain>{f.title || f.rule}</Name></span><span className={css.text}><Name plain most={200}>{f.text}</Name></span></> },
   { id: 'subject', head: 'Subject', width: 'minmax(0, 1fr)', cell: (f) => <Who subject={f.subject} most={90} /> },
   { id: 'count', head: 'Requests', width: '72px', number: true, cell: (f) => count(f.count) },
   { id: 'first', head: 'First', width: 'fit-content(150px)', labelled: true, cell: (f) => <span className="soft"><When at={f.first} /></span> },
@@ -64,7 +64,7 @@ function Rules() {
   const sorted = [...(asks.data?.rules ?? [])].sort((a, b) => Number((found[b.id] ?? 0) > 0) - Number((found[a.id] ?? 0) > 0) || order(a) - order(b) || (a.id < b.id ? -1 : 1));
   const columns: Column<Rule>[] = [
     { id: 'severity', head: 'Severity', width: '80px', cell: (r) => <Severity of={r.severity} /> },
-    { id: 'rule', head: 'Rule', width: 'minmax(0, 3fr)', leads: true, wrap: true, cell: (r) => <><span className={css.title}>{r.title}</span> <span className="soft"><Name most={80}>{r.id}</Name></span><span className={css.text}><Name plain most={1000}>{sentence(r.description.trim())}</Name></span></> },
+    { id: 'rule', head: 'Rule', width: 'minmax(0, 3fr)', leads: true, wrap: true, cell: (r) => <><span className={css.title}><Name plain>{r.title}</Name></span> <span className="soft"><Name most={80}>{r.id}</Name></span><span className={css.text}><Name plain most={1000}>{sentence(r.description.trim())}</Name></span></> },
     { id: 'kind', head: 'Kind', width: '84px', cell: (r) => <span className="soft">{r.kind}</span> },
     { id: 'attack', head: 'MITRE ATT&CK', width: 'minmax(80px, .7fr)', labelled: true, cell: (r) => <Names list={r.attack} most={6} /> },
     { id: 'found', head: 'Findings', width: '68px', number: true, cell: (r) => (found[r.id] ? count(found[r.id]) : <span className="soft">0</span>) },

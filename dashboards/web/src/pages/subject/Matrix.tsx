@@ -3,6 +3,7 @@ import type { Answer } from '../../api/ask';
 import { useLinks } from '../../kit/address';
 import { Empty } from '../../kit/Card';
 import { Name, Names } from '../../kit/Name';
+import { filtersOf, partsOf } from '../../kit/request';
 import { count, plural } from '../../kit/words';
 import { matrixOf, totals, VERBS, type Cell, type Line, type State } from './matrix';
 import css from './subject.module.css';
@@ -12,14 +13,20 @@ const FEW = 60;
 
 const SHOW: [state: State, label: string][] = [['used', 'Used'], ['unused', 'Never used'], ['refused', 'Refused']];
 
-/** Matrix shows what a subject could and did, resource by verb. */
-export function Matrix({ rights, doings }: { rights: Answer<'can'> | undefined; doings: Answer<'subject'> | undefined }) {
+/** Matrix shows what a subject could and did, resource by verb. What it did leads to its requests. */
+export function Matrix({ name, rights, doings }: { name: string; rights: Answer<'can'> | undefined; doings: Answer<'subject'> | undefined }) {
   const { params, here, to } = useLinks();
   const all = useMemo(() => matrixOf(rights, doings), [rights, doings]);
   const sums = useMemo(() => totals(all), [all]);
   const show = params.get('show');
   const chosen = all.filter((l) => !show || has(l, show as State));
   const list = params.get('rows') === 'all' ? chosen : chosen.slice(0, FEW);
+  const requests = (l: Line, verb: string, c: Cell) => {
+    const [what = ''] = l.what;
+    if (l.what.length !== 1 || what.includes('*') || verb === '*' || !(c.used + c.refused)) return undefined;
+    const only = (names: string[]) => (names.length === 1 ? (names[0] ?? '') : '');
+    return to('/explore', filtersOf({ ...partsOf(what), subject: name, verb, namespace: only(l.where), name: only(l.names) }));
+  };
   const others = list.some((l) => [...l.cells.keys()].some((v) => !VERBS.includes(v)));
   return (
     <>
@@ -56,9 +63,9 @@ export function Matrix({ rights, doings }: { rights: Answer<'can'> | undefined; 
                   <td className={css.where}>{l.where[0] === '' ? 'everywhere' : <><Names list={l.where} most={3} />{l.where.length > 1 && <span className="soft"> ({l.where.length})</span>}</>}</td>
                   {VERBS.map((v) => {
                     const c = l.cells.get(v) ?? (star && { granted: true, used: 0, refused: 0 });
-                    return <td key={v} className={css.cell} data-verb={c && v}>{c && <Mark of={c} />}</td>;
+                    return <td key={v} className={css.cell} data-verb={c && v}>{c && <Mark of={c} href={requests(l, v, c)} />}</td>;
                   })}
-                  {others && <td className={css.others}>{rest.map(([v, c]) => <span key={v}><Mark of={c} /> <Name most={40}>{v === '*' ? 'every verb (*)' : v}</Name></span>)}</td>}
+                  {others && <td className={css.others}>{rest.map(([v, c]) => <span key={v}><Mark of={c} href={requests(l, v, c)} /> <Name most={40}>{v === '*' ? 'every verb (*)' : v}</Name></span>)}</td>}
                 </tr>
               );
             })}
@@ -66,7 +73,19 @@ export function Matrix({ rights, doings }: { rights: Answer<'can'> | undefined; 
         </table>
       )}
       {chosen.length > list.length && <p className={css.more}><a className="button" href={here({ rows: 'all' })}>Show all {count(chosen.length)} rows</a></p>}
-      {doings?.more && <p className="soft small">Only the {count(doings.usage.length)} most frequent requests are counted here.</p>}
+      <ul className={css.notes}>
+        {doings?.more && <li>Only the {count(doings.usage.length)} most frequent requests are counted here.</li>}
+        {!!doings?.folded && <li>{plural(doings.folded, 'request')} exceed what is counted by name in a day: (other).</li>}
+        {!!doings?.otherGroups && (
+          <li>{plural(doings.otherGroups, 'request')} came with further sets of groups, more than are told apart in a day.</li>
+        )}
+        {!!doings?.untold && (
+          <li>
+            {plural(doings.untold, 'request')} of the cluster are of subjects that are not told apart, more than are counted in a day: some may
+            be of this one.
+          </li>
+        )}
+      </ul>
     </>
   );
 }
@@ -88,18 +107,20 @@ function What({ line, to }: { line: Line; to: (path: string, changes: Record<str
   );
 }
 
-/** Mark shows a cell by its shape, and says it in words to screen readers. */
-function Mark({ of: c, bare }: { of: Cell; bare?: boolean }) {
+/** Mark shows a cell by its shape, and says it in words to screen readers. It leads to the requests that it counts. */
+function Mark({ of: c, bare, href }: { of: Cell; bare?: boolean; href?: string | undefined }) {
   const kind = c.used ? (c.granted ? 'used' : 'gone') : c.granted ? 'unused' : 'refused';
   const said = [c.used && (c.granted ? `used ${plural(c.used, 'time')}` : `used ${plural(c.used, 'time')}, not granted now`), c.granted && !c.used && 'granted, never used', c.refused && `refused ${plural(c.refused, 'time')}`].filter(Boolean).join('; ');
-  return (
-    <span className={css.mark} title={bare ? undefined : said}>
+  const inside = (
+    <>
       {!(kind === 'refused') && <i aria-hidden data-kind={kind} />}
       {c.used > 0 && !bare && <span aria-hidden className="num">{brief(c.used)}</span>}
       {c.refused > 0 && <><i aria-hidden data-kind="refused">✕</i>{!bare && <span aria-hidden className="num">{brief(c.refused)}</span>}</>}
       {!bare && <span className="unseen">{said}</span>}
-    </span>
+    </>
   );
+  if (href) return <a className={css.mark} href={href} title={`${said}: its requests`}>{inside}</a>;
+  return <span className={css.mark} title={bare ? undefined : said}>{inside}</span>;
 }
 
 function brief(n: number): string {

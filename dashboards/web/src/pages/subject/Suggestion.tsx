@@ -2,8 +2,11 @@ import type { Answer } from '../../api/ask';
 import type { Asked } from '../../api/questions';
 import { useLinks } from '../../kit/address';
 import { Card, Empty, Question } from '../../kit/Card';
-import { Text, fileName } from '../../kit/Copy';
+import { Copy, Text, fileName } from '../../kit/Copy';
+import { DataTable, type Column } from '../../kit/DataTable';
 import { Name, Names } from '../../kit/Name';
+import { command } from '../../kit/shell';
+import { useScope } from '../../kit/scope';
 import { Tag } from '../../kit/Tag';
 import { lasting, Time } from '../../kit/Time';
 import { clean, count, percent, plural } from '../../kit/words';
@@ -38,7 +41,13 @@ function Change({ one: s, texts }: { one: One; texts: Answer<'suggest'>['texts']
   const p = s.proof;
   const tab = TABS.find(([id]) => id === params.get('text')) ?? TABS[0];
   const length = (Date.parse(s.window.to) - Date.parse(s.window.from)) / 1000;
-  const undone = s.keeps.filter((k) => k.undoes?.length);
+  const { cluster, from, to } = useScope();
+  const chosen = params.get('range') || params.get('from');
+  const same = command(
+    'retrial', 'suggest', '--cluster', cluster, '--subject', s.subject, '-o', 'yaml',
+    ...(chosen ? ['--from', from, '--to', to] : []), ...(s.system ? ['--include-system'] : []), ...(s.seen ? [] : ['--include-unseen']),
+    ...(length < WEEK ? ['--force'] : []),
+  );
   return (
     <div className={css.suggestion}>
       {length < WEEK && <p className={css.warn}><b>It rests on {lasting(Math.max(1, length))}.</b> What the subject does once a week or once a month is not in it and would be refused.</p>}
@@ -54,24 +63,104 @@ function Change({ one: s, texts }: { one: One; texts: Answer<'suggest'>['texts']
         <dd>
           <Tag tone={p.holds ? 'good' : 'bad'}>{p.holds ? 'holds' : 'fails'}</Tag>{' '}
           {plural(p.requests, 'allowed request')} asked again, {count(p.refused)} of them refused; {plural(p.refusals, 'refusal')} asked again, {count(p.newlyAllowed)} of them newly allowed.
-          {(p.failures?.length ?? 0) > 0 && <ul className={css.list}>{p.failures?.slice(0, 8).map((f, i) => <li key={i}><Name plain most={400}>{f}</Name></li>)}</ul>}
+          <Aside of={p} />
+          {(p.failures?.length ?? 0) > 0 && <ul className={css.list}>{p.failures?.map((f, i) => <li key={i}><Name plain most={400}>{f}</Name></li>)}</ul>}
         </dd>
         <dt>Recorded</dt>
         <dd><Time at={s.window.from} /> – <Time at={s.window.to} />: {plural(s.window.requests, 'request')}, {percent(s.window.judged, s.window.requests)} of them judged.</dd>
-        {s.gaps.length > 0 && <><dt>Not known</dt><dd><ul className={css.list}>{s.gaps.map((g, i) => <li key={i}><Name plain most={500}>{g}</Name></li>)}</ul></dd></>}
-        {s.keeps.length > 0 && (
-          <><dt>Stays</dt><dd>{plural(s.keeps.length, 'grant')} of its groups{undone.length > 0 && <>; {count(undone.length)} of them still {undone.length === 1 ? 'gives' : 'give'} some of what this takes away: <ul className={css.list}>{undone.slice(0, 5).map((k) => <li key={k.binding + k.group}><Name>{k.binding}</Name> to group <Name>{k.group}</Name>: <Names list={k.undoes} most={6} /></li>)}</ul></>}</dd></>
+        {s.window.gaps?.length > 0 && (
+          <><dt>Not recorded</dt><dd><ul className={css.list}>{s.window.gaps.map((g, i) => <li key={i}><Name plain most={500}>{g}</Name></li>)}</ul></dd></>
         )}
+        {s.gaps.length > 0 && <><dt>Not known</dt><dd><ul className={css.list}>{s.gaps.map((g, i) => <li key={i}><Name plain most={500}>{g}</Name></li>)}</ul></dd></>}
       </dl>
+      <Unused list={s.unused} />
+      <Kept list={s.keeps} />
       {texts && s.size.apply + s.size.remove > 0 && tab && (
         <>
           <div role="group" aria-label="The change as text" className={css.toggle}>
             {TABS.map(([id, label]) => <a key={id} className="button" href={here({ text: id === 'apply' ? null : id })} aria-current={id === tab[0] || undefined}>{label}</a>)}
+            <Copy text={same} what="as command" />
           </div>
           <p className="soft">{tab[2]}</p>
           <Text label={tab[1]} file={fileName('retrial', s.subject, tab[0]) + (tab[0] === 'remove' ? '.sh' : '.yaml')}>{texts[tab[0]] || '# nothing to remove\n'}</Text>
         </>
       )}
     </div>
+  );
+}
+
+/** Aside tells what else the proof found, as far as there is any. */
+function Aside({ of: p }: { of: One['proof'] }) {
+  const said = [
+    [p.allowedBefore, 'of the refusals are allowed now, as they were at another time'],
+    [p.allowedByKept, 'are allowed by its groups in any case'],
+    [p.implied, 'are implied by what it needs'],
+    [p.leftOut, 'requests are left out: they need a wildcard'],
+  ] as const;
+  const list = said.filter(([n]) => n > 0);
+  return list.length ? <ul className={css.list}>{list.map(([n, text]) => <li key={text}>{count(n)} {text}</li>)}</ul> : null;
+}
+
+type Rule = One['unused'][number];
+
+/** Unused lists what it never used of its own bindings, the most dangerous first. */
+function Unused({ list }: { list: Rule[] }) {
+  const { to } = useLinks();
+  if (!list?.length) return null;
+  const columns: Column<Rule>[] = [
+    { id: 'weight', head: 'Weight', width: '64px', number: true, cell: (u) => count(u.excess) },
+    {
+      id: 'what', head: 'Never used', width: 'minmax(0, 1.6fr)', leads: true, wrap: true,
+      cell: (u) => (u.tooLarge && !u.unused?.length ? 'Too large to weigh' : <Names list={u.unused} most={8} beyond={u.more ?? 0} />),
+    },
+    { id: 'binding', head: 'By the binding', width: 'minmax(0, 1.2fr)', wrap: true, cell: (u) => <Name most={160}>{u.binding}</Name> },
+    { id: 'role', head: 'Role', width: 'minmax(0, 1fr)', wrap: true, cell: (u) => <><Name most={160}>{u.role}</Name> <span className="soft">rule {u.rule}</span></> },
+    {
+      id: 'whole', head: 'Of the rule', width: '104px', labelled: true,
+      cell: (u) => <span className="soft">{u.tooLarge ? 'not known' : u.whole ? 'nothing used' : 'a part used'}</span>,
+    },
+  ];
+  const asks = (u: Rule) => {
+    const [verb = '', what = ''] = /^(\S+) (.*)$/s.exec(u.unused?.[0] ?? '')?.slice(1) ?? [];
+    const [kind, namespace] = u.binding.split('/');
+    if (!what) return undefined;
+    return to('/access', what.startsWith('/') ? { verb, path: what } : { verb, resource: what, namespace: kind === 'RoleBinding' ? namespace : null });
+  };
+  return (
+    <details>
+      <summary data-row>What it never used of its own bindings: {plural(list.length, 'rule')}, the most dangerous first</summary>
+      <DataTable label="Never used" columns={columns} rows={list} rowKey={(u) => JSON.stringify([u.binding, u.role, u.rule])} href={asks} />
+    </details>
+  );
+}
+
+type Keep = One['keeps'][number];
+
+/** Kept lists what its groups grant and the change leaves; first what makes the change pointless. */
+function Kept({ list }: { list: Keep[] }) {
+  const { to } = useLinks();
+  if (!list.length) return null;
+  const sorted = [...list].sort((a, b) => (b.undoes?.length ?? 0) - (a.undoes?.length ?? 0) || b.excess - a.excess);
+  const undone = list.filter((k) => k.undoes?.length).length;
+  const columns: Column<Keep>[] = [
+    { id: 'group', head: 'Group', width: 'minmax(0, 1fr)', leads: true, cell: (k) => <Name most={120}>{k.group}</Name> },
+    { id: 'binding', head: 'By the binding', width: 'minmax(0, 1.2fr)', wrap: true, cell: (k) => <Name most={160}>{k.binding}</Name> },
+    { id: 'role', head: 'Role', width: 'minmax(0, 1fr)', wrap: true, cell: (k) => <Name most={160}>{k.role}</Name> },
+    { id: 'relied', head: 'Relied on', width: '76px', number: true, cell: (k) => count(k.relied) },
+    { id: 'excess', head: 'Excess', width: '70px', number: true, cell: (k) => (k.tooLarge ? '–' : count(k.excess)) },
+    {
+      id: 'undoes', head: 'Still gives', width: 'minmax(0, 1.2fr)', wrap: true, labelled: true,
+      cell: (k) => (k.undoes?.length ? <Names list={k.undoes} most={6} /> : <span className="soft">–</span>),
+    },
+  ];
+  return (
+    <details open={undone > 0}>
+      <summary data-row>
+        {plural(list.length, 'grant')} of its groups {list.length === 1 ? 'stays' : 'stay'}
+        {undone > 0 && `; ${count(undone)} of them still ${undone === 1 ? 'gives' : 'give'} some of what this takes away`}
+      </summary>
+      <DataTable label="What stays" columns={columns} rows={sorted} rowKey={(k) => JSON.stringify([k.group, k.binding, k.role])}
+        href={(k) => to('/access', { subject: `group:${k.group}` })} />
+    </details>
   );
 }

@@ -9,7 +9,7 @@ import { Name, Names, Subject as Label } from '../../kit/Name';
 import { Page } from '../../kit/Page';
 import { Severity, Tag } from '../../kit/Tag';
 import { Time, When } from '../../kit/Time';
-import { clean, count, percent, plural } from '../../kit/words';
+import { clean, count, percent, plural, table } from '../../kit/words';
 import { Credentials } from './Credentials';
 import { Matrix } from './Matrix';
 import { useActivity, useDoings, useFindings, useRights, useSuggestion, useWays } from './queries';
@@ -23,6 +23,7 @@ export default function Subject({ name = '' }: { name?: string }) {
   const rights = useRights(name);
   const suggestion = useSuggestion(name);
   const unknown = doings.error?.status === 404 && (rights.error?.status === 404 || rights.data?.stranger) ? doings.error : null;
+  const lost = (rights.data?.scopes ?? []).flatMap((s) => s.missingRoles ?? []);
   return (
     <Page title={<span className={css.title}><Label most={400}>{name}</Label></span>} lead={<Lead name={name} rights={rights.data} />}
       actions={<><a className="button" href={to('/explore', { subject: name })}>Its requests</a><a className="button" href={to('/access', { subject: `user:${name}` })}>Its rights over time</a></>}>
@@ -35,7 +36,8 @@ export default function Subject({ name = '' }: { name?: string }) {
             {rights.error && <p className={css.warn} role="alert">What it may do is not known: {clean(rights.error.message)}</p>}
             {doings.error && doings.error.status !== 404 && <p className={css.warn} role="alert">What it did is not known: {clean(doings.error.message)}</p>}
             {(rights.data?.missing?.length ?? 0) > 0 && <p className={css.warn}>Not everything is known that could add to this: <Names list={rights.data?.missing} most={5} />.</p>}
-            {!doings.isPending && !rights.isPending && <Matrix rights={rights.data} doings={doings.data} />}
+            {lost.length > 0 && <p className={css.warn}>Its bindings refer to roles that do not exist: <Names list={lost} most={5} />. Anyone who can create these roles decides what it gets.</p>}
+            {!doings.isPending && !rights.isPending && <Matrix name={name} rights={rights.data} doings={doings.data} />}
           </Card>
           <Grid columns="minmax(0, 1fr) minmax(0, 1fr)">
             <Findings name={name} />
@@ -87,7 +89,7 @@ function Summary({ name, doings, suggestion }: { name: string; doings: Asked<Ans
   );
 }
 
-const TONES: Record<string, [label: string, tone: string]> = { allow: ['allowed', 'allow'], forbid: ['refused', 'forbid'], none: ['no decision recorded', 'none'] };
+const TONES: Record<string, [label: string, tone: string]> = table({ allow: ['allowed', 'allow'], forbid: ['refused', 'forbid'], none: ['no decision recorded', 'none'] });
 
 function Activity({ name }: { name: string }) {
   const asks = useActivity(name);
@@ -112,7 +114,7 @@ type Finding = Answer<'findings'>['findings'][number];
 
 const FINDINGS: Column<Finding>[] = [
   { id: 'severity', head: 'Severity', width: '76px', cell: (f) => <Severity of={f.severity} /> },
-  { id: 'finding', head: 'Finding', width: 'minmax(0, 1fr)', leads: true, cell: (f) => f.title || <Name>{f.rule}</Name> },
+  { id: 'finding', head: 'Finding', width: 'minmax(0, 1fr)', leads: true, cell: (f) => <Name plain>{f.title || f.rule}</Name> },
   { id: 'last', head: 'Last', width: 'fit-content(150px)', cell: (f) => <span className="soft"><When at={f.last} /></span> },
   { id: 'count', head: 'Requests', width: '76px', number: true, cell: (f) => count(f.count) },
 ];
@@ -157,13 +159,26 @@ function Sources({ doings, rights }: { doings: Asked<Answer<'subject'>>; rights:
     <Card title="Groups and bindings" note="where its rights come from">
       <div className={css.groups}>
         {sets.length > 0 && <p className="soft">{from === 'name' ? 'Groups that its name implies:' : sets.length > 1 ? `Its requests carried ${plural(sets.length, 'set')} of groups:` : 'Groups that its requests carried:'}</p>}
-        <ul>{sets.slice(0, 6).map((set, i) => <li key={i}><Names list={set} most={12} /></li>)}</ul>
+        <ul>{sets.slice(0, 6).map((set, i) => <li key={i}><Groups list={set} /></li>)}</ul>
         {sets.length > 6 && <p className="soft">and {count(sets.length - 6)} more sets</p>}
       </div>
       <Question asks={doings} lines={4} empty={(a) => !a.rules?.length && 'No binding gives it anything, as far as is known.'}>
         {(a) => <DataTable label="Bindings" columns={SOURCES} rows={sourcesOf(a.rules ?? [])} rowKey={(s) => JSON.stringify([s.binding, s.by])} />}
       </Question>
+      {doings.data?.moreRules && <p className="soft small">There are more rules than are told apart here: its rights over time have all.</p>}
     </Card>
+  );
+}
+
+/** Groups lead to what they alone can do. */
+function Groups({ list }: { list: string[] }) {
+  const { to } = useLinks();
+  const [few, rest] = [list.slice(0, 12), list.slice(12)];
+  return (
+    <>
+      {few.map((g, i) => <span key={g}>{i > 0 && ', '}<a href={to('/access', { subject: `group:${g}` })}><Name most={120}>{g}</Name></a></span>)}
+      {rest.length > 0 && <>, <Names list={rest} most={0} /></>}
+    </>
   );
 }
 

@@ -1,6 +1,7 @@
 // What a subject could and did as one matrix: resource × verb. Namespaces in which it is the same are one row, and so are resources that
 // nothing of was used.
 import type { Answer, Schemas } from '../../api/ask';
+import { whatOf } from '../../kit/request';
 
 /** VERBS with a column of their own; every other one has its name in the last. */
 export const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
@@ -32,11 +33,6 @@ export type State = 'used' | 'unused' | 'refused';
 type Use = Schemas['SubjectUse'];
 type Rule = Schemas['HeldRule'];
 
-/** word names a resource with its group and subresource. */
-export function word(group: string, resource: string, subresource = ''): string {
-  return resource + (group && `.${group}`) + (subresource && `/${subresource}`);
-}
-
 interface Right {
   what: string;
   names: string[];
@@ -58,7 +54,7 @@ function rightsOf(rule: Rule): Right[] {
         const [plain = '', sub = ''] = resource.split('/', 2);
         const covers = (u: Use) => does(u) && u.path === '' && (group === '*' || u.group === group) && (!names.length || names.includes(u.name)) &&
           (resource === '*' || resource === u.resource + (u.subresource && `/${u.subresource}`) || (plain === '*' && sub !== '' && sub === u.subresource));
-        out.push({ what: word(group, plain, sub), names, verb, covers });
+        out.push({ what: whatOf({ group, resource: plain, subresource: sub }), names, verb, covers });
       }
     }
   }
@@ -99,13 +95,13 @@ export function matrixOf(rights: Answer<'can'> | undefined, doings: Answer<'subj
           c.used += u.allowed;
           covered.add(u);
           if (right.verb === '*') note(cell(scope.namespace, right.what, right.names, u.verb), u);
-          if (right.what.includes('*') && u.path === '') note(cell(u.namespace, word(u.group, u.resource, u.subresource), [], u.verb), u);
+          if (right.what.includes('*') && u.path === '') note(cell(u.namespace, whatOf({ ...u, path: '' }), [], u.verb), u);
         }
       }
     }
   }
   for (const u of uses) {
-    const what = u.path || word(u.group, u.resource, u.subresource);
+    const what = whatOf(u);
     if (!u.forbidden && (!u.allowed || covered.has(u))) continue;
     const key = JSON.stringify([u.namespace, what, []]);
     const existing = lines.get(key) ?? lines.get(JSON.stringify(['', what, []]));

@@ -37,6 +37,11 @@ export function useCredentials(subject: string) {
   return useQuestion('lineage', { cluster, subject, from, to, limit: 20 });
 }
 
+/** useCredential asks for the life of a credential, all of it. */
+export function useCredential(credential: string) {
+  return useQuestion('lineage', { cluster: useScope().cluster, credential });
+}
+
 /** useWays asks how it could become cluster administrator. */
 export function useWays(subject: string) {
   const { cluster, to } = useScope();

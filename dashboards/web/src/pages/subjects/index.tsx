@@ -1,10 +1,11 @@
 import { useMemo } from 'react';
+import type { Answer } from '../../api/ask';
 import { pathOf, useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
 import { DataTable, useColumns, useSort, type Column } from '../../kit/DataTable';
 import { Figures } from '../../kit/Figures';
 import { Filters, FindFilter, PickFilter } from '../../kit/Filter';
-import { Subject as Label } from '../../kit/Name';
+import { Names, Subject as Label } from '../../kit/Name';
 import { Page } from '../../kit/Page';
 import { Tag } from '../../kit/Tag';
 import { When } from '../../kit/Time';
@@ -102,6 +103,50 @@ const COLUMNS: Column<Subject>[] = [
     cell: (s) => <span className="soft">{s.last ? <When at={s.last} /> : s.kind === 'group' ? '' : 'never'}</span>,
     sorts: (s) => (s.last ? Date.parse(s.last) : 0),
   },
+  {
+    id: 'after',
+    head: 'Excess after',
+    width: '92px',
+    number: true,
+    extra: true,
+    cell: (s) => (s.suggested ? count(s.suggested.excess.after) : '–'),
+    sorts: (s) => s.suggested?.excess.after ?? -1,
+  },
+  {
+    id: 'kept',
+    head: 'By groups',
+    width: '80px',
+    number: true,
+    extra: true,
+    cell: (s) => (s.suggested ? count(s.suggested.excess.kept) : '–'),
+    sorts: (s) => s.suggested?.excess.kept ?? -1,
+  },
+  {
+    id: 'judged',
+    head: 'Judged',
+    width: '76px',
+    number: true,
+    extra: true,
+    cell: (s) => (s.suggested ? percent(s.suggested.window.judged, s.suggested.window.requests) : '–'),
+  },
+  { id: 'change', head: 'Suggested change', width: 'minmax(120px, 1fr)', labelled: true, extra: true, cell: (s) => <Change of={s} /> },
+  {
+    id: 'proof',
+    head: 'Proof',
+    width: '70px',
+    labelled: true,
+    extra: true,
+    cell: (s) =>
+      s.suggested && <Tag tone={s.suggested.proof.holds ? 'good' : 'bad'}>{s.suggested.proof.holds ? 'holds' : 'fails'}</Tag>,
+  },
+  {
+    id: 'bindings',
+    head: 'Bindings of the never seen',
+    width: 'minmax(150px, 1.4fr)',
+    labelled: true,
+    extra: true,
+    cell: (s) => s.bindings && <Names list={s.bindings} most={4} />,
+  },
 ];
 
 /** Subjects answers: who holds too much, and who is odd? */
@@ -195,7 +240,7 @@ export default function Subjects() {
               {sorted.length === mine.length
                 ? plural(mine.length, 'subject')
                 : `${count(sorted.length)} of ${plural(mine.length, 'subject')}`}
-              {waits && <span role="status"> · weighing their rights …</span>}
+              {waits ? <span role="status"> · weighing their rights …</span> : <Weighed of={excess.data} />}
             </>
           )
         }
@@ -267,6 +312,33 @@ function Flags({ of }: { of: Subject }) {
         </Tag>
       ))}
     </span>
+  );
+}
+
+/** Weighed sums up what all suggestions come to. */
+function Weighed({ of: a }: { of: Answer<'suggest'> | undefined }) {
+  const list = a?.suggestions ?? [];
+  if (!list.length) return null;
+  const sum = (of: (s: (typeof list)[number]) => number) => list.reduce((n, s) => n + of(s), 0);
+  const held = list.filter((s) => s.proof.holds).length;
+  return (
+    <>
+      {' '}
+      · excess {count(sum((s) => s.excess.before))}, {count(sum((s) => s.excess.after))} if every suggestion were applied;{' '}
+      {held === list.length ? 'every proof holds' : `${count(held)} of ${count(list.length)} proofs hold`}
+      {a?.plan?.holds && ', and all together'}
+    </>
+  );
+}
+
+/** Change says how large the suggestion is. */
+function Change({ of: { suggested: s } }: { of: Subject }) {
+  if (!s) return null;
+  if (!s.size.apply && !s.size.remove) return <span className="soft">none</span>;
+  return (
+    <>
+      {plural(s.size.apply, 'object')}, {plural(s.size.remove, 'removal')}
+    </>
   );
 }
 

@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import type { Answer } from '../../api/ask';
+import type { Answer, Schemas } from '../../api/ask';
 import { useQuestion } from '../../api/questions';
 import { useScope } from '../../kit/scope';
 
@@ -53,6 +53,9 @@ export interface Subject {
   /** held is the weight of all that its own bindings grant, excess that of what was never used of it; undefined until known. */
   held?: number;
   excess?: number;
+  /** suggested is the change that leaves it what it used; of one that was never seen, bindings are those that name it. */
+  suggested?: Schemas['LeastprivSuggestion'];
+  bindings?: string[];
 }
 
 /** kindOf tells by its name what a subject is. */
@@ -98,8 +101,8 @@ export function subjectsOf({ uses, excess, dangers }: Known): Subject[] {
     if (name) Object.assign(of(name), { requests, refused, last });
   }
   for (const s of excess?.suggestions ?? [])
-    Object.assign(of(s.subject), { own: s.system, held: s.excess.held, excess: s.excess.before });
-  for (const u of excess?.unseen ?? []) Object.assign(of(u.subject), { held: u.excess, excess: u.excess });
+    Object.assign(of(s.subject), { own: s.system, held: s.excess.held, excess: s.excess.before, suggested: s });
+  for (const u of excess?.unseen ?? []) Object.assign(of(u.subject), { held: u.excess, excess: u.excess, bindings: u.bindings });
 
   // What is held in several namespaces is one, used when it was in any. Of a group it is known who of its members did.
   const held = new Map<string, Map<string, { ever: number; users: string[] }>>();

@@ -14,10 +14,11 @@ const ask = (rows: unknown[][]) => ({
   rows,
 });
 const T = '2026-11-20T11:30:00Z';
+const weighed = { size: { apply: 1, remove: 2, rollback: 1 }, proof: { holds: true }, window: { requests: 4, judged: 3 } };
 const suggest = {
   suggestions: [
-    { subject: 'alice', groups: [['devs']], system: false, excess: { before: 10, after: 0, kept: 0, held: 40 } },
-    { subject: 'system:serviceaccount:ci:idle', groups: [], system: false, excess: { before: 7, after: 0, kept: 0, held: 7 } },
+    { subject: 'alice', groups: [['devs']], system: false, excess: { before: 10, after: 0, kept: 0, held: 40 }, ...weighed },
+    { subject: 'system:serviceaccount:ci:idle', groups: [], system: false, excess: { before: 7, after: 0, kept: 0, held: 7 }, ...weighed },
   ],
   unseen: [{ subject: 'guest', bindings: ['RoleBinding/a/b'], excess: 5 }],
 };

@@ -57,7 +57,7 @@ export function Dangers() {
       >
         {(a) => (
           <>
-            {a.missing.length > 0 && (
+            {a.missing?.length > 0 && (
               <p className={css.words} data-doubt>
                 Not all is known: {a.missing.map(clean).join(', ')}
               </p>

@@ -3,10 +3,11 @@ import { useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
 import { DataTable, type Column } from '../../kit/DataTable';
 import { Name, Subject } from '../../kit/Name';
+import { filtersOf, whatOf } from '../../kit/request';
 import { userOf } from '../../kit/Rule';
 import { When } from '../../kit/Time';
 import { clean, count, plural, sentence } from '../../kit/words';
-import { asked, keyed, subjectPage } from './links';
+import { keyed, subjectPage } from './links';
 import { newcomersOf, useNews, type Newcomer } from './queries';
 import css from './today.module.css';
 
@@ -27,7 +28,7 @@ export function New() {
       width: 'minmax(0, 1.5fr)',
       cell: (n) =>
         n.uses[0] && (
-          <a className={css.inner} href={to('/explore', { ...asked(n.uses[0]), ...range })}>
+          <a className={css.inner} href={to('/explore', { ...filtersOf(n.uses[0]), ...range })}>
             <Use of={n.uses[0]} />
           </a>
         ),
@@ -70,7 +71,7 @@ export function New() {
                   rowKey={(n) => n.subject}
                   href={(n) =>
                     n.uses.length === 1 && n.uses[0]
-                      ? to('/explore', { ...asked(n.uses[0]), ...range })
+                      ? to('/explore', { ...filtersOf(n.uses[0]), ...range })
                       : to(...subjectAt(n.subject, range))
                   }
                 />
@@ -113,7 +114,7 @@ function Use({ of: u }: { of: Schemas['FirstUse'] }) {
           {u.verb}
         </Name>
       </b>{' '}
-      <Name most={60}>{u.resource ? u.resource + (u.subresource && `/${u.subresource}`) : u.path}</Name>
+      <Name most={60}>{whatOf(u)}</Name>
       {u.name && (
         <>
           {' '}

@@ -3,9 +3,9 @@ import { useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
 import { DataTable, type Column } from '../../kit/DataTable';
 import { Name, Subject } from '../../kit/Name';
+import { filtersOf, whatOf } from '../../kit/request';
 import { When } from '../../kit/Time';
-import { clean, count, plural } from '../../kit/words';
-import { asked } from './links';
+import { clean, count, plural, short, table } from '../../kit/words';
 import { useRefusals } from './queries';
 import css from './today.module.css';
 
@@ -13,7 +13,7 @@ import css from './today.module.css';
 const MOST = { changes: 4, refusals: 6 };
 
 /** CAUSES of refusals, in words. */
-const CAUSES: Record<string, string> = {
+const CAUSES: Record<string, string> = table({
   'never-allowed': 'never allowed',
   'policy-change': 'a policy change',
   authorizer: 'another authorizer',
@@ -24,7 +24,7 @@ const CAUSES: Record<string, string> = {
   anonymous: 'not authenticated',
   drift: 'drift',
   unknown: 'not known',
-};
+});
 
 type Change = Schemas['RefusingChange'];
 type Refusal = Schemas['Refusal'];
@@ -73,7 +73,7 @@ const REFUSALS: Column<Refusal>[] = [
             {r.verb}
           </Name>
         </b>{' '}
-        <Name most={60}>{r.resource ? r.resource + (r.subresource && `/${r.subresource}`) : r.path}</Name>
+        <Name most={60}>{whatOf(r)}</Name>
       </>
     ),
   },
@@ -83,7 +83,7 @@ const REFUSALS: Column<Refusal>[] = [
     width: 'minmax(0, 1fr)',
     cell: (r) => (
       <span title={clean(r.text)}>
-        {CAUSES[r.cause] ?? <Name>{r.cause}</Name>}
+        {CAUSES[r.cause] ?? <Name most={40}>{r.cause}</Name>}
         {r.plugin && (
           <span className="soft">
             {' '}
@@ -102,7 +102,7 @@ export function Refused() {
   const asks = useRefusals();
   const only = params.get('cause');
   const filters = (r: Refusal) => ({
-    ...asked({ ...r, name: '', namespace: r.namespaceCount === 1 ? r.namespaces[0] : '' }),
+    ...filtersOf({ ...r, name: '', namespace: r.namespaceCount === 1 ? r.namespaces[0] : '' }),
     decision: r.recorded,
   });
   return (
@@ -146,7 +146,7 @@ export function Refused() {
                 {causesOf(a.refusals).map(([cause, n]) => (
                   <li key={cause}>
                     <a href={here({ cause: cause === only ? null : cause })} aria-current={cause === only || undefined}>
-                      {CAUSES[cause] ?? clean(cause)} <b>{count(n)}</b>
+                      {CAUSES[cause] ?? clean(short(cause, 40))} <b>{count(n)}</b>
                     </a>
                   </li>
                 ))}

@@ -135,7 +135,7 @@ const FINDINGS: Column<Finding>[] = [
     head: 'Finding',
     width: 'minmax(0, 1.2fr)',
     leads: true,
-    cell: (f) => <span className={css.title}>{f.title || <Name>{f.rule}</Name>}</span>,
+    cell: (f) => <span className={css.title}><Name plain>{f.title || f.rule}</Name></span>,
   },
   { id: 'subject', head: 'Subject', width: 'minmax(0, .8fr)', cell: (f) => <Who subject={f.subject} most={60} /> },
   {

@@ -2,10 +2,11 @@ import { screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { describe, expect, it } from 'vitest';
 import { Failure } from '../../api/ask';
+import { filtersOf } from '../../kit/request';
 import { answers } from '../../kit/testing/answers';
 import { HOSTILE, show, STANDING } from '../../kit/testing/page';
 import Today from '.';
-import { asked, keyed } from './links';
+import { keyed } from './links';
 import { idleOf, newFrom } from './queries';
 
 const T = '2026-11-20T11:50:00Z';
@@ -229,8 +230,8 @@ describe('what the cards are made of', () => {
     expect(idle.map((d) => [d.id, d.holders.map((h) => h.name)])).toEqual([['cluster-admin', ['x']]]);
   });
   it('selects requests as one was, without what is folded', () => {
-    expect(asked({ ...use, resource: '', namespace: '', path: '/apis/*' })).toMatchObject({ q: 'path^=/apis/' });
-    expect(asked({ ...use, name: 'a b', group: 'apps', namespace: 'x-*' })).toMatchObject({ q: 'apiGroup=apps name="a b"' });
+    expect(filtersOf({ ...use, resource: '', namespace: '', path: '/apis/*' })).toMatchObject({ q: 'path^=/apis/' });
+    expect(filtersOf({ ...use, name: 'a b', group: 'apps', namespace: 'x-*' })).toMatchObject({ q: 'apiGroup=apps name="a b"' });
     expect(keyed('ServiceAccount/a/b')).toEqual({ kind: 'ServiceAccount', namespace: 'a', name: 'b' });
     expect(keyed('User/a/b')).toEqual({ kind: 'User', name: 'a/b' });
   });

@@ -7,7 +7,7 @@ import { connects, Steps } from '../../kit/Steps';
 import { Tag } from '../../kit/Tag';
 import { spanOf, Time } from '../../kit/Time';
 import { usePreference } from '../../kit/preferences';
-import { clean, count, percent, plural } from '../../kit/words';
+import { clean, count, percent, plural, table } from '../../kit/words';
 import { useConnection, useDoctor, useJobs } from './queries';
 import css from './trust.module.css';
 
@@ -18,7 +18,7 @@ export function Connection() {
   return <Card title="Connection" note="from the apiserver’s audit webhook to verdicts"><Steps list={data.steps} /></Card>;
 }
 
-const TONES: Record<string, string> = { ok: 'good', warn: 'warn', fail: 'bad' };
+const TONES: Record<string, string> = table({ ok: 'good', warn: 'warn', fail: 'bad' });
 
 /** Doctor shows what is wrong with the installation and this cluster first, and what is well on request. */
 export function Doctor() {

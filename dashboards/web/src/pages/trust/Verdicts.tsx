@@ -43,11 +43,11 @@ function Advice({ next }: { next: Schemas['Advice'] }) {
     <div className={css.advice}>
       <p><b>{next.command ? 'Supply next:' : 'Still open:'}</b> {clean(next.title)} <span className="soft">({plural(next.requests, 'request')})</span></p>
       <p>{clean(next.text)}</p>
-      {(next.command || next.missing.length > 0) && (
+      {(next.command || next.missing?.length > 0) && (
         <details>
           <summary data-row>{next.command ? 'How, and what exactly' : 'What exactly'}</summary>
           {next.command && <Text label="Command">{next.command}</Text>}
-          <ul className={css.list}>{next.missing.map((m) => <li key={m.what}><Name most={400}>{m.what}</Name> <span className="soft">{count(m.requests)}</span></li>)}</ul>
+          <ul className={css.list}>{next.missing?.map((m) => <li key={m.what}><Name most={400}>{m.what}</Name> <span className="soft">{count(m.requests)}</span></li>)}</ul>
         </details>
       )}
     </div>

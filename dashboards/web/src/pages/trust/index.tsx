@@ -46,6 +46,7 @@ function Summary() {
     <Question asks={overview} lines={2}>
       {({ totals: t }) => (
         <Figures list={[
+          { label: 'Requests', value: count(t.requests), note: plural(t.events, 'audit event'), href: to('/explore') },
           { label: 'Agreement', value: percent(t.match, t.match + t.drift), note: `${count(t.match)} of ${count(t.match + t.drift)} certain answers`, href: to('/explore', { outcome: 'match' }), tone: t.match && !t.drift ? 'good' : undefined },
           { label: 'Drift', value: count(t.drift), note: t.drift ? 'the replay disagrees' : 'replay and apiserver agree', href: to('/explore', { outcome: 'drift' }), tone: t.drift ? 'bad' : undefined },
           { label: 'Decided again', value: percent(t.match + t.drift + t.ambiguous, t.requests), note: `of ${plural(t.requests, 'request')}`, href: to('/explore', { outcome: 'indeterminate' }) },
