@@ -27,7 +27,8 @@ type DangersAnswer struct {
 	Holders []DangerHolder `json:"holders"` // the worst first, each for each danger and scope
 	// More counts holders beyond those of the answer.
 	More int `json:"more"`
-	// System counts holders left out because their binding belongs to Kubernetes itself.
+	// System counts holders left out because their binding belongs to Kubernetes itself, or because they are the group system:masters: its
+	// members may do everything without a binding, and so never use one.
 	System int `json:"system"`
 }
 
@@ -193,7 +194,8 @@ func holdersOf(policy *rbacindex.Snapshot, kinds []escalation.Danger, q *Dangers
 				if s.Kind == rbacv1.ServiceAccountKind {
 					s.Namespace = cmp.Or(subjects[i].Namespace, k.Namespace)
 				}
-				if !q.System && (kubenames.Own(k.Name) || kubenames.OwnNamespace(k.Namespace)) {
+				masters := s.Kind == rbacv1.GroupKind && s.Name == groupMasters // they pass before any binding is looked at
+				if !q.System && (masters || kubenames.Own(k.Name) || kubenames.OwnNamespace(k.Namespace)) {
 					system++
 					continue
 				}

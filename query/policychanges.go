@@ -46,7 +46,7 @@ type PolicyChange struct {
 	Effect string `json:"effect"`
 	// Objects are those that a request for a collection deleted.
 	Objects []string `json:"objects,omitempty"`
-	moments []time.Time
+	done    []change
 }
 
 // PolicyChangeDetail says what a write changed, and what came of it.
@@ -63,6 +63,8 @@ type PolicyChangeDetail struct {
 	FirstUses []FirstUse `json:"firstUses"`
 	// More: there are more of either.
 	More bool `json:"more"`
+	// Revert is how to take the write back.
+	Revert *PolicyRevert `json:"revert"`
 }
 
 // AccessChange is which accesses a write made possible and impossible, as of changes between the moments around it.
@@ -75,14 +77,14 @@ type AccessChange struct {
 }
 
 // PolicyChangesRequest asks what was written to roles and bindings: when, by whom, and whether it changed what anybody can do. With the
-// audit ID of a write it says of that what was gained and lost, which requests were refused for it, and what was asked for the first time
-// in the hour after. Refused and dry-run writes change nothing; refused ones are not listed.
+// audit ID of a write it says of that what was gained and lost, which requests were refused for it, what was asked for the first time in
+// the hour after, and how to take it back. Refused and dry-run writes change nothing; refused ones are not listed.
 type PolicyChangesRequest struct {
 	Asks[PolicyChangesAnswer] `question:"policy-changes"`
 	Cluster                   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
 	From                      time.Time `json:"from" help:"writes at or after this time, such as 2026-11-20T11:36:00Z"`
 	To                        time.Time `json:"to" help:"writes before this time"`
-	ID                        string    `json:"id" help:"audit ID of one write: say what it changed and what came of it"`
+	ID                        string    `json:"id" help:"audit ID of one write: say what it changed, what came of it, and how to take it back"`
 	Limit                     int       `json:"limit" default:"100" min:"1" max:"500" help:"most writes of an answer"`
 }
 
@@ -133,7 +135,9 @@ func (a *Service) PolicyChanges(ctx context.Context, tables Tables, q PolicyChan
 		out.Changes, out.More = out.Changes[:q.Limit], true
 	}
 	if q.ID != "" {
-		out.Detail, err = a.cameOf(ctx, tables, q.Cluster, out.Changes)
+		if out.Detail, err = a.cameOf(ctx, tables, q.Cluster, out.Changes); err == nil {
+			out.Detail.Revert, err = a.revertOf(ctx, q.Cluster, st, out.Changes)
+		}
 	}
 	return out, err
 }
@@ -202,14 +206,14 @@ func (x *effects) of(e *event.Event, taken map[change]bool) PolicyChange {
 				continue
 			}
 			taken[change{k, v}] = true
-			out.moments = append(out.moments, v.NotAfter)
+			out.done = append(out.done, change{k, v})
 			if ref.Name == "" {
 				out.Objects = append(out.Objects, k.String())
 			}
 			effect = x.more(effect, k, v.NotAfter)
 		}
 	}
-	if len(out.moments) == 0 && ref.Name != "" {
+	if len(out.done) == 0 && ref.Name != "" {
 		if view := x.st.RBAC(e.StageTimestamp); view.IsUnknown(key) {
 			effect = EffectUnknown
 		}
@@ -265,7 +269,9 @@ func (a *Service) cameOf(ctx context.Context, tables Tables, cluster string, lis
 	out := &PolicyChangeDetail{Refusals: []Refusal{}, FirstUses: []FirstUse{}}
 	var all []time.Time
 	for i := range list {
-		all = append(all, list[i].moments...)
+		for _, c := range list[i].done {
+			all = append(all, c.v.NotAfter)
+		}
 		if end := list[i].Time.Add(afterChange); end.After(out.Until) {
 			out.Until = end
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/analysis/revert"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
@@ -25,14 +26,14 @@ type (
 	KeptBinding        = leastpriv.Keep
 	RemovedBinding     = leastpriv.Remove
 	RBACObject         = leastpriv.Object
+	PolicyRevert       = revert.PolicyRevert
 	NamedQuestion      = queries.Question // in SQL
 )
 
 // Constants of the records.
 const (
-	RemoveWhole = leastpriv.ActionDelete // a binding is deleted, not replaced
-	NotDecided  = "none"                 // no decision is recorded, or replayed
-	Allowed     = "allow"
+	NotDecided = "none" // no decision is recorded, or replayed
+	Allowed    = "allow"
 )
 
 // Decode reads the request's event.

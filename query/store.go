@@ -32,6 +32,8 @@ type Rows interface {
 	History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error
 	// NewestPolicy visits the newest content of every object of the given resources.
 	NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error
+	// NewestObject returns the newest content of one object of the policy, nil for none.
+	NewestObject(ctx context.Context, cluster, resource, namespace, name string) (observation []byte, err error)
 	Findings(ctx context.Context, f queries.FindingFilter) ([]verdict.StoredFinding, error)
 	FindingCounts(ctx context.Context, f queries.FindingFilter) ([]queries.RuleCount, error)
 	// DetectionRules returns the rules this process would detect with.

@@ -20,7 +20,7 @@ type Filters struct {
 	Decision string    `json:"decision" enum:"allow,forbid,none" help:"decision the apiserver recorded"`
 	Outcome  string    `json:"outcome" enum:"match,drift,ambiguous,indeterminate,not_judged" help:"outcome of the verdict"`
 	Class    string    `json:"class" help:"class of the verdict, one of those of classes"`
-	Where    []string  `json:"where" list:"json" help:"more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none"`
+	Where    []string  `json:"where" list:"json" help:"more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, refused and system (yes or no: whether it was refused, by whomever; whether its subject is Kubernetes' own), decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none"`
 }
 
 func (r Filters) check() error {
@@ -88,6 +88,8 @@ func conditionOf(text string) (c queries.Condition, err error) {
 		return c, oneOf(text, value, Outcomes)
 	case "decision", "replayed":
 		return c, oneOf(text, value, []string{"allow", "forbid", "none"})
+	case "refused", "system":
+		return c, oneOf(text, value, []string{"yes", "no"})
 	case "class":
 		if value != "" && verdict.Explain(value) == "" {
 			return c, Bad("invalid where %q: unknown class, see api/v1/classes", text)

@@ -149,6 +149,10 @@ func TestGoldenQueries(t *testing.T) {
 		{"NewestPolicy", func() error {
 			return s.NewestPolicy(ctx, "c", []string{"roles.rbac.authorization.k8s.io"}, func([]byte) error { return nil })
 		}},
+		{"NewestObject", func() error {
+			_, err := s.NewestObject(ctx, "c", "roles.rbac.authorization.k8s.io", "n", "r")
+			return err
+		}},
 		{"Known", func() error { _, err := s.Known(ctx, in); return err }},
 		{"Standing", func() error {
 			return s.Standing(ctx, []verdict.KnownRow{{Cluster: "c", Request: in[0].Request}}, visit)

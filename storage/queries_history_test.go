@@ -207,4 +207,13 @@ func TestNewestPolicy(t *testing.T) {
 	if len(got) != 2 || got["a"] != `{"n":10}` || got["b"] != `{"n":3}` {
 		t.Errorf("got %v", got)
 	}
+	for name, want := range got {
+		text, err := s.NewestObject(ctx, "c", kept.ClusterRoles, "", name)
+		if o, bad := observe.Decode(text); err != nil || bad != nil || string(o.Object) != want {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+	if text, err := s.NewestObject(ctx, "c", kept.ClusterRoles, "", "absent"); text != nil || err != nil {
+		t.Errorf("of what is not there: %s, %v", text, err)
+	}
 }

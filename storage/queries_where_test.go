@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
@@ -71,6 +72,12 @@ func valuesOf(column string, r *verdict.Row) []string {
 		return []string{v.Credential}
 	case "auditID":
 		return []string{e.AuditID}
+	case "refused":
+		return []string{yesNo(v.Recorded == verdict.DecisionForbid || e.Code() == 401 || e.Code() == 403 ||
+			v.Admission.Recorded == "rejected")}
+	case "system":
+		name := e.EffectiveUser().Username
+		return []string{yesNo(kubenames.Own(name) && name != kubenames.Anonymous)}
 	case "rule":
 		var out []string
 		for _, h := range r.Marks {
@@ -80,6 +87,13 @@ func valuesOf(column string, r *verdict.Row) []string {
 		return out
 	}
 	panic(column)
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 // meets reports whether a row meets conditions, in plain Go.

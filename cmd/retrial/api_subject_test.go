@@ -51,6 +51,10 @@ func (f *fakeSubjects) History(_ context.Context, _ string, _, _ time.Time, subj
 	return nil
 }
 
+func (f *fakeSubjects) NewestObject(context.Context, string, string, string, string) ([]byte, error) {
+	return nil, nil
+}
+
 func (f *fakeSubjects) NewestPolicy(_ context.Context, _ string, _ []string, visit func([]byte) error) error {
 	for _, o := range f.policy {
 		if err := visit(o.Append(nil)); err != nil {

@@ -68,7 +68,7 @@ func printDangers(p *cli.Page, a *query.DangersAnswer) {
 		p.Hint("hint: %d more; ask for one --danger, or for more with --limit", a.More)
 	}
 	if a.System > 0 {
-		p.Hint("hint: left out: %d that bindings of Kubernetes itself give; --include-system lists them", a.System)
+		p.Hint("hint: left out: %d that Kubernetes gives itself; --include-system lists them", a.System)
 	}
 	printDoubts(p, &a.Policy, nil)
 }

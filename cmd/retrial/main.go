@@ -58,6 +58,7 @@ the event, the verdict and every grant that made it possible.
                                      who wrote roles and bindings, and what came of it
   retrial first-uses --since TIME    what was done for the first time
   retrial findings                   what is odd
+  retrial events --where CONDITION   requests with their verdicts, by any column
   retrial tail                       requests with their verdicts, as they are judged
   retrial drift                      what does not agree, by likely cause
   retrial lineage CREDENTIAL|SUBJECT follow a credential from its issue to every use
@@ -77,7 +78,7 @@ the event, the verdict and every grant that made it possible.
 		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s),
 		newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s),
 		newRefusals(s), newPolicyChanges(s), newFirstUses(s), newDangers(s),
-		newAsk(s), newTail(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s),
-		newPartitions(s), newVersion(s), cli.NewTimes(), cli.NewMan(version.Version))
+		newAsk(s), newEvents(s), newTail(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s),
+		newBench(s), newPartitions(s), newVersion(s), cli.NewTimes(), cli.NewMan(version.Version))
 	return root
 }

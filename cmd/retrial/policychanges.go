@@ -16,6 +16,7 @@ import (
 func newPolicyChanges(s cli.Streams) *cobra.Command {
 	var from asker
 	var q query.PolicyChangesRequest
+	var revert bool
 	c := &cobra.Command{
 		Use:   "policy-changes [--since TIME] [--id AUDIT-ID]",
 		Short: "List who wrote roles and bindings, and what came of it",
@@ -23,14 +24,41 @@ func newPolicyChanges(s cli.Streams) *cobra.Command {
 something since that they could not do before, or the reverse.
 
 With --id, say of one write what was gained and lost, which requests were refused for it in the
-hour after, and what the subjects it concerns did for the first time in that hour.`,
+hour after, what the subjects it concerns did for the first time in that hour, and how to take the
+write back: commands that make each object again what it was before, and what they undo besides.
+--revert prints these commands alone.`,
 		Example: `  retrial policy-changes --since yesterday
-  retrial policy-changes --id 5c7f1c3e-0d44-4c4a-8f2e-1f6e9a1f2b10`,
+  retrial policy-changes --id 5c7f1c3e-0d44-4c4a-8f2e-1f6e9a1f2b10
+  retrial policy-changes --id 5c7f1c3e-0d44-4c4a-8f2e-1f6e9a1f2b10 --revert > revert.sh`,
 		Args: cli.NoArgs,
 	}
 	from.bind(c, s, &q, "cluster", "from", "to", "id", "limit")
-	c.RunE = onePage(&from, &q.Cluster, &q, printPolicyChanges)
+	c.Flags().BoolVar(&revert, "revert", false, "with --id: print the commands that take the write back, and nothing else")
+	c.RunE = onePage(&from, &q.Cluster, &q, func(p *cli.Page, a *query.PolicyChangesAnswer) {
+		if !revert {
+			printPolicyChanges(p, a)
+		} else if a.Detail != nil {
+			printRevert(p, a.Detail.Revert)
+		}
+	})
+	cli.Before(c, func([]string) error {
+		if revert && q.ID == "" {
+			return cli.UsageError(c, "--revert goes with --id")
+		}
+		return nil
+	})
 	return c
+}
+
+// printRevert prints how to take a write back. What it would undo besides is told apart, and once more in the commands.
+func printRevert(p *cli.Page, r *query.PolicyRevert) {
+	p.Table("")
+	for line := range strings.Lines(r.Text) {
+		p.Printf("%s\n", strings.TrimSuffix(line, "\n"))
+	}
+	for _, w := range r.Warnings {
+		p.Hint("warning: %s", w)
+	}
 }
 
 func printPolicyChanges(p *cli.Page, a *query.PolicyChangesAnswer) {
@@ -63,6 +91,7 @@ func printPolicyChanges(p *cli.Page, a *query.PolicyChangesAnswer) {
 func printPolicyChange(p *cli.Page, d *query.PolicyChangeDetail) {
 	if d.Access == nil {
 		p.Printf("\nIt is not known to have changed any object.\n")
+		printRevert(p, d.Revert)
 		return
 	}
 	printChanged(p, &query.ChangesAnswer{Subjects: d.Access.Subjects})
@@ -76,6 +105,10 @@ func printPolicyChange(p *cli.Page, d *query.PolicyChangeDetail) {
 	printFirstUses(p, d.FirstUses)
 	p.Printf("\nUntil %s: %s refused for it, %s of the same subjects for other causes\n", d.Until.UTC().Format(time.RFC3339),
 		phrase.Number(refusedIn(d.Refusals), "request"), phrase.Number(int(d.OtherRefusals), "request"))
+	if d.Revert.Text != "" {
+		p.Printf("\nTo take it back:\n\n")
+	}
+	printRevert(p, d.Revert)
 	if d.More {
 		p.Hint("hint: more came of it than one answer holds; ask retrial refusals and retrial first-uses")
 	}

@@ -156,7 +156,7 @@ func TestSuggestHostileNames(t *testing.T) {
 		got.Subjects[0].Name != evil {
 		t.Errorf("%d objects are read back, want the one with its odd name", len(objects))
 	}
-	delete, err := query.RemoveCommand(&plan.Remove[0])
+	delete, err := plan.Remove[0].Command()
 	if err != nil {
 		t.Fatal(err)
 	}

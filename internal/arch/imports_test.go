@@ -110,9 +110,12 @@ var rooms = []room{
 	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/content", "replay/state/kept",
 		"replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that " +
 		"a request implies"},
+	{"analysis/revert", []string{"rbacindex", "replay/state", "replay/state/content"},
+		"what an object was before a write follows from the policy in time"},
 	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/config",
 		"replay/state", "replay/state/content", "replay/state/kept", "replay/state/observe", "storage/queries", "storage/codec",
-		"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage"},
+		"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage",
+		"analysis/revert"},
 		"questions are answered from the store and the replica, whoever asks and however"},
 	{"query/api", []string{"query", "storage/queries"}, "HTTP knows questions by their names and parameters, not by what they ask"},
 	{"query/memory", []string{"ingest/event", "verdict", "replay/state/kept", "replay/state/observe", "storage/queries", "storage/codec",
@@ -143,8 +146,9 @@ var pure = []string{
 	"replay/state/kept", "replay/state/observe", "replay/request", "replay/reason", "replay/release", "replay/config", "replay/authn",
 	"replay/authz", "replay/authz/node", "replay/admission", "replay/implied", "replay/review", "replay/evaluate",
 	"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage",
-	"query", "query/memory",
-	"internal/gzipped", "internal/jsontext", "internal/kubenames", "internal/moment", "internal/params", "internal/patchops",
+	"analysis/revert", "query", "query/memory",
+	"internal/gzipped", "internal/jsontext", "internal/kubenames", "internal/manifest",
+	"internal/moment", "internal/params", "internal/patchops",
 	"internal/phrase", "internal/safe",
 }
 

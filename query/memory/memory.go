@@ -225,6 +225,11 @@ func (s *Store) Writes(ctx context.Context, _ string, of []queries.Written) ([]v
 	return rows, err
 }
 
+// NewestObject returns the newest content of one object of the policy, nil for none.
+func (s *Store) NewestObject(_ context.Context, _, resource, namespace, name string) ([]byte, error) {
+	return bytes.Clone(s.objects[object{resource, namespace, name}].observation), nil
+}
+
 // NewestPolicy visits the newest content of every object of the given resources.
 func (s *Store) NewestPolicy(_ context.Context, _ string, resources []string, visit func(observation []byte) error) error {
 	for k, newest := range s.objects {

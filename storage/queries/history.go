@@ -196,3 +196,23 @@ func (rd *Reader) NewestPolicy(ctx context.Context, cluster string, resources []
 	}
 	return nil
 }
+
+const objectQuery = `SELECT argMax(observation, toUInt64OrZero(resource_version))
+FROM %s.policy_objects
+WHERE cluster = {cluster:String} AND resource = {resource:String} AND namespace = {namespace:String} AND name = {name:String}
+    AND deleted = 0 AND JSONHas(observation, 'object')
+HAVING count() > 0`
+
+// NewestObject returns the newest observation with content of one object, nil for none.
+func (rd *Reader) NewestObject(ctx context.Context, cluster, resource, namespace, name string) (observation []byte, err error) {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "resource": statement.Text(resource),
+		"namespace": statement.Text(namespace), "name": statement.Text(name)}
+	list, err := statement.Collect(ctx, rd.at, objectQuery, p, func(s *string) ([]any, func()) { return []any{s}, nil })
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("newest content of %s %s/%s of cluster %q: %w", resource, namespace, name, cluster, err)
+	case len(list) == 0:
+		return nil, nil
+	}
+	return []byte(list[0]), nil
+}

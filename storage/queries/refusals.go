@@ -47,10 +47,6 @@ type Refused struct {
 	own uint8
 }
 
-// notOwn leaves out Kubernetes' own subjects, as kubenames.Own tells them; whoever comes without credentials is not one.
-const notOwn = "(NOT startsWith(subject, 'system:') OR subject = 'system:anonymous' OR startsWith(subject, 'system:serviceaccount:') " +
-	"AND NOT startsWith(subject, 'system:serviceaccount:kube-'))"
-
 const refusedColumns = "subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, " +
 	"recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check"
 
@@ -86,7 +82,7 @@ func (rd *Reader) Refusals(ctx context.Context, f RefusalFilter) (out []Refused,
 		p[name] = v
 	}
 	conditions = append([]string{"cluster = {cluster:String}", "minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}",
-		"(recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected')"}, conditions...)
+		wasRefused}, conditions...)
 	if len(f.Subjects)+len(f.Groups) > 0 {
 		p["subjects"], p["groups"] = statement.Texts(f.Subjects), statement.Texts(f.Groups)
 		conditions = append(conditions,

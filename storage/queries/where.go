@@ -45,6 +45,12 @@ const (
 // ofGroups are the groups a request was authorized with.
 const ofGroups = "if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)"
 
+// refusedText is whether a request was refused, by whomever; ownText whether its subject is Kubernetes' own.
+const (
+	refusedText = "if(" + wasRefused + ", 'yes', 'no')"
+	ownText     = "if(" + notOwn + ", 'no', 'yes')"
+)
+
 // ofRules are the rules of detections that a request has marks of.
 const ofRules = "arrayDistinct(arrayMap(h -> substringIndex(h, '/', 1), hits))"
 
@@ -66,6 +72,8 @@ var selectables = []selectable{ //nolint:gochecknoglobals // constant table
 	{"apiserver", "apiserver", isText, true, false},
 	{"authorizer", "authorizer", isText, true, false},
 	{"code", "code", isNumber, true, false},
+	{"refused", refusedText, isText, true, false},
+	{"system", ownText, isText, true, false},
 	{"name", "object_name", isText, true, false},
 	{"credential", "credential", isText, false, false},
 	{"auditID", "", isID, false, false},

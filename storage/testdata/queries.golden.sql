@@ -367,6 +367,13 @@ FROM `retrial`.policy_objects
 WHERE cluster = {cluster:String} AND resource IN {resources:Array(String)} AND deleted = 0 AND JSONHas(observation, 'object')
 GROUP BY resource, namespace, name;
 
+-- NewestObject
+SELECT argMax(observation, toUInt64OrZero(resource_version))
+FROM `retrial`.policy_objects
+WHERE cluster = {cluster:String} AND resource = {resource:String} AND namespace = {namespace:String} AND name = {name:String}
+    AND deleted = 0 AND JSONHas(observation, 'object')
+HAVING count() > 0;
+
 -- Known
 SELECT toInt64(minute) FROM `retrial`.events WHERE cluster = {cluster:String} ORDER BY minute DESC LIMIT 1;
 SELECT cluster, request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
