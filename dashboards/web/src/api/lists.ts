@@ -7,5 +7,5 @@ export const LISTS = new Set(`
   findings firstUses flaws gained gaps groups hints identity jobs keeps like likely losses lost missingAfter missingBefore
   missingRoles names namespaces near nonResourceURLs objects organizations outcomes paths presumes problems proofs quiet reaches
   resourceNames resources roles rows rulesMissing scopes stages steps subjects suggestions transitions undoes unseen usage uses
-  values verbs where writes
+  values verbs warnings where writes
 `.trim().split(/\s+/));

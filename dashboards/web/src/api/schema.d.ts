@@ -450,7 +450,7 @@ export interface paths {
         };
         /**
          * what was written to the policy, and what came of it
-         * @description Asks what was written to roles and bindings: when, by whom, and whether it changed what anybody can do. With the audit ID of a write it says of that what was gained and lost, which requests were refused for it, and what was asked for the first time in the hour after. Refused and dry-run writes change nothing; refused ones are not listed.
+         * @description Asks what was written to roles and bindings: when, by whom, and whether it changed what anybody can do. With the audit ID of a write it says of that what was gained and lost, which requests were refused for it, what was asked for the first time in the hour after, and how to take it back. Refused and dry-run writes change nothing; refused ones are not listed.
          */
         get: operations["query.PolicyChanges"];
         put?: never;
@@ -1318,7 +1318,7 @@ export interface components {
              * @description `since` is the cluster's first stored request: what was never used was not used since. Null when nothing is stored.
              */
             since: string;
-            /** @description `system` counts holders left out because their binding belongs to Kubernetes itself. */
+            /** @description `system` counts holders left out because their binding belongs to Kubernetes itself, or because they are the group system:masters: its members may do everything without a binding, and so never use one. */
             system: number;
         };
         /** @description Decided counts requests by recorded and replayed decision. */
@@ -2659,6 +2659,8 @@ export interface components {
             otherRefusals: number;
             /** @description `refusals` are requests of the subjects it concerns, and of members of the groups, that were refused in that hour and that RBAC allowed until this write. OtherRefusals counts their other refused requests. */
             refusals: components["schemas"]["Refusal"][];
+            /** @description `revert` is how to take the write back. */
+            revert: components["schemas"]["RevertPolicyRevert"];
             /**
              * Format: date-time
              * @description `until` is the end of the hour in which what came of it is looked for.
@@ -2856,6 +2858,40 @@ export interface components {
             longest: number;
             /** @description `requests` that were decided by a policy that had ended when they arrived. */
             requests: number;
+        };
+        /** @description a write to an object after those that are taken back. */
+        RevertLaterWrite: {
+            /** @description of that */
+            auditID?: string;
+            /**
+             * Format: date-time
+             * @description by when it was in force
+             */
+            time: string;
+            /** @description who made that */
+            user?: string;
+            /** @description of the stored request that did it, where there is one */
+            verb?: string;
+        };
+        /** @description how to take a write back: how each object that it changed becomes again what it was before. */
+        RevertPolicyRevert: {
+            /** @description objects beyond those, which Text does not have either */
+            more: number;
+            /** @description those that it changed, 100 at most */
+            objects: components["schemas"]["RevertRevertedObject"][];
+            /** @description `text` are commands for a shell, with the objects in YAML; empty when nothing can or need be done. */
+            text: string;
+            /** @description `warnings` say what would be undone besides, and what cannot be undone. */
+            warnings: string[];
+        };
+        /** @description what a revert does to one object. */
+        RevertRevertedObject: {
+            /** @description delete, create, update, recreate, none, unknown, aggregated */
+            action: string;
+            /** @description `later` are writes to the object since, oldest first: reverting undoes them as well. */
+            later: components["schemas"]["RevertLaterWrite"][];
+            /** @description Kind/name or Kind/namespace/name */
+            object: string;
         };
         /** @description a rule as RBAC has it. */
         Rule: {
@@ -3920,7 +3956,7 @@ export interface operations {
                 outcome?: "match" | "drift" | "ambiguous" | "indeterminate" | "not_judged";
                 /** @description class of the verdict, one of those of classes */
                 class?: string;
-                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
+                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, refused and system (yes or no: whether it was refused, by whomever; whether its subject is Kubernetes' own), decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
                 where?: string;
                 /** @description go on behind this place in the list: older of the answer before */
                 before?: string;
@@ -4010,7 +4046,7 @@ export interface operations {
                 outcome?: "match" | "drift" | "ambiguous" | "indeterminate" | "not_judged";
                 /** @description class of the verdict, one of those of classes */
                 class?: string;
-                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
+                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, refused and system (yes or no: whether it was refused, by whomever; whether its subject is Kubernetes' own), decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
                 where?: string;
                 /** @description keys to count by, as of where but for path, auditID and credential (default: subject, verb, resource, namespace, decision, outcome, code and userAgent) */
                 keys?: string;
@@ -4154,7 +4190,7 @@ export interface operations {
                 outcome?: "match" | "drift" | "ambiguous" | "indeterminate" | "not_judged";
                 /** @description class of the verdict, one of those of classes */
                 class?: string;
-                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
+                /** @description more of them, as KEY=VALUE, KEY!=VALUE, KEY^=BEGIN or KEY!^=BEGIN: the values of one key are alternatives, different keys restrict each other, what ! names is left out in any case; keys are subject, user (who authenticated), impersonated, group, verb, apiGroup, resource, subresource, namespace, name, path (without query), code, refused and system (yes or no: whether it was refused, by whomever; whether its subject is Kubernetes' own), decision, replayed, outcome, class, authorizer, apiserver, userAgent, sourceIP, credential, auditID and rule (of detections, that a request counts for: a finding may take several); an empty value is none */
                 where?: string;
                 /** @description key to split the counts by, as of facets */
                 split?: string;
@@ -4312,7 +4348,7 @@ export interface operations {
                 from?: string;
                 /** @description writes before this time */
                 to?: string;
-                /** @description audit ID of one write: say what it changed and what came of it */
+                /** @description audit ID of one write: say what it changed, what came of it, and how to take it back */
                 id?: string;
                 /** @description most writes of an answer */
                 limit?: number;

@@ -58,6 +58,7 @@ export function filtersOf(r: Counted & { subject: string; verb: string; namespac
   });
   const [path, ...folded] = r.resource ? [] : (r.path ?? '').split('*');
   if (path) q.push(`path${folded.length ? '^=' : '='}${quoted(path)}`);
+  if (!r.subject) q.push('subject='); // nobody was authenticated
   return { subject: r.subject, verb: r.verb, resource: r.resource, q: q.join(' ') };
 }
 

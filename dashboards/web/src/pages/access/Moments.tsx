@@ -6,7 +6,7 @@ import { instant } from '../../kit/range';
 import { useScope } from '../../kit/scope';
 import { stamp, Time } from '../../kit/Time';
 import { clean, plural } from '../../kit/words';
-import { useAsking, useTicks } from './queries';
+import { useAsking, useOlder, useTicks } from './queries';
 import css from './access.module.css';
 
 /** Ticks that are drawn: more of them would be one line. */
@@ -20,6 +20,7 @@ export function Moments() {
   const { cluster, clusters } = useScope();
   const { at, since } = useAsking();
   const { ticks, more, pending, error } = useTicks();
+  const older = useOlder(more && !pending ? (ticks[0] ?? null) : null);
   const of = clusters.find((c) => c.name === cluster);
   if (!of) return null;
   const [first, last] = [Math.floor(Date.parse(of.first) / 1000) * 1000, Math.ceil(Date.parse(of.last) / 1000) * 1000];
@@ -27,7 +28,7 @@ export function Moments() {
   const then = instant(since);
   const part = (t: number) => Math.max(0, Math.min(1, (t - first) / Math.max(1, last - first)));
   const iso = (t: number) => new Date(t).toISOString();
-  const drawn = [...new Set(ticks.filter((t) => t >= first && t <= last).map((t) => Math.round(part(t) * MOST)))];
+  const drawn = [...new Set([...older.at, ...ticks].filter((t) => t >= first && t <= last).map((t) => Math.round(part(t) * MOST)))];
   const before = ticks.findLast((t) => t < now - 1 && t > first);
   const after = ticks.find((t) => t > now);
   const between = then === null ? 0 : ticks.filter((t) => t > Math.min(then, now) && t <= Math.max(then, now)).length;
@@ -47,7 +48,7 @@ export function Moments() {
       </div>
       <div className={css.steps}>
         {error && <span role="alert" className="bad">When the policy changed is not known: {clean(error.message)}</span>}
-        <span className="soft">{error ? '' : pending && !ticks.length ? 'Looking for changes of policy …' : said(ticks.length, more)}</span>
+        <span className="soft">{error ? '' : pending && !ticks.length ? 'Looking for changes of policy …' : said(ticks.length, more, older.writes)}</span>
         {before !== undefined && <a className="button" href={here({ at: iso(before - 1) })}>Before the change before</a>}
         {after !== undefined && <a className="button" href={here({ at: iso(after + SETTLED) })}>After the next change</a>}
         <Exactly key={now} value={now} onValue={(t) => change({ at: iso(t) })} />
@@ -58,10 +59,10 @@ export function Moments() {
   );
 }
 
-function said(ticks: number, more: boolean): string {
+function said(ticks: number, more: boolean, older: number): string {
   if (!ticks) return 'No change of policy is known in this time.';
   const moments = `${plural(ticks, 'moment')} at which the policy changed`;
-  return more ? `The newest ${moments}; there are older ones` : moments;
+  return more ? `The newest ${moments}; of ${older ? plural(older, 'older write') : 'older ones'} only about when` : moments;
 }
 
 /** Exactly is the moment to write. It is asked about when that is done. */

@@ -53,6 +53,16 @@ describe('Access', () => {
     expect(await screen.findByText('+ gained')).toBeTruthy();
     expect(screen.getByRole('slider', { name: 'Compared with' })).toBeTruthy();
   });
+  it('draws every change of policy, and counts together what is older than it lists', async () => {
+    const change = (n: number) => ({ auditID: `w${n}`, user: 'u', verb: 'update', object: 'Role/a/r', code: 200, effect: 'yes', time: new Date(Date.parse('2026-11-20T11:50:00Z') - n * 1000).toISOString() });
+    let n = 0;
+    const asked = answers({ ...BASE, get 'policy-changes'() { return { cluster: 'c', known: true, more: true, changes: [change(n++)] }; },
+      histogram: { cluster: 'c', stepSeconds: 60, split: '', values: [], steps: [{ t: '2026-11-20T11:20:00Z', counts: [], others: 7 }, { t: '2026-11-20T11:21:00Z', counts: [], others: 0 }] } });
+    const { container } = show(<Access />, '#/access?cluster=c');
+    expect(await screen.findByText('The newest 4 moments at which the policy changed; of 7 older writes only about when', {}, { timeout: 5000 })).toBeTruthy();
+    expect(container.querySelectorAll('svg path').length).toBeGreaterThan(1);
+    expect(decodeURIComponent(asked.find((q) => q.startsWith('histogram')) ?? '')).toContain('resource=clusterrolebindings');
+  });
   it('answers what somebody can do, nobody’s rights included', async () => {
     answers({ ...BASE, can: { subject: 'alice', groups: ['devs'], scopes: [], known: true, missing: [], hints: ['it is a stranger'], superuser: false } });
     show(<Access />, '#/access?cluster=c&subject=alice');

@@ -61,16 +61,35 @@ export function useTicks() {
   const asks = usePolicyChanges(of ? { cluster, limit: 500 } : null);
   const pages = asks.data?.pages;
   const { hasNextPage, isFetching, isError, error, fetchNextPage } = asks;
-  const further = hasNextPage && !isError && (pages?.length ?? 0) < PAGES;
+  const read = pages?.length ?? 0;
+  const further = hasNextPage && !isError && read < PAGES;
   useEffect(() => {
     if (further && !isFetching) void fetchNextPage();
-  }, [further, isFetching, fetchNextPage]);
+  }, [further, isFetching, read, fetchNextPage]);
   const ticks = useMemo(() => {
     const writes = (pages ?? []).flatMap((p) => p.changes).filter((w) => w.effect !== 'no');
     const at = writes.map((w) => Date.parse(w.time)).filter((t) => !Number.isNaN(t));
     return [...new Set(at)].sort((a, b) => a - b);
   }, [pages]);
   return { ticks, more: hasNextPage, pending: asks.isPending || further, error };
+}
+
+/** WRITES are the requests that wrote to the policy, as the API selects requests. */
+const WRITES = [
+  'apiGroup=rbac.authorization.k8s.io', 'decision=allow', 'code^=2', 'subresource=',
+  ...['roles', 'clusterroles', 'rolebindings', 'clusterrolebindings'].map((r) => `resource=${r}`),
+  ...['create', 'update', 'patch', 'delete', 'deletecollection'].map((v) => `verb=${v}`),
+];
+
+/** useOlder counts the writes before a moment by the server, step by step; null asks nothing. */
+export function useOlder(before: number | null): { writes: number; at: number[] } {
+  const { cluster } = useScope();
+  const to = before === null ? null : new Date(before).toISOString();
+  const { data } = useQuestion('histogram', to ? { cluster, to, where: JSON.stringify(WRITES), steps: 200 } : null);
+  return useMemo(() => {
+    const steps = (to && data?.steps) || [];
+    return { writes: steps.reduce((n, s) => n + s.others, 0), at: steps.filter((s) => s.others).map((s) => Date.parse(s.t)) };
+  }, [to, data]);
 }
 
 /** useNames completes what is written. */

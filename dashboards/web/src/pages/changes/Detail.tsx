@@ -2,12 +2,13 @@ import { useEffect, useRef, type ReactNode } from 'react';
 import type { Answer, Schemas } from '../../api/ask';
 import { pathOf, useLinks } from '../../kit/address';
 import { Card, Question } from '../../kit/Card';
+import { fileName, Text } from '../../kit/Copy';
 import { Name, Names, Subject } from '../../kit/Name';
 import { filtersOf, whatOf } from '../../kit/request';
 import { On, Person, userOf } from '../../kit/Rule';
 import { Tag } from '../../kit/Tag';
 import { Time } from '../../kit/Time';
-import { count, plural } from '../../kit/words';
+import { count, plural, sentence } from '../../kit/words';
 import { keyOf, useChange, type Write } from './queries';
 import { Author, Effect } from './Write';
 import css from './changes.module.css';
@@ -84,6 +85,7 @@ function Parts({ of: d, writes }: { of: Came; writes: Answer<'policy-changes'>['
       <Part title="Asked for the first time in the hour after">
         {d.firstUses.length > 0 ? <FirstUses of={d} /> : <p className="soft">Those concerned asked for nothing new.</p>}
       </Part>
+      <Part title="Revert"><Revert of={d.revert} id={writes[0]?.auditID ?? ''} /></Part>
       {d.more && <p className="soft">There is more of either than the answer has.</p>}
     </>
   );
@@ -144,6 +146,17 @@ function Access({ of: a, all }: { of: Came['access']; all: (subject: string | nu
         })}
       </ul>
       {beyond > 0 && <a href={all(null)}>and {plural(beyond, 'more subject')}</a>}
+    </>
+  );
+}
+
+/** Revert shows how to take it back, as the server wrote it. */
+function Revert({ of: r, id }: { of: Came['revert']; id: string }) {
+  return (
+    <>
+      {r.warnings.map((w, i) => <p key={i} className={css.warn}><Name plain most={600}>{sentence(w)}</Name></p>)}
+      {r.text ? <Text label="Commands that revert it" file={`${fileName('revert', id)}.sh`}>{r.text}</Text>
+        : !r.warnings.length && <p className="soft">There is nothing to take back: all is as it was before.</p>}
     </>
   );
 }

@@ -32,7 +32,7 @@ const list = (...changes: object[]) => ({ cluster: 'c', known: true, more: false
 const none = { cluster: 'c', known: true, requests: 0, system: 0, lookedBackTo: null, missing: [], refusals: [], more: false, changes: [] };
 const detail = {
   access: access('web'), until: '2026-11-20T12:30:00.5Z', refusals: [refused('bob')], otherRefusals: 4, firstUses: [used('bob')],
-  more: false,
+  more: false, revert: { text: '', warnings: [], objects: [], more: 0 },
 };
 const BASE = { ...STANDING, refusals: none };
 const rows = () => within(screen.getByRole('table', { name: 'Writes' })).getAllByRole('row').slice(1);
@@ -76,6 +76,20 @@ describe('Changes', () => {
     expect(href('list pods')).toContain('#/explore?cluster=c&subject=bob&verb=list&resource=pods&q=namespace%3Dshop&from=2026-11-20');
     expect(screen.getByText('Refused for other reasons: 4 requests of those concerned.')).toBeTruthy();
     expect(href('Close')).toBe('#/changes?cluster=c');
+  });
+  it('shows how to take a write back as the server wrote it, and what that undoes besides', async () => {
+    const text = "# reverts: delete\nkubectl apply --server-side -f - <<'EOF'\nkind: RoleBinding\nEOF\n";
+    const warnings = ['RoleBinding/shop/a was changed 1 time after that: reverting undoes that as well'];
+    answers({ ...BASE, 'policy-changes': { ...list(write('a')), detail: { ...detail, revert: { text, warnings, objects: [], more: 0 } } } });
+    show(<Changes />, '#/changes?cluster=c&id=a');
+    expect((await screen.findByRole('region', { name: 'Commands that revert it' })).textContent).toBe(text);
+    expect(screen.getByText(/reverting undoes that as well\./)).toBeTruthy();
+    expect(screen.getByRole('button', { name: 'Save revert-a.sh' })).toBeTruthy();
+  });
+  it('says that there is nothing to take back', async () => {
+    answers({ ...BASE, 'policy-changes': { ...list(write('a')), detail } });
+    show(<Changes />, '#/changes?cluster=c&id=a');
+    expect(await screen.findByText(/There is nothing to take back/)).toBeTruthy();
   });
   it('cuts what is long, and leads to the rest', async () => {
     const long = { ...detail, access: access('web', 20), firstUses: Array.from({ length: 20 }, () => used('bob')) };

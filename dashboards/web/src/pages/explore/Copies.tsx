@@ -3,8 +3,8 @@ import { Copy, fileName, save } from '../../kit/Copy';
 import { Menu } from '../../kit/Menu';
 import { useScope } from '../../kit/scope';
 import { plural } from '../../kit/words';
-import { whereOf, type Condition } from './conditions';
-import { commandOf, csvOf, sqlOf } from './copies';
+import type { Condition } from './conditions';
+import { commandOf, csvOf, questionOf, sqlOf } from './copies';
 import type { Event } from './queries';
 import css from './explore.module.css';
 
@@ -16,7 +16,8 @@ export function Copies({ list, rows }: { list: Condition[]; rows: Event[] }) {
   return (
     <Menu label="Copy">
       <div className={css.copies}>
-        <Copy text={commandOf(asked, whereOf(list))} what="as command" />
+        <Copy text={commandOf(asked, list)} what="as command" />
+        <Copy text={questionOf(asked, list)} what="as API request" />
         <Copy text={sqlOf(asked, list)} what="as SQL" />
         <Copy text={csvOf(rows)} what={`as CSV, ${plural(rows.length, 'row')}`} />
         <button type="button" data-done disabled={!rows.length} onClick={() => save(`${fileName('retrial', cluster, path)}.csv`, csvOf(rows))}>Save as CSV</button>

@@ -16,8 +16,8 @@ export interface Condition {
 
 /** KEYS are the columns, and how they are called. */
 export const KEYS: Record<string, string> = table({
-  subject: 'Subject', verb: 'Verb', resource: 'Resource', namespace: 'Namespace', name: 'Name', decision: 'Decision', outcome: 'Verdict', class: 'Class', code: 'Status', userAgent: 'User agent',
-  authorizer: 'Authorizer', rule: 'Detection', sourceIP: 'Address', group: 'Group', apiGroup: 'API group', subresource: 'Subresource', path: 'Path', user: 'Authenticated user',
+  subject: 'Subject', verb: 'Verb', resource: 'Resource', namespace: 'Namespace', name: 'Name', decision: 'Decision', refused: 'Refused', outcome: 'Verdict', class: 'Class', code: 'Status', userAgent: 'User agent',
+  authorizer: 'Authorizer', system: 'Kubernetes’ own', rule: 'Detection', sourceIP: 'Address', group: 'Group', apiGroup: 'API group', subresource: 'Subresource', path: 'Path', user: 'Authenticated user',
   impersonated: 'Impersonated', replayed: 'Replay', apiserver: 'Apiserver', credential: 'Credential', auditID: 'Audit ID',
 });
 
@@ -81,7 +81,12 @@ export function toggled(list: Condition[], c: Condition): Condition[] {
 
 /** whereOf writes conditions as the API takes them: a JSON list. */
 export function whereOf(list: Condition[]): string | null {
-  return list.length ? JSON.stringify(list.map((c) => (c.key ? c.key + c.sign + c.value : c.value))) : null;
+  return list.length ? JSON.stringify(list.map(textOf)) : null;
+}
+
+/** textOf writes one as the API takes it. */
+export function textOf(c: Condition): string {
+  return c.key ? c.key + c.sign + c.value : c.value;
 }
 
 /** WORDS of signs. */

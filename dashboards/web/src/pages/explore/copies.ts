@@ -1,7 +1,7 @@
-// The list elsewhere: as a command that asks the API, as SQL over the store's tables (docs/schema.md), as CSV of what is loaded.
+// The list elsewhere: as a command, as a request to the API, as SQL over the store's tables (docs/schema.md), as CSV of what is loaded.
 import { root } from '../../api/ask';
 import { word } from '../../kit/shell';
-import type { Condition } from './conditions';
+import { textOf, whereOf, type Condition } from './conditions';
 import type { Event } from './queries';
 
 interface Asked {
@@ -10,8 +10,15 @@ interface Asked {
   to: string;
 }
 
-/** commandOf asks the API for the list. */
-export function commandOf(asked: Asked, where: string | null): string {
+/** commandOf lists the same on a command line. */
+export function commandOf(asked: Asked, list: Condition[]): string {
+  const flags: [string, string][] = [['cluster', asked.cluster], ['from', asked.from], ['to', asked.to], ...list.map((c): [string, string] => ['where', textOf(c)]), ['limit', '500']];
+  return ['retrial events', ...flags.map(([k, v]) => `--${k} ${word(v)}`)].join(' ');
+}
+
+/** questionOf asks the API for it. */
+export function questionOf(asked: Asked, list: Condition[]): string {
+  const where = whereOf(list);
   const parameters: [string, string][] = [['cluster', asked.cluster], ['from', asked.from], ['to', asked.to], ...(where ? [['where', where] as [string, string]] : []), ['limit', '500']];
   return ['curl', '-sG', word(`${root(document.baseURI)}events`), ...parameters.map(([k, v]) => `--data-urlencode ${word(`${k}=${v}`)}`)].join(' ');
 }
@@ -20,7 +27,8 @@ export function commandOf(asked: Asked, where: string | null): string {
 const SQL: Record<string, string> = {
   subject: 'subject', verb: 'verb', resource: 'object_resource', decision: 'recorded', outcome: 'outcome', class: 'class', replayed: 'replayed', user: 'user_name', impersonated: 'impersonated_name',
   apiGroup: 'object_api_group', subresource: 'object_subresource', namespace: 'object_namespace', userAgent: 'user_agent', apiserver: 'apiserver', authorizer: 'authorizer', code: 'toString(code)',
-  name: 'object_name', credential: 'credential', auditID: 'audit_id', path: "substringIndex(request_uri, '?', 1)",
+  name: 'object_name', credential: 'credential', refused: "if(recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected', 'yes', 'no')",
+  system: "if(subject = 'system:anonymous' OR NOT startsWith(subject, 'system:') OR startsWith(subject, 'system:serviceaccount:') AND NOT startsWith(subject, 'system:serviceaccount:kube-'), 'no', 'yes')", auditID: 'audit_id', path: "substringIndex(request_uri, '?', 1)",
 };
 const LISTS: Record<string, string> = { rule: "arrayMap(h -> substringIndex(h, '/', 1), hits)", sourceIP: 'source_ips', group: 'if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)' };
 

@@ -8,7 +8,7 @@ import { ScopeProvider, useKnown } from '../../kit/scope';
 import { answers } from '../../kit/testing/answers';
 import { clean } from '../../kit/words';
 import { changesTo, conditionsOf, read, toggled, whereOf, write, type Condition } from './conditions';
-import { csvOf, sqlOf } from './copies';
+import { commandOf, csvOf, questionOf, sqlOf } from './copies';
 import type { Event } from './queries';
 import Explore from './index';
 
@@ -135,6 +135,20 @@ describe('Explore', () => {
 });
 
 describe('copies', () => {
+  it('write a command, and a request to the API, that take names as names', () => {
+    const list = [{ key: 'verb', sign: '!=' as const, value: 'get' }, { key: 'subject', sign: '=' as const, value: "a'b $(id)\u202e" }];
+    const asked = { cluster: 'c', from: '2026-11-20T11:00:00Z', to: '2026-11-20T12:00:00Z' };
+    expect(commandOf(asked, list)).toBe(
+      "retrial events --cluster c --from 2026-11-20T11:00:00Z --to 2026-11-20T12:00:00Z --where 'verb!=get' " +
+        String.raw`--where $'subject=a\x27b $(id)\xe2\x80\xae' --limit 500`,
+    );
+    expect(questionOf(asked, list)).toContain('/api/v1/events --data-urlencode cluster=c');
+  });
+  it('select in SQL what the API selects as refused, and as Kubernetes’ own', () => {
+    const sql = sqlOf({ cluster: 'c', from: '2026-11-20T11:00:00Z', to: '2026-11-20T12:00:00Z' }, [{ key: 'refused', sign: '=', value: 'yes' }, { key: 'system', sign: '=', value: 'no' }]);
+    expect(sql).toContain("if(recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected', 'yes', 'no') = 'yes'");
+    expect(sql).toMatch(/if\(subject = 'system:anonymous' OR .*, 'no', 'yes'\) = 'no'/);
+  });
   it('write SQL and CSV that take names as names', () => {
     const sql = sqlOf({ cluster: "c'", from: '2026-11-20T11:00:00Z', to: '2026-11-20T12:00:00Z' }, [{ key: 'verb', sign: '=', value: 'get' }, { key: 'verb', sign: '=', value: "'); DROP" }, { key: 'group', sign: '!=', value: 'a\u202e' }]);
     expect(sql).toContain(String.raw`cluster = 'c\''`);

@@ -38,7 +38,7 @@ export function useHistogram(list: Condition[], split: string): Asked<Answer<'hi
 /** KINDS of complete are what completes a value of each key; those that are not here are counted in the range. */
 const KINDS: Record<string, string> = table({ subject: 'subject', user: 'subject', impersonated: 'subject', group: 'group', namespace: 'namespace', resource: 'resource', verb: 'verb', name: 'name', path: 'path', userAgent: 'userAgent', rule: 'rule', class: 'class' });
 /** FIXED are the values of columns that have no others. */
-export const FIXED: Record<string, string[]> = { decision: ['allow', 'forbid', 'none'], replayed: ['allow', 'forbid', 'none'], outcome: ['match', 'drift', 'ambiguous', 'indeterminate', 'not_judged'] };
+export const FIXED: Record<string, string[]> = { decision: ['allow', 'forbid', 'none'], replayed: ['allow', 'forbid', 'none'], outcome: ['match', 'drift', 'ambiguous', 'indeterminate', 'not_judged'], refused: ['yes', 'no'], system: ['yes', 'no'] };
 const UNKNOWN = ['credential', 'auditID'];
 
 /** Value is one that a key may have, and of how many requests. */

@@ -74,6 +74,12 @@ export function Dangers() {
                 <a href={to('/subjects', { show: 'idle' })}>{count(idle.length - MOST.dangers)} more kinds of danger</a>
               </p>
             )}
+            {a.system > 0 && (
+              <p className={css.rest}>
+                Without what Kubernetes gives itself: system:masters may do everything and needs no binding.{' '}
+                <a href={to('/subjects', { show: 'idle', system: 'yes' })}>With it</a>
+              </p>
+            )}
           </>
         )}
       </Question>

@@ -6,7 +6,7 @@ import { Name, Subject } from '../../kit/Name';
 import { filtersOf, whatOf } from '../../kit/request';
 import { When } from '../../kit/Time';
 import { clean, count, plural, short, table } from '../../kit/words';
-import { useRefusals } from './queries';
+import { REFUSED, useRefusals } from './queries';
 import css from './today.module.css';
 
 /** Rows that are shown at once. */
@@ -111,8 +111,8 @@ export function Refused() {
       note={asks.data && `${plural(asks.data.requests, 'request')}, without Kubernetes’ own`}
       flush
       actions={
-        <a className="button" href={to('/explore', { decision: 'forbid' })}>
-          In Explore
+        <a className="button" href={to('/explore', REFUSED)}>
+          All requests
         </a>
       }
     >
@@ -133,7 +133,7 @@ export function Refused() {
                   columns={CHANGES}
                   rows={a.changes.slice(0, MOST.changes)}
                   rowKey={(c) => JSON.stringify([c.write.object, c.write.notAfter, c.write.resourceVersion])}
-                  href={(c) => to('/changes', { id: c.write.auditID })}
+                  href={(c) => to('/changes', c.write.auditID ? { id: c.write.auditID } : { object: c.write.object })}
                 />
               )}
               {a.changes.length > MOST.changes && (

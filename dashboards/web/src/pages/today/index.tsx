@@ -11,7 +11,7 @@ import { When } from '../../kit/Time';
 import { count, plural, SEVERITIES } from '../../kit/words';
 import { Dangers, Secrets } from './Held';
 import { New } from './New';
-import { newcomersOf, SECRETS, useFindings, useGaps, useIdle, useNews, useRefusals, useSecrets } from './queries';
+import { newcomersOf, REFUSED, SECRETS, useFindings, useGaps, useIdle, useNews, useRefusals, useSecrets } from './queries';
 import { Refused } from './Refused';
 import css from './today.module.css';
 
@@ -105,8 +105,8 @@ function Summary() {
           value: refused ? count(refused.requests) : '–',
           note:
             refused &&
-            (refused.changes.length ? `some by ${plural(refused.changes.length, 'policy change')}` : 'none by a policy change'),
-          href: to('/explore', { decision: 'forbid' }),
+            (refused.changes.length ? `some by ${plural(refused.changes.length, 'policy change')}` : 'none by a policy change known'),
+          href: to('/explore', REFUSED),
         },
         {
           label: 'Dangerous and unused',

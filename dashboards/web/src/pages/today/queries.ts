@@ -83,13 +83,14 @@ export function useIdle() {
 }
 
 /** OTHERS leaves out Kubernetes' own subjects, as /explore and the API write it. */
-const OTHERS = ['subject!^=system:kube-', 'subject!^=system:node:', 'subject!^=system:serviceaccount:kube-', 'subject!=system:apiserver'];
+const OTHERS = 'system=no';
 
-/** SECRETS are the requests for Secrets, as /explore takes them. */
-export const SECRETS = { resource: 'secrets', q: OTHERS.join(' ') };
+/** SECRETS are the requests for Secrets, as /explore takes them, and REFUSED those that were refused by whatever it was. */
+export const SECRETS = { resource: 'secrets', q: OTHERS };
+export const REFUSED = { q: `refused=yes ${OTHERS}` };
 
 /** useSecrets asks who asked for Secrets. */
 export function useSecrets() {
   const { cluster, from, to } = useScope();
-  return useQuestion('facets', { cluster, from, to, keys: 'subject', where: JSON.stringify(['resource=secrets', ...OTHERS]) });
+  return useQuestion('facets', { cluster, from, to, keys: 'subject', where: JSON.stringify(['resource=secrets', OTHERS]) });
 }

@@ -95,6 +95,7 @@ const FULL = {
     changes: [{ write, requests: 7, subjects: ['bob'], refusals: [0] }],
   },
   dangers: {
+    system: 0,
     at: T,
     known: true,
     missing: [],
@@ -138,6 +139,14 @@ describe('Today', () => {
     expect(await lead('Who touched Secrets')).toBe('#/explore?cluster=c&resource=secrets&subject=alice');
     // The last third: nothing is from before all that is stored.
     expect(questions.some((q) => q.startsWith('first-uses?cluster=c&from=2026-11-20T11%3A40'))).toBe(true);
+  });
+  it('leads to as many refused requests as it counts, and says what is apart', async () => {
+    answers({ ...FULL, dangers: { ...FULL.dangers, system: 3 } });
+    show(<Today />, '#/?cluster=c');
+    await table('Dangerous and unused');
+    const figure = screen.getByRole('link', { name: /Refused requests/ });
+    expect(figure.getAttribute('href')).toBe('#/explore?cluster=c&q=refused%3Dyes+system%3Dno');
+    expect(screen.getByText(/system:masters may do everything/)).toBeTruthy();
   });
   it('waits', () => {
     answers(FULL);
