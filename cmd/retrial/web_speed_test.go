@@ -75,8 +75,8 @@ func (b *browser) slowest(t *testing.T, do func()) float64 {
 	b.do(t, `slow.events.length = slow.tasks.length = 0`)
 	do()
 	// Entries come when the page is idle.
-	return value[float64](t, b, "what took longest", `new Promise(done => requestIdleCallback(() => requestAnimationFrame(() => `+
-		`setTimeout(() => done(Math.max(0, ...slow.events, ...slow.tasks))))))`)
+	return value[float64](t, b, "what took longest", `new Promise(done => requestIdleCallback(() => `+
+		`setTimeout(() => done(Math.max(0, ...slow.events, ...slow.tasks))), {timeout: 2000}))`)
 }
 
 // serveAnswers serves the pages with answers of a test's own.
