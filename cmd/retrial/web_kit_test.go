@@ -130,7 +130,11 @@ func (b *browser) accessible(t *testing.T, what string) {
 		t.Errorf("%s: %s", what, v)
 	}
 	if over := value[int](t, b, "width", "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
-		t.Errorf("%s is %d pixels wider than the screen", what, over)
+		t.Errorf("%s is %d pixels wider than the screen: %s", what, over, b.look(`[...document.querySelectorAll('#main *')].filter(e => {`+
+			`for (let p = e.parentElement; p.id !== 'main'; p = p.parentElement) `+
+			`if (getComputedStyle(p).overflowX !== 'visible') return false; `+
+			`return e.getBoundingClientRect().right > document.documentElement.clientWidth + 1; `+
+			`}).slice(0, 9).map(e => e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 60)).join('; ')`))
 	}
 }
 
