@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -185,6 +186,28 @@ func (b *browser) recordOf(t *testing.T, below string) []askedOf {
 		`)).map(e => ({path: decodeURIComponent(e.name.split(`+quoteJS(below)+`)[1]), start: e.startTime, end: e.responseEnd}))`)
 }
 
+// askedLate returns the questions of a page that were asked after another was answered, none if they need the answer. None is asked twice.
+func (b *browser) askedLate(t *testing.T, at string, need bool) map[string]bool {
+	t.Helper()
+	seen, late, answered := map[string]bool{}, map[string]bool{}, math.Inf(1)
+	asked := slices.DeleteFunc(b.recordOf(t, "/api/v1/"), func(q askedOf) bool {
+		return q.Path == "status" || q.Path == "clusters"
+	})
+	for _, q := range asked {
+		if seen[q.Path] {
+			t.Errorf("%s asks twice for %s", at, q.Path)
+		}
+		seen[q.Path] = true
+		answered = min(answered, q.End)
+	}
+	for _, q := range asked {
+		if !need && q.Start > answered {
+			late[q.Path] = true
+		}
+	}
+	return late
+}
+
 // TestWebAsksOnce opens every page: what shows it is fetched while the first questions are asked, none of its questions is asked twice, and
 // none waits for the answer to another that it does not need.
 func TestWebAsksOnce(t *testing.T) {
@@ -205,25 +228,18 @@ func TestWebAsksOnce(t *testing.T) {
 		{at: "/subjects/" + subject + "?"}, {at: "/access?verb=get&resource=secrets&"}, {at: "/access?subject=" + subject + "&"},
 		{at: "/changes?"}, {at: "/trust?"}, {at: "/events/" + id + "?", first: "why"},
 	} {
-		b.load(t, server.ui+"#"+page.at+"cluster=sample")
-		b.until(t, page.at+" is there", settled)
-		seen, answered := map[string]bool{}, math.Inf(1)
-		asked := slices.DeleteFunc(b.recordOf(t, "/api/v1/"), func(q askedOf) bool {
-			return q.Path == "status" || q.Path == "clusters"
-		})
-		for _, q := range asked {
-			if seen[q.Path] {
-				t.Errorf("%s asks twice for %s", page.at, q.Path)
+		var late map[string]bool
+		for load := 0; load == 0 || len(late) > 0 && load < 3; load++ { // on a busy machine an answer may come before all are asked
+			b.load(t, server.ui+"#"+page.at+"cluster=sample")
+			b.until(t, page.at+" is there", settled)
+			again := b.askedLate(t, page.at, page.first != "")
+			if load > 0 {
+				maps.DeleteFunc(again, func(path string, _ bool) bool { return !late[path] })
 			}
-			seen[q.Path] = true
-			if page.first == "" {
-				answered = min(answered, q.End)
-			}
+			late = again
 		}
-		for _, q := range asked {
-			if q.Start > answered {
-				t.Errorf("%s asks for %s after an answer, at %.0f ms and not before %.0f", page.at, q.Path, q.Start, answered)
-			}
+		if len(late) > 0 {
+			t.Errorf("%s asks after the answer to another question for %v", page.at, slices.Sorted(maps.Keys(late)))
 		}
 		clusters, script := b.recordOf(t, "/api/v1/clusters"), b.recordOf(t, "/assets/page-")
 		if len(clusters) == 0 || len(script) == 0 || script[0].Start > clusters[0].End {
