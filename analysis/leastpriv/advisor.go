@@ -349,7 +349,7 @@ func (a *Advisor) removal(k rbacindex.Key, o any, users map[string]bool) Remove 
 func (a *Advisor) restored(k rbacindex.Key, o any) Object {
 	from := a.meta(k)
 	meta := metav1.ObjectMeta{Name: k.Name, Namespace: k.Namespace, Labels: from.Labels, Annotations: maps.Clone(from.Annotations)}
-	delete(meta.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	delete(meta.Annotations, kubenames.LastApplied)
 	c := o.(interface{ DeepCopyObject() runtime.Object }).DeepCopyObject().(metav1.ObjectMetaAccessor)
 	*c.GetObjectMeta().(*metav1.ObjectMeta) = meta
 	return typed(c)

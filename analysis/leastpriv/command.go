@@ -3,7 +3,6 @@ package leastpriv
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/retrial-io/retrial/internal/phrase"
 )
@@ -11,13 +10,9 @@ import (
 // Command returns the command that removes the binding. Anybody may choose names: they are quoted for a shell, and comments escape what
 // does not print, so such a command has to be read first.
 func (r *Remove) Command() (string, error) {
-	where := ""
-	if r.Namespace != "" {
-		where = " -n " + phrase.ShellWord(r.Namespace)
-	}
-	object := phrase.ShellWord(strings.ToLower(r.Kind) + "/" + r.Name)
+	object := phrase.KubectlObject(r.Kind, r.Namespace, r.Name)
 	if r.Action == ActionDelete {
-		return "kubectl delete " + object + where, nil
+		return "kubectl delete " + object, nil
 	}
 	raw, err := json.Marshal(r.Object)
 	if err != nil {
@@ -29,5 +24,5 @@ func (r *Remove) Command() (string, error) {
 	if err := json.Unmarshal(raw, &left); err != nil {
 		return "", fmt.Errorf("print %s %s: %w", r.Kind, r.Name, err)
 	}
-	return "kubectl patch " + object + where + " --type=merge -p " + phrase.ShellWord(`{"subjects":`+string(left.Subjects)+`}`), nil
+	return "kubectl patch " + object + " --type=merge -p " + phrase.ShellWord(`{"subjects":`+string(left.Subjects)+`}`), nil
 }

@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/internal/manifest"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
@@ -195,26 +196,17 @@ func sameAggregation(was, is any) bool {
 	return ok && also && a.AggregationRule != nil && reflect.DeepEqual(a.AggregationRule, b.AggregationRule)
 }
 
-// lastApplied is what kubectl apply notes of an object, for itself.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // write adds an object as it was.
 func (x *reverting) write(k rbacindex.Key, was any, meta metav1.ObjectMeta) {
-	named := map[string]any{"name": k.Name}
-	if k.Namespace != "" {
-		named["namespace"] = k.Namespace
-	}
+	object := bare(k)
+	named := object["metadata"].(map[string]any)
 	if len(meta.Labels) > 0 {
 		named["labels"] = meta.Labels
 	}
+	delete(meta.Annotations, kubenames.LastApplied)
 	if len(meta.Annotations) > 0 {
 		named["annotations"] = meta.Annotations
 	}
-	delete(meta.Annotations, lastApplied)
-	if len(meta.Annotations) == 0 {
-		delete(named, "annotations")
-	}
-	object := map[string]any{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": k.Kind.String(), "metadata": named}
 	if subjects, role, ok := rbacindex.BindingOf(was); ok {
 		object["roleRef"], object["subjects"] = role, append([]rbacv1.Subject{}, subjects...)
 	}
@@ -269,7 +261,7 @@ func (x *reverting) text() error {
 }
 
 // bare is an object that is named and no more.
-func bare(k rbacindex.Key) any {
+func bare(k rbacindex.Key) map[string]any {
 	named := map[string]any{"name": k.Name}
 	if k.Namespace != "" {
 		named["namespace"] = k.Namespace
@@ -282,11 +274,7 @@ func deleteCommand(w *strings.Builder, k rbacindex.Key) error {
 	if !safe.Printable(k.Name) || !safe.Printable(k.Namespace) {
 		return here(w, "kubectl delete --ignore-not-found -f -", bare(k))
 	}
-	where := ""
-	if k.Namespace != "" {
-		where = " -n " + phrase.ShellWord(k.Namespace)
-	}
-	fmt.Fprintf(w, "kubectl delete --ignore-not-found %s%s\n", phrase.ShellWord(strings.ToLower(k.Kind.String())+"/"+k.Name), where)
+	fmt.Fprintf(w, "kubectl delete --ignore-not-found %s\n", phrase.KubectlObject(k.Kind.String(), k.Namespace, k.Name))
 	return nil
 }
 

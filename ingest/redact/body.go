@@ -5,10 +5,8 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/internal/kubenames"
 )
-
-// annotationApplied holds a copy of the object as kubectl last applied it.
-const annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // body redacts a request or response body. Nothing is copied if nothing is found.
 func (p *pass) body(raw []byte, t target) []byte {
@@ -240,7 +238,7 @@ func (b body) inSecret(i int) {
 	case '{':
 		b.Members(i, func(name string, v int) {
 			switch name {
-			case annotationApplied:
+			case kubenames.LastApplied:
 				b.copyOf(v)
 			case "data", "stringData":
 				b.leaves(v, name == "data")

@@ -1,5 +1,5 @@
-// Package kubenames names the users and groups that Kubernetes itself gives meaning to, for the rooms
-// that must not import k8s.io/apiserver, which has the same names. A test holds the two equal.
+// Package kubenames names the users, groups and annotations that Kubernetes itself gives meaning to, for the rooms
+// that must not import k8s.io/apiserver and k8s.io/api/core, which have the same names. A test holds the two equal.
 //
 // The package is pure.
 package kubenames
@@ -24,6 +24,9 @@ const (
 	NodePrefix           = "system:node:"
 	ServiceAccountPrefix = "system:serviceaccount:"
 )
+
+// LastApplied is the annotation in which kubectl apply keeps a copy of the object, for itself.
+const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // ServiceAccount returns the user name of a service account.
 func ServiceAccount(namespace, name string) string {

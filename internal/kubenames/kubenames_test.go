@@ -3,18 +3,19 @@ package kubenames
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// TestUpstream holds the names to those of k8s.io/apiserver.
+// TestUpstream holds the names to those of k8s.io/apiserver and k8s.io/api.
 func TestUpstream(t *testing.T) {
 	for ours, theirs := range map[string]string{
 		Anonymous: user.Anonymous, APIServer: user.APIServerUser, Masters: user.SystemPrivilegedGroup, Nodes: user.NodesGroup,
 		Authenticated: user.AllAuthenticated, Unauthenticated: user.AllUnauthenticated,
 		ServiceAccounts: serviceaccount.AllServiceAccountsGroup, ServiceAccountPrefix: serviceaccount.ServiceAccountUsernamePrefix,
 		ServiceAccount("a", "b"): serviceaccount.MakeUsername("a", "b"), ServiceAccountsOf("a"): serviceaccount.MakeNamespaceGroupName("a"),
-		Node("n"): "system:node:n",
+		Node("n"): "system:node:n", LastApplied: corev1.LastAppliedConfigAnnotation,
 	} {
 		if ours != theirs {
 			t.Errorf("got %q, want %q", ours, theirs)

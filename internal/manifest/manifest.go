@@ -89,11 +89,7 @@ func Deletions[T any](w io.Writer, made, back []T) error {
 			Comment(w, "When the above is applied, delete what the change made:")
 			begun = true
 		}
-		where := ""
-		if k.Metadata.Namespace != "" {
-			where = " -n " + phrase.ShellWord(k.Metadata.Namespace)
-		}
-		Comment(w, "  kubectl delete %s%s", phrase.ShellWord(strings.ToLower(k.Kind)+"/"+k.Metadata.Name), where)
+		Comment(w, "  kubectl delete %s", phrase.KubectlObject(k.Kind, k.Metadata.Namespace, k.Metadata.Name))
 	}
 	return nil
 }

@@ -69,6 +69,16 @@ func DidYouMean(separator string, near []string) string {
 	return separator + "did you mean " + strings.Join(near, " or ") + "?"
 }
 
+// KubectlObject returns the words by which kubectl is told of an object, quoted for a POSIX shell: kind/name, and its namespace if it has
+// one.
+func KubectlObject(kind, namespace, name string) string {
+	words := ShellWord(strings.ToLower(kind) + "/" + name)
+	if namespace != "" {
+		words += " -n " + ShellWord(namespace)
+	}
+	return words
+}
+
 // ShellWord returns s, quoted for a POSIX shell if need be.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
