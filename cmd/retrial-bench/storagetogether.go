@@ -13,11 +13,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/internal/procstat"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
-	"github.com/retrial-io/retrial/storage"
 )
 
 // together is what the first page takes when several users open it at the same moment.
@@ -28,12 +26,15 @@ type together struct {
 	Status map[string]int `json:"answers_by_status"`
 }
 
-// ruleless is a store of which no detection has a rule.
-type ruleless struct{ *storage.Store }
-
-func (ruleless) DetectionRules() []detect.Rule { return nil }
-
 const togetherUsers, togetherRounds = 10, 8
+
+// askDoor asks the API a question as one of its users, who are told apart by their addresses, and returns the status of the answer.
+func askDoor(ctx context.Context, door http.Handler, user int, name string, values url.Values) string {
+	w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/"+name+"?"+values.Encode(), nil)
+	r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", user+1)
+	door.ServeHTTP(w, r)
+	return strconv.Itoa(w.Code)
+}
 
 // askTogether opens the first page for many users at once, as the page does: by its questions' names, all at once, through the queue of
 // each.
@@ -44,17 +45,15 @@ func (b *storageBench) askTogether(ctx context.Context) (*together, error) {
 	}
 	values := url.Values{"cluster": {benchCluster}, "from": {clusters[0].First.Format(time.RFC3339)},
 		"to": {clusters[0].Last.Add(time.Minute).Format(time.RFC3339)}}
-	service := &query.Service{Store: ruleless{b.store}}
+	service := &query.Service{Store: ruled{b.store, nil}}
 	door := api.New(service.Questions(), nil, zap.NewNop(), api.LongestQuery)
 	out := &together{Users: togetherUsers, Status: map[string]int{}}
 	var mu sync.Mutex
 	var took []float64
 	ask := func(user int, name string) {
-		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/"+name+"?"+values.Encode(), nil)
-		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", user+1)
-		door.ServeHTTP(w, r)
+		status := askDoor(ctx, door, user, name, values)
 		mu.Lock()
-		out.Status[strconv.Itoa(w.Code)]++
+		out.Status[status]++
 		mu.Unlock()
 	}
 	cpu := procstat.Own()
