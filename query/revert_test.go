@@ -314,6 +314,22 @@ func TestRevertTexts(t *testing.T) {
 	}
 	gone := func(minute int) observe.Observation { return write(minute, kept.RoleBindings, "b", "ur", "") }
 	const later = "RoleBinding/shop/b was changed 1 time after that, last at 2026-11-20T11:"
+	const asBefore = `kubectl apply --server-side --force-conflicts -f - <<'EOF'
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: b
+  namespace: shop
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: r
+subjects:
+- apiGroup: rbac.authorization.k8s.io
+  kind: User
+  name: ann
+EOF
+`
 	for _, c := range []struct {
 		name     string
 		obs      []observe.Observation
@@ -348,42 +364,11 @@ EOF
 		{"updated, and again", []observe.Observation{rb(10, "r", "ann"),
 			rb(12, "r", "bob"), rb(14, "r", "eve")},
 			12, "update", []string{later + "14:00Z: reverting undoes that as well"},
-			`kubectl apply --server-side --force-conflicts -f - <<'EOF'
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata:
-  name: b
-  namespace: shop
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: Role
-  name: r
-subjects:
-- apiGroup: rbac.authorization.k8s.io
-  kind: User
-  name: ann
-EOF
-`},
+			asBefore},
 		{"made again with another role", []observe.Observation{rb(10, "r", "ann"),
 			gone(12), rb(14, "other", "ann")}, 12, "recreate",
 			[]string{later + "14:00Z: reverting undoes that as well"},
-			`kubectl delete --ignore-not-found rolebinding/b -n shop
-kubectl apply --server-side --force-conflicts -f - <<'EOF'
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata:
-  name: b
-  namespace: shop
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: Role
-  name: r
-subjects:
-- apiGroup: rbac.authorization.k8s.io
-  kind: User
-  name: ann
-EOF
-`},
+			"kubectl delete --ignore-not-found rolebinding/b -n shop\n" + asBefore},
 		{"aggregated", []observe.Observation{write(10, kept.ClusterRoles, "r", "u2", role(`"r"`, "")), write(12, kept.ClusterRoles, "r",
 			"u2", role(`"r"`, `,"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]}`))}, 12, "update", nil,
 			`kubectl patch --type=json -p '[{"op":"remove","path":"/aggregationRule"}]' -f - <<'EOF'

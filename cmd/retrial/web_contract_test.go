@@ -92,7 +92,7 @@ func (c *contract) answerOf(path string) *schema {
 func (c *contract) against(method string, u *url.URL) string {
 	op, ok := c.Paths[u.Path][strings.ToLower(method)]
 	if !ok {
-		return "there is no such path"
+		return "no such path"
 	}
 	asked := u.Query()
 	for _, p := range op.Parameters {
@@ -108,7 +108,7 @@ func (c *contract) against(method string, u *url.URL) string {
 		}
 	}
 	for name := range asked {
-		return "there is no parameter " + name
+		return "unknown parameter " + name
 	}
 	return ""
 }

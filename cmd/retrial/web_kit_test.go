@@ -87,7 +87,7 @@ func (w *web) span(t *testing.T) url.Values {
 			return url.Values{"cluster": {"sample"}, "from": {c.First.Format(time.RFC3339Nano)}, "to": {c.Last.Format(time.RFC3339Nano)}}
 		}
 	}
-	t.Fatal("there is no sample")
+	t.Fatal("the cluster \"sample\" is missing")
 	return nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,9 +12,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 
-	"github.com/retrial-io/retrial/dashboards/ui"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/query/api"
 )
 
 // What the pages may take. These are budgets that users feel, and of one machine: what is over one is measured again, and only what is over
@@ -80,23 +76,6 @@ func (b *browser) slowest(t *testing.T, do func()) float64 {
 		`setTimeout(() => done(Math.max(0, ...slow.events, ...slow.tasks))), {timeout: 2000}))`)
 }
 
-// serveAnswers serves the pages with answers of a test's own.
-func serveAnswers(t *testing.T, answers map[string]any) string {
-	t.Helper()
-	mux := http.NewServeMux()
-	mux.Handle("/", ui.Handler())
-	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
-		if answer, ok := answers[strings.TrimPrefix(r.URL.Path, "/api/v1/")]; ok {
-			api.Respond(w, answer)
-			return
-		}
-		api.Plain(w, http.StatusNotFound, "there is no "+r.URL.Path)
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	return server.URL + "/"
-}
-
 // TestWebMillionRows shows a million subjects, and holds what somebody does there to the budget.
 func TestWebMillionRows(t *testing.T) {
 	needPage(t)
@@ -105,18 +84,18 @@ func TestWebMillionRows(t *testing.T) {
 	for i := range rows {
 		rows[i] = []any{fmt.Sprintf("user-%07d", (i*7919)%many), i, i % 7, 1, "2026-11-20T11:36:00Z", "2026-11-20T11:44:00Z"}
 	}
-	home := serveAnswers(t, map[string]any{
-		"clusters": map[string]any{"clusters": []any{map[string]any{"name": "sample", "events": 10, "first": "2026-11-20T11:36:00Z",
-			"last": "2026-11-20T11:45:00Z"}}},
-		"status":  map[string]any{"version": "test", "lag": 0, "policyLag": 0, "corrections": 0},
-		"ask":     map[string]any{"cluster": "sample", "question": "subjects", "columns": []string{}, "rows": rows},
-		"suggest": map[string]any{"cluster": "sample", "suggestions": []any{}, "unseen": []any{}},
-		"dangers": map[string]any{"cluster": "sample", "known": true, "missing": []any{}, "dangers": []any{}, "holders": []any{}},
+	s := openStub(t)
+	s.all(map[string]any{
+		"clusters": clustersAnswer(45),
+		"status":   object{"version": "test", "lag": 0, "policyLag": 0, "corrections": 0},
+		"ask":      object{"cluster": "sample", "question": "subjects", "columns": []string{}, "rows": rows},
+		"suggest":  object{"cluster": "sample", "suggestions": []any{}, "unseen": []any{}},
+		"dangers":  object{"cluster": "sample", "known": true, "missing": []any{}, "dangers": []any{}, "holders": []any{}},
 	})
-	b := openBrowser(t, home)
+	b := openBrowser(t, s.url)
 	b.run(t, "wheel over the table", command(input.DispatchMouseEvent,
 		input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: 700, Y: 700}))
-	b.load(t, home+"#/subjects?cluster=sample&sort=requests")
+	b.load(t, s.url+"#/subjects?cluster=sample&sort=requests")
 	row := func(n int) string {
 		return fmt.Sprintf(`document.querySelector('[aria-label=Subjects] [aria-rowindex="%d"]')`, n+1)
 	}

@@ -43,7 +43,7 @@ func openStub(t *testing.T) *stub {
 		}
 		switch text, failed := answer.(string); {
 		case !ok:
-			api.Plain(w, http.StatusNotFound, "there is no "+route)
+			api.Plain(w, http.StatusNotFound, "no answer to "+route)
 		case failed:
 			api.Plain(w, http.StatusInternalServerError, text)
 		default:
@@ -128,24 +128,29 @@ func hostileAnswers(c *contract, texts []string) map[string]any {
 	}
 	answers["ask"].(object)["rows"] = rows
 	for _, route := range []string{"events", "findings"} {
-		answers[route].(object)["older"] = "" // there is no end else
+		answers[route].(object)["older"] = "" // else the list never ends
 	}
 	connection := answers["connection"].(object)
 	connection["steps"] = append([]any{object{"id": "registered", "title": texts[0], "state": "done", "text": texts[1]}},
 		connection["steps"].([]any)...)
 	answers["complete"] = func(q url.Values) any {
-		// q3 is completed by the fourth four of them, so that none is cut off.
+		// q3 is completed by the fourth four, so that none is cut off.
 		var n int
 		if _, err := fmt.Sscanf(q.Get("prefix"), "q%d", &n); err != nil {
 			n = 0
 		}
 		values := []any{}
-		for _, s := range texts[min(n*4, len(texts)):min(n*4+4, len(texts))] {
+		for _, s := range fourOf(texts, n) {
 			values = append(values, object{"value": q.Get("prefix") + s, "requests": 1, "kind": s})
 		}
 		return object{"kind": q.Get("kind"), "values": values, "more": false}
 	}
 	return answers
+}
+
+// plainAnswers have a plain word wherever a text can be.
+func plainAnswers(c *contract) map[string]any {
+	return hostileAnswers(c, []string{"alpha", "beta", "gamma", "delta"})
 }
 
 // webPages are the pages with everything that can be open beside them.
@@ -268,12 +273,14 @@ func hostileEverywhere(t *testing.T, s *stub, b *browser) {
 	b.blameless(t)
 }
 
+// fourOf returns the nth four elements of a list, none after its end.
+func fourOf[T any](list []T, n int) []T { return list[min(4*n, len(list)):min(4*n+4, len(list))] }
+
 // hostileCompletions has every completion offer the hostile strings.
 func hostileCompletions(t *testing.T, s *stub, b *browser) {
-	const four = 4
 	offers := func(t *testing.T, what, selector string, n int) {
 		t.Helper()
-		for _, h := range hostile[min(n*four, len(hostile)):min(n*four+four, len(hostile))] {
+		for _, h := range fourOf(hostile, n) {
 			b.until(t, what+" offers "+h.name, readsIn(selector, fmt.Sprintf("q%d", n)+h.read()))
 		}
 		b.innocent(t, what)
@@ -284,7 +291,7 @@ func hostileCompletions(t *testing.T, s *stub, b *browser) {
 		b.do(t, `document.activeElement.select()`)
 		b.press(t, text)
 	}
-	rounds := (len(hostile) + four - 1) / four
+	rounds := (len(hostile) + 3) / 4
 	t.Run("search", func(t *testing.T) {
 		b.load(t, s.url+"#/?cluster=sample")
 		b.until(t, "it is there", settled)
@@ -325,7 +332,7 @@ func hostileCompletions(t *testing.T, s *stub, b *browser) {
 				}
 				write(t, fmt.Sprintf("q%d", n))
 				b.until(t, field+" is completed", fmt.Sprintf(options+`.some(o => o.value.startsWith('q%d'))`, n))
-				for _, h := range hostile[min(n*four, len(hostile)):min(n*four+four, len(hostile))] {
+				for _, h := range fourOf(hostile, n) {
 					if !value[bool](t, b, h.name, options+`.some(o => o.getAttribute('value') === `+
 						quoteJS(fmt.Sprintf("q%d", n)+h.raw)+`)`) {
 						t.Errorf("%s does not offer %s", field, h.name)
@@ -343,7 +350,7 @@ func hostileCompletions(t *testing.T, s *stub, b *browser) {
 func failing(t *testing.T, s *stub, b *browser, c *contract) {
 	const words = "the store took too long; ask for a shorter range of time"
 	const again = `[...document.querySelectorAll('#main button, dialog[open] button')].filter(b => b.innerText === 'Try again')`
-	good := hostileAnswers(c, []string{"alpha", "beta", "gamma", "delta"})
+	good := plainAnswers(c)
 	bad := map[string]any{}
 	for route := range good {
 		bad[route] = words
@@ -389,7 +396,7 @@ func failing(t *testing.T, s *stub, b *browser, c *contract) {
 
 // slow has an answer come after the one to a newer question: it does not take its place.
 func slow(t *testing.T, s *stub, b *browser, c *contract) {
-	good := hostileAnswers(c, []string{"alpha", "beta", "gamma", "delta"})
+	good := plainAnswers(c)
 	s.all(good)
 	release := make(chan struct{})
 	s.set("subject", func(q url.Values) any {
@@ -412,7 +419,7 @@ func slow(t *testing.T, s *stub, b *browser, c *contract) {
 
 // news has newer events come while somebody reads: nothing moves until it is asked for.
 func news(t *testing.T, s *stub, b *browser, c *contract) {
-	s.all(hostileAnswers(c, []string{"alpha", "beta", "gamma", "delta"}))
+	s.all(plainAnswers(c))
 	b.load(t, s.url+"#/subjects/alpha?cluster=sample")
 	b.until(t, "the page", settled+` && document.querySelector('#main table')`)
 	b.do(t, `document.querySelector('#main table a').focus(); window.before = document.querySelector('#main table')`)

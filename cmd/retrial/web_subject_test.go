@@ -69,7 +69,7 @@ func (w *web) subject(t *testing.T) {
 			}
 		}
 		if user == "" {
-			t.Fatal("there is nothing to suggest for any user")
+			t.Fatal("no user has a suggestion")
 		}
 		s.get(t, "suggest?"+with(w.span(t), "subject", user), &best)
 		own := best.Suggestions[0]
