@@ -14,7 +14,8 @@ import (
 func rollupRows(t *testing.T, s *storage.Store, database string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, table := range []string{"accesses", "group_sets", "access_usage", "grant_usage", "activity", "unmatched", "objects", "volume",
+	for _, table := range []string{"accesses", "group_sets", "access_usage", "grant_usage", "activity", "unmatched", "objects",
+		"arrivals", "halves", "refused", "volume",
 		"detections"} {
 		out[table] = s.Strings(t, fmt.Sprintf("SELECT toString(count()) FROM %s.%s FINAL WHERE 1", database, table))[0]
 	}

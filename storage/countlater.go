@@ -358,4 +358,5 @@ func (t upToDate) RoundTrip(req *http.Request) (*http.Response, error) {
 // rolledUp are the names in statements of the tables that are filled later.
 //
 //nolint:gochecknoglobals // constant table
-var rolledUp = []string{".accesses", ".group_sets", ".access_usage", ".grant_usage", ".activity", ".unmatched", ".objects"}
+var rolledUp = []string{".accesses", ".group_sets", ".access_usage", ".grant_usage", ".activity", ".unmatched", ".objects", ".arrivals",
+	".halves", ".refused"}

@@ -238,6 +238,9 @@ func sumsOf(t *testing.T, s *storage.Store) (out []string) {
 			"code, config_version, kpart, ingest_day, imported" + times,
 		"objects": "SELECT cluster, resource, namespace, name, slot, user_name, verb, subresource, recorded, kpart, ingest_day, " +
 			"imported" + times,
+		"arrivals": "SELECT cluster, ingested, apiserver, source, day, kpart, ingest_day, imported, sum(count) AS n",
+		"refused":  "SELECT * EXCEPT count, sum(count) AS n",
+		"halves":   "SELECT cluster, minute, kpart, ingest_day, imported, sum(digest), sum(count) AS n",
 		"volume":   "SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(count) AS n",
 		"activity": "SELECT cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sum(count) AS n",
 		"accesses": "SELECT cluster, access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, " +

@@ -18,7 +18,7 @@ import (
 const filledKey = "rollup filled "
 
 // late are the rollups that were added when stores existed already, and that are queried without waiting for a recovery.
-var late = []string{"activity", "unmatched", "objects"} //nolint:gochecknoglobals // constant table
+var late = []string{"activity", "unmatched", "objects", "arrivals", "halves", "refused"} //nolint:gochecknoglobals // constant table
 
 // fill counts stored events into rollups that are new to the store, once. Like Recover it goes by state, so it may be interrupted and
 // repeated. Days whose events are gone cannot be counted.

@@ -232,7 +232,7 @@ func TestGrantedUses(t *testing.T) {
 	in := rows(t, "c", 0)
 	insert(t, s, "a", in)
 	insert(t, s, "fix", revised(in, 7))
-	type use struct{ binding, subject, verb, resource, namespace string }
+	type use struct{ binding, subject, verb, resource string }
 	want, last := map[use]int64{}, map[use]time.Time{}
 	byName := map[string]verdict.Grant{}
 	for i := range in {
@@ -244,7 +244,7 @@ func TestGrantedUses(t *testing.T) {
 			for _, g := range grants {
 				name := g.BindingKind + "/" + g.BindingNamespace + "/" + g.Binding
 				byName[name] = g
-				k := use{name, g.Subject, a.Verb, a.Resource, a.Namespace}
+				k := use{name, g.Subject, a.Verb, a.Resource}
 				want[k]++
 				if at := r.Event.RequestReceivedTimestamp; at.After(last[k]) {
 					last[k] = at
@@ -282,7 +282,7 @@ func TestGrantedUses(t *testing.T) {
 		for i := range list {
 			u := &list[i]
 			g := &u.Grant
-			k := use{g.BindingKind + "/" + g.BindingNamespace + "/" + g.Binding, g.Subject, u.Verb, u.Resource, u.Namespace}
+			k := use{g.BindingKind + "/" + g.BindingNamespace + "/" + g.Binding, g.Subject, u.Verb, u.Resource}
 			got[k], ever[k] = got[k]+u.Requests, ever[k]+u.Ever
 			if u.Last.After(until[k]) {
 				until[k] = u.Last

@@ -2,7 +2,9 @@ package storage_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -152,5 +154,72 @@ func TestCompletenessQueries(t *testing.T) {
 	samples, err := s.AuditSamples(ctx, "c", at(0), at(35))
 	if err != nil || len(samples) != 1 || samples[0] != sample {
 		t.Errorf("samples %+v %v, want %+v", samples, err, sample)
+	}
+}
+
+// TestUnpairedOfManyMinutes compares requests of which a stage is missing with what was stored, in few of many minutes; which of the stages
+// has the verdict does not matter, nor what was taken back since.
+func TestUnpairedOfManyMinutes(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	in := rows(t, "c", 0)
+	first := slices.IndexFunc(in, func(r verdict.Row) bool { return r.Verdict != nil })
+	base := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var all []verdict.Row
+	add := func(n int, verb string, stage event.Stage, judged bool) {
+		r := in[first]
+		e := *r.Event
+		e.AuditID, e.Verb, e.Stage, e.ImpersonatedUser = fmt.Sprintf("request %03d", n), verb, stage, nil
+		e.RequestURI = map[string]string{"watch": "/api/v1/pods?watch=1", "create": "/api/v1/namespaces/a/pods/b/exec"}[verb]
+		e.ResponseStatus = &event.Status{Code: 200}
+		e.RequestReceivedTimestamp = base.Add(time.Duration(n) * 10 * time.Second)
+		e.StageTimestamp = e.RequestReceivedTimestamp.Add(time.Second)
+		r.Event, r.Received, r.Position.Offset = &e, base, r.Position.Offset+int64(len(all))+1<<20
+		if !judged {
+			r.Verdict, r.Marks = nil, nil
+		}
+		r.Request = event.RequestKey("c", &e)
+		r.EventKey = event.EventKey(r.Request, &e)
+		all = append(all, r)
+	}
+	var want []string
+	for n := range 600 {
+		begin, end := true, true
+		if n/6%9 == 0 { // halves are in every ninth minute
+			begin, end = n%6 < 4, n%6 > 1
+		}
+		verb, early := []string{"watch", "create"}[n%2], n%50 != 3
+		if begin {
+			add(n, verb, event.StageResponseStarted, early || !end)
+		}
+		if end {
+			add(n, verb, event.StageResponseComplete, !early || !begin)
+		}
+		switch id := fmt.Sprintf("request %03d", n); {
+		case begin && !end:
+			want = append(want, id+" lacks ResponseComplete")
+		case end && !begin && verb == "watch":
+			want = append(want, id+" lacks ResponseStarted")
+		}
+	}
+	insert(t, s, "a", all)
+	insert(t, s, "fix", revised(all, 4))
+	for _, limit := range []int{1000, 7} {
+		got, err := s.Unpaired(ctx, "c", base, base.Add(2*time.Hour), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, u := range got {
+			ids = append(ids, u.AuditID+" lacks "+u.Missing)
+		}
+		if expected := want[:min(limit, len(want))]; !slices.Equal(ids, expected) {
+			t.Errorf("unpaired\n%q, want\n%q", ids, expected)
+		}
+	}
+	uneven := s.Strings(t, "SELECT toString(count()) FROM (SELECT minute FROM retrial.halves GROUP BY minute HAVING sum(digest) != 0) "+
+		"WHERE 1")
+	if n, _ := strconv.Atoi(uneven[0]); n < 10 || n >= 100 {
+		t.Errorf("%d of 100 minutes are looked at closely", n)
 	}
 }

@@ -37,6 +37,15 @@ FROM (SELECT cluster, subject AS effective, group_set AS effective_set, user_nam
 FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM ` + impliedItems + `) WHERE requestor != '')`
 )
 
+// refusedRows are the requests that were refused, by whomever, and which plugin of admission or check behind the filter did it.
+const refusedRows = `(SELECT cluster, minute, request_received, request_key, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace,
+    attr_name, attr_path, access_path AS path, recorded, replayed, outcome, class, code,
+    admission_plugins[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1)] AS plugin,
+    admission_names[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1)] AS plugin_name,
+    JSONExtractString(arrayFirst(i -> JSONExtractString(i, 3) = 'forbid', implied), 1) AS refused_check, audit_text, audit_uuid, user_name,
+    if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups) AS groups, missing, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign
+FROM %[1]s WHERE outcome != '' AND (recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected')) WHERE 1`
+
 var rollups = []rollup{ //nolint:gochecknoglobals // constant table
 	{"access_usage", "implied = ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart",
 		"ingest_day"}, "%[1]s WHERE outcome != ''", "day", true, ""},
@@ -66,6 +75,18 @@ var rollups = []rollup{ //nolint:gochecknoglobals // constant table
 			"slot, user_name, verb, object_subresource AS subresource, recorded, kpart, ingest_day, toUInt8(source = 'import') AS " +
 			"imported, sign, request_received FROM %[1]s WHERE outcome != '') WHERE 1",
 		"toDate(slot)", true, ""},
+	{"arrivals", "", []string{"cluster", "ingested", "apiserver", "source", "day", "kpart", "ingest_day", "imported"},
+		"(SELECT cluster, ingested, apiserver, source, day, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign FROM %[1]s) " +
+			"WHERE 1", "day", false, ""},
+	{"halves", "", []string{"cluster", "minute", "kpart", "ingest_day", "imported"},
+		"(SELECT cluster, minute, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign, stage, request_key FROM %[1]s " +
+			"WHERE stage IN ('RequestReceived', 'ResponseStarted') OR outcome = '' OR verb = 'watch' AND code < 400) WHERE 1",
+		"toDate(minute)", false,
+		"if(stage IN ('RequestReceived', 'ResponseStarted'), 1, -1) * reinterpretAsInt64(cityHash64(request_key))"},
+	{"refused", "", []string{"cluster", "minute", "request_received", "request_key", "subject", "attr_verb", "attr_is_resource",
+		"attr_api_group", "attr_resource", "attr_subresource", "attr_namespace", "attr_name", "attr_path", "path", "recorded", "replayed",
+		"outcome", "class", "code", "plugin", "plugin_name", "refused_check", "audit_text", "audit_uuid", "user_name", "groups", "missing",
+		"kpart", "ingest_day", "imported"}, refusedRows, "toDate(minute)", false, ""},
 	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
     arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
     arrayMap((h, k) -> if(endsWith(h, '/first'), if(bitAnd(shape, 32) = 32, 1, k), 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
@@ -121,7 +142,7 @@ func (t *internedTable) add(db, rows, condition string) string {
 func (r *rollup) later() bool { return r.table != "detections" && r.table != "volume" }
 
 // withEvents are the rollups that are partitioned as events are, and dropped with them: clients choose what is in them.
-var withEvents = []string{"unmatched", "objects"} //nolint:gochecknoglobals // constant table
+var withEvents = []string{"unmatched", "objects", "arrivals", "halves", "refused"} //nolint:gochecknoglobals // constant table
 
 // goes reports whether the rollup is dropped together with its events; others are then their only record.
 func (r *rollup) goes() bool { return slices.Contains(withEvents, r.table) }

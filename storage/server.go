@@ -153,7 +153,7 @@ var tuning = []string{ //nolint:gochecknoglobals // constant table
 //
 //nolint:gochecknoglobals // constant table
 var tuned = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "activity", "detections",
-	"unmatched", "objects", "policy_objects"}
+	"unmatched", "objects", "arrivals", "halves", "refused", "policy_objects"}
 
 // codeUnknownSetting is the error of a server that does not know a setting.
 const codeUnknownSetting = 115

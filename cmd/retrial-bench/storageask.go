@@ -281,9 +281,14 @@ func (b *storageBench) multiply(ctx context.Context, times int) error {
 			" AS first_seen, last_seen + " + day + " AS last_seen",
 		"objects": "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day, first_seen + " + day +
 			" AS first_seen, last_seen + " + day + " AS last_seen",
+		"arrivals": "day + " + day + " AS day, ingested + " + day + " AS ingested, ingest_day + " + day + " AS ingest_day",
+		"halves":   "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
+		"refused": "minute + " + day + " AS minute, request_received + " + day + " AS request_received, ingest_day + " + day +
+			" AS ingest_day, sipHash128(request_key, %[1]d) AS request_key",
 		"volume": "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
 	}
-	for _, table := range []string{"events", "access_usage", "grant_usage", "volume", "activity", "unmatched", "objects"} {
+	for _, table := range []string{"events", "access_usage", "grant_usage", "volume", "activity", "unmatched", "objects", "arrivals",
+		"halves", "refused"} {
 		if _, err := rawRows(ctx, b.engine, "CREATE TABLE retrial.bench_"+table+" AS retrial."+table); err != nil {
 			return err
 		}

@@ -262,7 +262,7 @@ func (q *pageQuestion) label() string {
 // values returns the parameters of the nth time: every time the newest event is another.
 func (q *pageQuestion) values(facts *pageFacts, long pageRange, n int) url.Values {
 	out := url.Values{}
-	if q.name != "clusters" && q.name != "status" {
+	if !slices.Contains([]string{"clusters", "status", "classes"}, q.name) {
 		out.Set("cluster", benchCluster)
 	}
 	for i := 0; i < len(q.with); i += 2 {

@@ -240,7 +240,7 @@ func inspect(t *testing.T, in inspection) queries.Totals {
 // tables are all tables of the store that hold what came in, and what follows from it at once:
 // findings follow when time has passed.
 var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "activity", "unmatched",
-	"objects", "policy_objects", "dead_letters"}
+	"objects", "arrivals", "halves", "refused", "policy_objects", "dead_letters"}
 
 // contentOf is a query that tells whether anything in any table changed: the number of rows
 // and a sum over all their columns, with finished merges or without.
@@ -251,6 +251,8 @@ func contentOf() string {
 		switch table {
 		case "events":
 			where = " WHERE sign = 1"
+		case "halves":
+			columns = "* EXCEPT changed"
 		case "policy_objects": // the place an observation was read from last may move
 			columns = "* EXCEPT (epoch, kpart, koffset, idx)"
 		}

@@ -174,12 +174,16 @@ type Sender struct {
 	First, Last time.Time // arrival by webhook; zero when there was none
 }
 
-const sendersQuery = `SELECT apiserver, sum(toInt64(sign)) AS n, toInt64(sumIf(toInt64(sign), source = 'webhook')), toInt64(sumIf(toInt64(sign), source IN ('log', 'import'))),
-    toInt64(uniqIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(minIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(maxIf(ingested, source = 'webhook'))
-FROM %s.events
-WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ingested >= fromUnixTimestamp64Micro({from:Int64}) AND ingested < fromUnixTimestamp64Micro({to:Int64})
+const sendersQuery = `SELECT apiserver, sum(n), toInt64(sumIf(n, source = 'webhook')), toInt64(sumIf(n, source IN ('log', 'import'))),
+    toInt64(countIf(source = 'webhook')), toUnixTimestamp64Micro(minIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(maxIf(ingested, source = 'webhook'))
+FROM (
+    SELECT apiserver, source, ingested, sum(count) AS n
+    FROM %s.arrivals
+    WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ingested >= fromUnixTimestamp64Micro({from:Int64}) AND ingested < fromUnixTimestamp64Micro({to:Int64})
+    GROUP BY apiserver, source, ingested
+    HAVING n > 0
+)
 GROUP BY apiserver
-HAVING n > 0
 ORDER BY apiserver`
 
 // Senders returns the apiservers from which something arrived in a range.
@@ -206,30 +210,37 @@ const pausesQuery = `SELECT apiserver, before, after FROM (
     FROM (
         SELECT apiserver, intDiv(at, 1000000) AS second, min(at) AS first, max(at) AS last
         FROM (
-            SELECT apiserver, sign, ` + pauseTimes + ` AS at
-            FROM %s.events
-            WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ({arrivals:UInt8} = 0 OR source = 'webhook')
+            %s
         )
         WHERE at >= {from:Int64} AND at < {to:Int64}
         GROUP BY apiserver, second
-        HAVING sum(toInt64(sign)) > 0
+        HAVING sum(n) > 0
     )
 )
 WHERE before > 0
 ORDER BY apiserver, after - before DESC, after
 LIMIT {limit:UInt32} BY apiserver`
 
-const pauseTimes = `if({arrivals:UInt8} = 0, toUnixTimestamp64Micro(request_received) + stage_delay, toUnixTimestamp64Micro(ingested))`
+// What pauses lie between: events by their own time, and posts of a webhook by their arrival.
+const (
+	eventTimes = `SELECT apiserver, toInt64(sign) AS n, toUnixTimestamp64Micro(request_received) + stage_delay AS at
+            FROM %s.events
+            WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16})`
+	postTimes = `SELECT apiserver, count AS n, toUnixTimestamp64Micro(ingested) AS at
+            FROM %s.arrivals
+            WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND source = 'webhook'`
+)
 
 // Pauses returns the longest stretches of a range without an event of an apiserver, longest
 // first: by the events' own time, or with arrivals by the time webhook posts arrived.
 func (rd *Reader) Pauses(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]Pause, error) {
 	p := span(cluster, from, to)
-	p["limit"], p["arrivals"] = fmt.Sprint(limit), "0"
+	p["limit"] = fmt.Sprint(limit)
+	times := eventTimes
 	if arrivals {
-		p["arrivals"] = "1"
+		times = postTimes
 	}
-	return statement.Collect(ctx, rd.at, pausesQuery, p, func(h *Pause) ([]any, func()) {
+	return statement.Collect(ctx, rd.at, fmt.Sprintf(pausesQuery, times), p, func(h *Pause) ([]any, func()) {
 		var before, after int64
 		return []any{&h.APIServer, &before, &after}, func() { h.Before, h.After = codec.FromMicro(before), codec.FromMicro(after) }
 	})
@@ -246,6 +257,15 @@ type Unpaired struct {
 	Code    int32
 }
 
+// Minutes in which beginnings and ends of requests do not make up for each other; most of the others have no request of which a stage is
+// missing, by a digest that could be 0 by chance once in 2^64 times.
+const unevenQuery = `SELECT toUInt32(minute), sum(count)
+FROM %s.halves
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY minute
+HAVING sum(digest) != 0
+ORDER BY minute`
+
 // Only requests with an early stage are looked at closely: they are few. A failed login has
 // one stage and no end (its code is 401, of an unreadable time-out 400).
 const unpairedQuery = `SELECT apiserver, id, user_name, did, request_uri, received, missing, status FROM (
@@ -254,9 +274,9 @@ const unpairedQuery = `SELECT apiserver, id, user_name, did, request_uri, receiv
         if(sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) > 0, 'ResponseStarted', 'ResponseComplete') AS missing,
         sumIf(toInt64(sign), stage IN ('RequestReceived', 'ResponseStarted')) AS begun, sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) AS ended
     FROM %[1]s.events
-    WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND (request_key IN (
+    WHERE cluster = {cluster:String} AND minute IN {minutes:Array(UInt32)} AND (request_key IN (
         SELECT request_key FROM %[1]s.events
-        WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND stage IN ('RequestReceived', 'ResponseStarted')
+        WHERE cluster = {cluster:String} AND minute IN {minutes:Array(UInt32)} AND stage IN ('RequestReceived', 'ResponseStarted')
     ) OR verb = 'watch' AND stage = 'ResponseComplete' AND code < 400)
     GROUP BY request_key
     HAVING begun > 0 AND ended <= 0 AND status NOT IN (400, 401) OR begun <= 0 AND ended > 0
@@ -264,10 +284,38 @@ const unpairedQuery = `SELECT apiserver, id, user_name, did, request_uri, receiv
 ORDER BY received, id
 LIMIT {limit:UInt32}`
 
-// Unpaired returns requests of a range that began and did not end, and watches that ended without having begun, the oldest first.
-func (rd *Reader) Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Unpaired, error) {
-	p := window(cluster, from, to)
-	p["limit"] = fmt.Sprint(limit)
+// closely is of how many stages the requests are looked at closely at a time.
+const closely = 100_000
+
+// Unpaired returns requests of a range that began and did not end, and watches that ended without having begun, the oldest first. It looks
+// at the minutes that have any, from the oldest on, until there are enough.
+func (rd *Reader) Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) (out []Unpaired, err error) {
+	type minute struct {
+		begin  uint32
+		stages int64
+	}
+	uneven, err := statement.Collect(ctx, rd.at, unevenQuery, window(cluster, from, to),
+		func(m *minute) ([]any, func()) { return []any{&m.begin, &m.stages}, nil })
+	if err != nil {
+		return nil, err
+	}
+	for len(uneven) > 0 && len(out) < limit {
+		var minutes []uint32
+		for stages := int64(0); len(uneven) > 0 && stages < closely; uneven = uneven[1:] {
+			minutes, stages = append(minutes, uneven[0].begin), stages+uneven[0].stages
+		}
+		more, err := rd.unpaired(ctx, cluster, minutes, limit-len(out))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// unpaired returns those of some minutes.
+func (rd *Reader) unpaired(ctx context.Context, cluster string, minutes []uint32, limit int) ([]Unpaired, error) {
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster), "minutes": statement.Numbers(minutes), "limit": fmt.Sprint(limit)}
 	return statement.Collect(ctx, rd.at, unpairedQuery, p, func(u *Unpaired) ([]any, func()) {
 		var received int64
 		return []any{&u.APIServer, &u.AuditID, &u.User, &u.Verb, &u.URI, &received, &u.Missing, &u.Code}, func() {

@@ -14,7 +14,6 @@ import (
 type GrantedUse struct {
 	Grant                              verdict.Grant // without the words of its reason
 	Verb, Group, Resource, Subresource string
-	Namespace, Path                    string
 
 	Requests int64 // of the range, and checks behind requests
 	Ever     int64
@@ -25,18 +24,19 @@ type GrantedUse struct {
 // mostUsers bounds the subjects named of one use.
 const mostUsers = 5
 
-const grantedUsesQuery = `SELECT granted, verb, api_group, resource, subresource, namespace, path, sum(within) AS requests, sum(n) AS ever,
+// Uses are summed by access and then named: there are many. any keeps the engine from applying the condition on the text to every row.
+const grantedUsesQuery = `SELECT granted, verb, api_group, resource, subresource, sum(within) AS requests, sum(n) AS ever,
     toUnixTimestamp64Micro(max(until)), arraySort(groupUniqArray({users:UInt32})(toString(subject)))
 FROM (SELECT granted, access, sumIf(count, toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16}) AS within, sum(count) AS n, max(last_seen) AS until
     FROM %[1]s.grant_usage
     WHERE cluster = {cluster:String} AND granted IN (
-        SELECT granted FROM (SELECT granted FROM %[1]s.grant_usage WHERE cluster = {cluster:String} GROUP BY granted)
-        WHERE (JSONExtractString(granted, 1), JSONExtractString(granted, 2), JSONExtractString(granted, 3)) IN (
+        SELECT text FROM (SELECT any(granted) AS text FROM %[1]s.grant_usage WHERE cluster = {cluster:String} GROUP BY granted)
+        WHERE (JSONExtractString(text, 1), JSONExtractString(text, 2), JSONExtractString(text, 3)) IN (
             SELECT tupleElement(b, 1), tupleElement(b, 2), tupleElement(b, 3) FROM (SELECT arrayJoin(arrayZip({kinds:Array(String)}, {namespaces:Array(String)}, {names:Array(String)})) AS b)))
     GROUP BY granted, access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, subject, verb, api_group, resource, subresource, namespace, path FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
-GROUP BY granted, verb, api_group, resource, subresource, namespace, path
-ORDER BY granted, verb, api_group, resource, subresource, namespace, path`
+ANY LEFT JOIN (SELECT access, subject, verb, api_group, resource, subresource FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
+GROUP BY granted, verb, api_group, resource, subresource
+ORDER BY granted, verb, api_group, resource, subresource`
 
 // GrantedUses visits what bindings were used for: in the days of a range, and ever.
 func (rd *Reader) GrantedUses(ctx context.Context, cluster string, bindings []verdict.Grant, from, to time.Time) ([]GrantedUse, error) {
@@ -55,8 +55,7 @@ func (rd *Reader) GrantedUses(ctx context.Context, cluster string, bindings []ve
 	out, err := statement.Collect(ctx, rd.at, grantedUsesQuery, p, func(u *GrantedUse) ([]any, func()) {
 		var granted string
 		var last int64
-		return []any{&granted, &u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Path, &u.Requests, &u.Ever, &last,
-				&u.Subjects},
+		return []any{&granted, &u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Requests, &u.Ever, &last, &u.Subjects},
 			func() {
 				u.Last = codec.FromMicro(last)
 				if bad == nil {

@@ -34,6 +34,11 @@ func (l *located) cursor() Cursor {
 // ever longer stretches until the page is full, so that a page of a busy cluster does not read its whole history: first the filter's
 // columns alone, then the others of the rows of the page. Only the second looks whether a row was taken back; if one was, more are located.
 func (rd *Reader) Events(ctx context.Context, f EventFilter) (out []verdict.Row, err error) {
+	return rd.newest(ctx, f, codec.InLine)
+}
+
+// newest is Events of the columns that are wanted.
+func (rd *Reader) newest(ctx context.Context, f EventFilter, want func(sql string) bool) (out []verdict.Row, err error) {
 	if f.Limit <= 0 {
 		f.Limit = 50
 	}
@@ -44,20 +49,20 @@ func (rd *Reader) Events(ctx context.Context, f EventFilter) (out []verdict.Row,
 	}
 	var found []located
 	for end, step := newest, int64(60); end >= oldest && len(out) < f.Limit; {
-		begin, want := max(end-step+60, oldest), f.Limit-len(out)-len(found)
-		more, err := rd.locate(ctx, f, begin, end, want)
+		begin, most := max(end-step+60, oldest), f.Limit-len(out)-len(found)
+		more, err := rd.locate(ctx, f, begin, end, most)
 		if err != nil {
 			return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
 		}
 		found = append(found, more...)
-		full := len(more) == want
+		full := len(more) == most
 		if !full {
 			end, step = begin-60, step*8
 			if end >= oldest {
 				continue
 			}
 		}
-		rows, err := rd.listed(ctx, f, found)
+		rows, err := rd.listed(ctx, f, want, found)
 		if err != nil {
 			return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
 		}
@@ -123,6 +128,9 @@ func (f EventFilter) conditions() (all []string, p clickhouse.Parameters, err er
 	if f.Judged {
 		all = append(all, "outcome != ''")
 	}
+	if f.also != "" {
+		all = append(all, f.also)
+	}
 	more, err := where(f.Where, p)
 	if err != nil {
 		return nil, nil, err
@@ -154,7 +162,7 @@ func (rd *Reader) locate(ctx context.Context, f EventFilter, begin, end int64, l
 }
 
 // listed reads the events a filter selected.
-func (rd *Reader) listed(ctx context.Context, f EventFilter, found []located) ([]verdict.Row, error) {
+func (rd *Reader) listed(ctx context.Context, f EventFilter, want func(sql string) bool, found []located) ([]verdict.Row, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -168,7 +176,7 @@ func (rd *Reader) listed(ctx context.Context, f EventFilter, found []located) ([
 	}
 	p["limit"] = fmt.Sprint(f.Limit)
 	conditions = append([]string{"cluster = {cluster:String}", requests.Where(p)}, conditions...)
-	return rd.list(ctx, codec.InLine, strings.Join(conditions, " AND "), p)
+	return rd.list(ctx, want, strings.Join(conditions, " AND "), p)
 }
 
 // list reads the columns that are wanted of the events that a condition selects. A row and the one that takes it back both meet the
@@ -206,7 +214,8 @@ func (rd *Reader) VisitWhy(ctx context.Context, cluster, auditID string, visit f
 	}
 	where, p := rd.ofAuditID(clusters, auditID)
 	p["cluster"] = statement.Text(cluster)
-	if err := rd.rows(ctx, where+" ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000", p, visit); err != nil {
+	if err := rd.standing(ctx, codec.EveryColumn, "PREWHERE "+where+
+		" WHERE sign = 1 ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000", p, visit); err != nil {
 		return fmt.Errorf("find audit ID: %w", err)
 	}
 	return nil

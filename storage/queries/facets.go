@@ -80,6 +80,11 @@ func (f *EventFilter) inVolume() bool {
 		!slices.ContainsFunc(f.Where, func(c Condition) bool { s := columnOf(c.Column); return s == nil || !s.inVolume })
 }
 
+// ofVolume reports whether requests are counted by a column, nil for all together, in that rollup: single ones are too many.
+func (f *EventFilter) ofVolume(by *selectable, counted Stretch) bool {
+	return !counted.Whole && f.inVolume() && (by == nil || by.inVolume)
+}
+
 // counting is where requests are counted: single ones of a stretch, or the rollup of all of it.
 type counting struct {
 	Stretch
@@ -93,7 +98,7 @@ type counting struct {
 // rollup has what is asked.
 func (f EventFilter) counting(by *selectable, counted, all Stretch) (c counting, err error) {
 	f.Judged, f.Before = true, Cursor{}
-	volume := !counted.Whole && f.inVolume() && (by == nil || by.inVolume)
+	volume := f.ofVolume(by, counted)
 	from, to := f.From, f.To
 	f.From, f.To = withinMinute(counted.From), withinMinute(counted.To)
 	if volume {
@@ -136,24 +141,126 @@ func (s *selectable) value() string {
 	return s.sql
 }
 
+// key is what requests are grouped by to count them by the column, and valuesOf the list of values of such a key.
+func (s *selectable) key() string {
+	if s.name == "rule" {
+		return "hits"
+	}
+	return s.sql
+}
+
+func (s *selectable) valuesOf(key string) string {
+	switch {
+	case s.name == "rule":
+		key = strings.Replace(s.sql, s.key(), key, 1)
+	case s.is != isList:
+		return "[toString(" + key + ")]"
+	}
+	return "if(empty(arrayDistinct(" + key + ") AS list_" + s.name + "), [''], list_" + s.name + ")"
+}
+
 // Facets counts the requests that a filter selects, in all and by columns: of each the values with most requests.
 func (rd *Reader) Facets(ctx context.Context, f EventFilter, columns []string, limit int) (total Facet, out []Facet, err error) {
 	counted, all, err := rd.stretches(ctx, &f)
 	if err != nil {
 		return total, nil, fmt.Errorf("facets of cluster %q: %w", f.Cluster, err)
 	}
-	out = make([]Facet, len(columns))
+	by := map[string]*Facet{"": {}} // "" is all together
+	for _, name := range columns {
+		if columnOf(name) == nil {
+			return total, nil, fmt.Errorf("requests are not counted by %q", name)
+		}
+		by[name] = &Facet{}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(countedSlots)
-	g.Go(func() (err error) { total, err = rd.facet(ctx, &f, "", counted, all, 1); return err })
-	for i, name := range columns {
-		g.Go(func() (err error) { out[i], err = rd.facet(ctx, &f, name, counted, all, limit); return err })
+	var once []string
+	for name, to := range by {
+		if !f.ofVolume(columnOf(name), counted) {
+			once = append(once, name)
+			continue
+		}
+		g.Go(func() (err error) { *to, err = rd.facet(ctx, &f, name, counted, all, limit); return err })
 	}
+	slices.Sort(once)
+	g.Go(func() error { return rd.together(ctx, &f, once, counted, all, limit, by) })
 	if err := g.Wait(); err != nil {
 		return total, nil, fmt.Errorf("facets of cluster %q: %w", f.Cluster, err)
 	}
-	return total, out, nil
+	for _, name := range columns {
+		out = append(out, *by[name])
+	}
+	return *by[""], out, nil
 }
+
+// together counts single requests by several columns, reading them once; "" among the names is all together.
+func (rd *Reader) together(ctx context.Context, f *EventFilter, names []string, counted, all Stretch, limit int,
+	by map[string]*Facet) error {
+	if len(names) == 0 {
+		return nil
+	}
+	c, err := f.counting(columnOf(names[0]), counted, all)
+	if err != nil {
+		return err
+	}
+	columns := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	of := map[uint64]*Facet{} // by which columns a row is not about, as bits
+	every := uint64(1)<<len(columns) - 1
+	var read, keys, sets, values []string
+	for i, name := range columns {
+		s, key, others := columnOf(name), fmt.Sprint("v", i), every-1<<(len(columns)-1-i)
+		read, keys, sets = append(read, s.key()+" AS "+key), append(keys, key), append(sets, "("+key+")")
+		values = append(values, fmt.Sprintf("lacks = %d, %s", others, s.valuesOf(key)))
+		of[others] = by[name]
+	}
+	if len(columns) < len(names) {
+		sets, of[every] = append(sets, "()"), by[""]
+	}
+	for _, name := range names {
+		*by[name] = Facet{Column: name, Stretch: c.Stretch}
+	}
+	if c.To.IsZero() {
+		return nil
+	}
+	if len(columns) == 0 {
+		*by[""], err = rd.facet(ctx, f, "", counted, all, limit)
+		return err
+	}
+	c.params["limit"] = fmt.Sprint(limit + 1)
+	type group struct {
+		lacks uint64
+		ValueCount
+	}
+	list, err := statement.Collect(ctx, rd.at, fmt.Sprintf(togetherQuery, strings.Join(values, ", "), strings.Join(keys, ", "),
+		strings.Join(read, ", "), "%s."+c.rows, strings.Join(sets, ", ")), c.params, func(g *group) ([]any, func()) {
+		return []any{&g.lacks, &g.Value, &g.Requests}, nil
+	})
+	for _, g := range list {
+		if to := of[g.lacks]; len(to.Values) < limit {
+			to.Values = append(to.Values, g.ValueCount)
+		} else {
+			to.More = true
+		}
+	}
+	return err
+}
+
+// togetherQuery counts by each of several columns. What is in lists is taken apart when it has been counted.
+const togetherQuery = `SELECT toUInt64(lacks), value, sum(n) AS requests
+FROM (
+    SELECT lacks, n, arrayJoin(CAST(multiIf(%[1]s, ['']), 'Array(String)')) AS value
+    FROM (
+        SELECT grouping(%[2]s) AS lacks, %[2]s, sum(toInt64(sign)) AS n
+        FROM (SELECT %[3]s, sign FROM %[4]s)
+        GROUP BY GROUPING SETS (%[5]s)
+        HAVING n != 0
+    )
+)
+GROUP BY lacks, value
+HAVING requests > 0
+ORDER BY lacks, requests DESC, value
+LIMIT {limit:UInt32} BY lacks
+SETTINGS max_bytes_before_external_group_by = 268435456`
 
 // facet counts by one column, "" for all together.
 func (rd *Reader) facet(ctx context.Context, f *EventFilter, name string, counted, all Stretch, limit int) (Facet, error) {

@@ -183,6 +183,7 @@ type EventFilter struct {
 	Verb     string
 	Resource string
 	Where    []Condition // and these
+	also     string      // and this, in SQL
 	// Judged leaves the rows of later stages out: one row per request.
 	Judged bool
 	// Before continues a list: the cursor of the last row of the page before.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/statement"
 	"github.com/retrial-io/retrial/verdict"
@@ -50,18 +49,24 @@ type Refused struct {
 const refusedColumns = "subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, " +
 	"recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check"
 
+// refusedFacts are the columns that refusals are made of; takenBack are the requests of the range of which not every row stands.
+const (
+	refusedFacts = refusedColumns + ", request_received, request_key, audit_id, user_name, groups, attr_name, missing, attr_path"
+	takenBack    = "SELECT request_key FROM %[1]s.refused WHERE cluster = {cluster:String} AND " +
+		"minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND count != 1"
+)
+
 const refusalsQuery = `SELECT ` + refusedColumns + `,
     toInt64(count()) AS requests, toUnixTimestamp64Micro(min(request_received)), toUnixTimestamp64Micro(max(request_received)),
-    (argMin((audit_id, toString(user_name), ` + ofGroups + `, toString(attr_name), missing, attr_path),
+    (argMin((audit_id, toString(user_name), groups, attr_name, missing, attr_path),
         (request_received, request_key)) AS one).1, one.2, one.3, one.4, one.5, one.6, NOT ` + notOwn + ` AS own,
     sumIf(requests, NOT own) OVER (), countIf(NOT own) OVER (), sumIf(requests, own) OVER (), countIf(own) OVER ()
-FROM (SELECT subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, access_path AS path, recorded,
-        replayed, outcome, class, code, request_received, request_key, audit_id, user_name, shape, user_groups, impersonated_groups, missing,
-        admission_plugins[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1) AS at] AS plugin,
-        admission_names[at] AS plugin_name, JSONExtractString(arrayFirst(i -> JSONExtractString(i, 3) = 'forbid', implied), 1) AS refused_check
-    FROM %[1]s.events FINAL
-    PREWHERE {where}
-    WHERE sign = 1)
+FROM (
+    SELECT ` + refusedFacts + ` FROM %[1]s.refused WHERE {where} AND request_key NOT IN (` + takenBack + `)
+    UNION ALL
+    SELECT ` + refusedFacts + ` FROM %[1]s.refused WHERE {where} AND request_key IN (` + takenBack + `)
+    GROUP BY ` + refusedFacts + ` HAVING sum(count) > 0
+)
 GROUP BY ` + refusedColumns + `
 ORDER BY {own:UInt8} = 0 AND own, requests DESC, ` + refusedColumns + ` LIMIT {limit:UInt32}
 SETTINGS max_bytes_before_external_group_by = 268435456`
@@ -81,19 +86,19 @@ func (rd *Reader) Refusals(ctx context.Context, f RefusalFilter) (out []Refused,
 	for name, v := range minutes(f.Cluster, f.From, f.To) {
 		p[name] = v
 	}
-	conditions = append([]string{"cluster = {cluster:String}", "minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}",
-		wasRefused}, conditions...)
+	conditions = append([]string{"cluster = {cluster:String}", "minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}"},
+		conditions...)
 	if len(f.Subjects)+len(f.Groups) > 0 {
 		p["subjects"], p["groups"] = statement.Texts(f.Subjects), statement.Texts(f.Groups)
 		conditions = append(conditions,
-			"(subject IN {subjects:Array(String)} OR hasAny("+ofGroups+", {groups:Array(LowCardinality(String))}))")
+			"(subject IN {subjects:Array(String)} OR hasAny(groups, {groups:Array(LowCardinality(String))}))")
 	}
 	p["own"] = "0"
 	if f.Own {
 		p["own"] = "1"
 	}
 	p["limit"] = fmt.Sprint(f.Limit)
-	query := strings.Replace(refusalsQuery, "{where}", strings.Join(conditions, " AND "), 1)
+	query := strings.ReplaceAll(refusalsQuery, "{where}", strings.Join(conditions, " AND "))
 	all, err := statement.Collect(ctx, rd.at, query, p, func(r *Refused) ([]any, func()) {
 		var first, last, own int64
 		var resource uint8
@@ -120,25 +125,16 @@ func (rd *Reader) Refusals(ctx context.Context, f RefusalFilter) (out []Refused,
 	return out, sum, nil
 }
 
-// rbacResources are the objects that are the policy.
-var rbacResources = []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"} //nolint:gochecknoglobals // constant table
+// writesPolicy selects the ends of requests that wrote the objects that are the policy and were not refused.
+const writesPolicy = "(object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND " +
+	"verb IN ('create', 'update', 'patch', 'delete', 'deletecollection') AND object_api_group = 'rbac.authorization.k8s.io' AND " +
+	"stage = 'ResponseComplete' AND " +
+	"(code < 300 OR code >= 500))"
 
 // PolicyWrites returns the ends of the requests of a range that wrote roles and bindings and were not refused, newest first: of each what
 // codec.Listed reads. To may be zero.
 func (rd *Reader) PolicyWrites(ctx context.Context, cluster string, from, to time.Time, limit int) ([]verdict.Row, error) {
-	conditions, p, err := EventFilter{Cluster: cluster, From: withinMinute(from), To: withinMinute(to)}.conditions()
-	if err != nil {
-		return nil, err
-	}
-	for name, v := range minutes(cluster, from, to) {
-		p[name] = v
-	}
-	p["verbs"], p["resources"], p["limit"] = statement.Texts(writeVerbs), statement.Texts(rbacResources), fmt.Sprint(limit)
-	p["stage"] = statement.Text(string(event.StageResponseComplete))
-	conditions = append([]string{"cluster = {cluster:String}", "minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}",
-		"object_resource IN {resources:Array(String)}", "verb IN {verbs:Array(String)}",
-		"object_api_group = 'rbac.authorization.k8s.io'", "stage = {stage:String}", "(code < 300 OR code >= 500)"}, conditions...)
-	out, err := rd.list(ctx, codec.Listed, strings.Join(conditions, " AND "), p)
+	out, err := rd.newest(ctx, EventFilter{Cluster: cluster, From: from, To: to, also: writesPolicy, Limit: limit}, codec.Listed)
 	if err != nil {
 		return nil, fmt.Errorf("policy writes of cluster %q: %w", cluster, err)
 	}

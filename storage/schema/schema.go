@@ -110,6 +110,9 @@ var sharding = []struct{ table, key string }{ //nolint:gochecknoglobals // const
 	{"activity", "kpart"},
 	{"unmatched", "kpart"},
 	{"objects", "kpart"},
+	{"arrivals", "kpart"},
+	{"halves", "kpart"},
+	{"refused", "kpart"},
 }
 
 // Distributed is a table over those of all shards: what is read and written in the cluster form.

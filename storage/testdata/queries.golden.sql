@@ -85,6 +85,9 @@ GROUP BY cluster, access, subject, group_set, verb, api_group, resource, subreso
 INSERT INTO `retrial`.activity (cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day, count) SELECT cluster, slot, subject, user_agent, recorded, outcome, materialize(toInt32(0)) AS kpart, ingest_day, sum(toInt64(sign)) AS count
 FROM (SELECT cluster, toStartOfTenMinutes(minute) AS slot, if(group_set = 18446744073709551614, '(other)', events.subject) AS subject, if(bitAnd(shape, 16) = 16 OR events.subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != '') WHERE 1
 GROUP BY cluster, slot, subject, user_agent, recorded, outcome, ingest_day;
+INSERT INTO `retrial`.arrivals (cluster, ingested, apiserver, source, day, kpart, ingest_day, imported, count) SELECT cluster, ingested, apiserver, source, day, materialize(toInt32(0)) AS kpart, ingest_day, imported, sum(toInt64(sign)) AS count
+FROM (SELECT cluster, ingested, apiserver, source, day, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events) WHERE 1
+GROUP BY cluster, ingested, apiserver, source, day, ingest_day, imported;
 INSERT INTO `retrial`.grant_usage (cluster, day, granted, access, kpart, ingest_day, count, first_seen, last_seen) SELECT cluster, day, granted, access, materialize(toInt32(0)) AS kpart, ingest_day, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN grants AS granted WHERE 1
 GROUP BY cluster, day, granted, access, ingest_day;
@@ -100,11 +103,23 @@ INSERT INTO `retrial`.group_sets (group_set, groups, seen) SELECT group_set, if(
 FROM (SELECT toUInt64OrZero(requestor) AS group_set, user_groups, kpart, day, ingest_day
 FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0) WHERE requestor != '') WHERE 1
 GROUP BY group_set;
+INSERT INTO `retrial`.halves (cluster, minute, kpart, ingest_day, imported, count, digest, changed) SELECT cluster, minute, materialize(toInt32(0)) AS kpart, ingest_day, imported, sum(toInt64(sign)) AS count, sum(toInt64(sign) * if(stage IN ('RequestReceived', 'ResponseStarted'), 1, -1) * reinterpretAsInt64(cityHash64(request_key))) AS digest, max(now()) AS changed
+FROM (SELECT cluster, minute, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign, stage, request_key FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE stage IN ('RequestReceived', 'ResponseStarted') OR outcome = '' OR verb = 'watch' AND code < 400) WHERE 1
+GROUP BY cluster, minute, ingest_day, imported;
 INSERT INTO `retrial`.meta (key, value, updated) SELECT 'rollups counted', '1', fromUnixTimestamp64Micro(toInt64(1));
 INSERT INTO `retrial`.meta (key, value, updated) SELECT 'rollups counting', '1', fromUnixTimestamp64Micro(toInt64(1));
 INSERT INTO `retrial`.objects (cluster, resource, namespace, name, slot, user_name, verb, subresource, recorded, kpart, ingest_day, imported, count, first_seen, last_seen) SELECT cluster, resource, namespace, name, slot, user_name, verb, subresource, recorded, materialize(toInt32(0)) AS kpart, ingest_day, imported, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (SELECT cluster, object_resource AS resource, object_namespace AS namespace, object_name AS name, toStartOfHour(minute) AS slot, user_name, verb, object_subresource AS subresource, recorded, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign, request_received FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != '') WHERE 1
 GROUP BY cluster, resource, namespace, name, slot, user_name, verb, subresource, recorded, ingest_day, imported;
+INSERT INTO `retrial`.refused (cluster, minute, request_received, request_key, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check, audit_text, audit_uuid, user_name, groups, missing, kpart, ingest_day, imported, count) SELECT cluster, minute, request_received, request_key, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check, audit_text, audit_uuid, user_name, groups, missing, materialize(toInt32(0)) AS kpart, ingest_day, imported, sum(toInt64(sign)) AS count
+FROM (SELECT cluster, minute, request_received, request_key, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace,
+    attr_name, attr_path, access_path AS path, recorded, replayed, outcome, class, code,
+    admission_plugins[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1)] AS plugin,
+    admission_names[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1)] AS plugin_name,
+    JSONExtractString(arrayFirst(i -> JSONExtractString(i, 3) = 'forbid', implied), 1) AS refused_check, audit_text, audit_uuid, user_name,
+    if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups) AS groups, missing, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign
+FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome != '' AND (recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected')) WHERE 1
+GROUP BY cluster, minute, request_received, request_key, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check, audit_text, audit_uuid, user_name, groups, missing, ingest_day, imported;
 INSERT INTO `retrial`.unmatched (cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, code, config_version, kpart, ingest_day, imported, count, first_seen, last_seen) SELECT cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, code, config_version, materialize(toInt32(0)) AS kpart, ingest_day, imported, sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (SELECT cluster, toStartOfTenMinutes(minute) AS slot, outcome, class, subject, apiserver, if(outcome = 'indeterminate', '', events.cause) AS cause, arrayDistinct(arrayMap(m -> splitByString(' (path to ', m)[1], events.missing)) AS missing, recorded, recorded_reason, replayed, code, config_version, kpart, ingest_day, toUInt8(source = 'import') AS imported, sign, request_received FROM (SELECT * FROM `retrial`.events WHERE batch > 0 AND batch <= 1 AND ingest_day >= toDate(0)) AS events WHERE outcome NOT IN ('', 'match', 'not_judged')) WHERE 1
 GROUP BY cluster, slot, outcome, class, subject, apiserver, cause, missing, recorded, recorded_reason, replayed, code, config_version, ingest_day, imported;
@@ -156,7 +171,7 @@ ORDER BY requests DESC, subject
 LIMIT {limit:UInt32};
 
 -- VisitWhy
-SELECT {every column} FROM `retrial`.events FINAL WHERE sign = 1 AND cluster = {cluster:String} AND (cluster, minute) IN (SELECT cluster, minute FROM `retrial`.events WHERE cluster = {cluster:String} AND audit_text = {id:String}) AND audit_text = {id:String} ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
+SELECT {every column} FROM `retrial`.events FINAL PREWHERE cluster = {cluster:String} AND (cluster, minute) IN (SELECT cluster, minute FROM `retrial`.events WHERE cluster = {cluster:String} AND audit_text = {id:String}) AND audit_text = {id:String} WHERE sign = 1 ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
 
 -- Writes
 SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, object_resource, object_namespace, object_name, object_api_group, object_subresource, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, class, cause, recorded, replayed, authorizer, grants, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events FINAL PREWHERE minute IN {minutes:Array(UInt32)} AND cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND stage = {stage:String} AND verb IN {verbs:Array(String)} AND object_resource IN {resources:Array(String)} AND arrayExists((r, s, n, f, t) -> object_resource = r AND (object_namespace = '' OR object_namespace = s) AND (object_name = '' OR object_name = n) AND toUnixTimestamp64Micro(request_received) BETWEEN f AND t, {resources:Array(String)}, {namespaces:Array(String)}, {names:Array(String)}, {from:Array(Int64)}, {to:Array(Int64)}) WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
@@ -212,11 +227,20 @@ FROM (
     GROUP BY minute
     HAVING c > 0
 );
-SELECT toString(value), requests FROM (SELECT '' AS value, sum(toInt64(sign)) AS requests FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' GROUP BY value HAVING requests > 0 ORDER BY requests DESC, value LIMIT {limit:UInt32})
-SETTINGS max_bytes_before_external_group_by = 268435456;
-SELECT toString(value), requests FROM (SELECT arrayJoin(if(empty(arrayDistinct(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups)) AS values), [''], values)) AS value, sum(toInt64(sign)) AS requests FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' GROUP BY value HAVING requests > 0 ORDER BY requests DESC, value LIMIT {limit:UInt32})
-SETTINGS max_bytes_before_external_group_by = 268435456;
-SELECT toString(value), requests FROM (SELECT verb AS value, sum(toInt64(sign)) AS requests FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' GROUP BY value HAVING requests > 0 ORDER BY requests DESC, value LIMIT {limit:UInt32})
+SELECT toUInt64(lacks), value, sum(n) AS requests
+FROM (
+    SELECT lacks, n, arrayJoin(CAST(multiIf(lacks = 1, if(empty(arrayDistinct(v0) AS list_group), [''], list_group), lacks = 2, [toString(v1)], ['']), 'Array(String)')) AS value
+    FROM (
+        SELECT grouping(v0, v1) AS lacks, v0, v1, sum(toInt64(sign)) AS n
+        FROM (SELECT if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups) AS v0, verb AS v1, sign FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '')
+        GROUP BY GROUPING SETS ((v0), (v1), ())
+        HAVING n != 0
+    )
+)
+GROUP BY lacks, value
+HAVING requests > 0
+ORDER BY lacks, requests DESC, value
+LIMIT {limit:UInt32} BY lacks
 SETTINGS max_bytes_before_external_group_by = 268435456;
 
 -- Histogram
@@ -255,13 +279,13 @@ HAVING first >= {from:Int64} AND first < {to:Int64}
 ORDER BY first, subject, verb, api_group, resource, subresource, namespace, name, path LIMIT {limit:UInt32};
 
 -- FirstGrants
-SELECT argMin(granted, begin), sum(n) AS requests, toUnixTimestamp64Micro(min(begin)) AS first, toUnixTimestamp64Micro(max(until))
-FROM (SELECT granted, sum(count) AS n, min(first_seen) AS begin, max(last_seen) AS until
+SELECT argMin(text, begin), sum(n) AS requests, toUnixTimestamp64Micro(min(begin)) AS first, toUnixTimestamp64Micro(max(until))
+FROM (SELECT any(granted) AS text, sum(count) AS n, min(first_seen) AS begin, max(last_seen) AS until
     FROM `retrial`.grant_usage WHERE cluster = {cluster:String} GROUP BY granted HAVING n > 0)
-WHERE {own:UInt8} OR NOT startsWith(JSONExtractString(granted, 2), 'kube-') AND NOT startsWith(JSONExtractString(granted, 3), 'system:')
-GROUP BY arrayMap(i -> JSONExtractString(granted, i), range(1, 9))
+WHERE {own:UInt8} OR NOT startsWith(JSONExtractString(text, 2), 'kube-') AND NOT startsWith(JSONExtractString(text, 3), 'system:')
+GROUP BY arrayMap(i -> JSONExtractString(text, i), range(1, 9))
 HAVING first >= {from:Int64} AND first < {to:Int64}
-ORDER BY first, arrayMap(i -> JSONExtractString(granted, i), range(1, 9)) LIMIT {limit:UInt32};
+ORDER BY first, arrayMap(i -> JSONExtractString(text, i), range(1, 9)) LIMIT {limit:UInt32};
 
 -- Unnamed
 SELECT sum(count) FROM `retrial`.access_usage
@@ -269,38 +293,40 @@ WHERE cluster = {cluster:String} AND implied = '' AND toUInt16(day) BETWEEN {fro
     AND access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND (path = '(other)' OR name = '(other)'));
 
 -- GrantedUses
-SELECT granted, verb, api_group, resource, subresource, namespace, path, sum(within) AS requests, sum(n) AS ever,
+SELECT granted, verb, api_group, resource, subresource, sum(within) AS requests, sum(n) AS ever,
     toUnixTimestamp64Micro(max(until)), arraySort(groupUniqArray({users:UInt32})(toString(subject)))
 FROM (SELECT granted, access, sumIf(count, toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16}) AS within, sum(count) AS n, max(last_seen) AS until
     FROM `retrial`.grant_usage
     WHERE cluster = {cluster:String} AND granted IN (
-        SELECT granted FROM (SELECT granted FROM `retrial`.grant_usage WHERE cluster = {cluster:String} GROUP BY granted)
-        WHERE (JSONExtractString(granted, 1), JSONExtractString(granted, 2), JSONExtractString(granted, 3)) IN (
+        SELECT text FROM (SELECT any(granted) AS text FROM `retrial`.grant_usage WHERE cluster = {cluster:String} GROUP BY granted)
+        WHERE (JSONExtractString(text, 1), JSONExtractString(text, 2), JSONExtractString(text, 3)) IN (
             SELECT tupleElement(b, 1), tupleElement(b, 2), tupleElement(b, 3) FROM (SELECT arrayJoin(arrayZip({kinds:Array(String)}, {namespaces:Array(String)}, {names:Array(String)})) AS b)))
     GROUP BY granted, access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, subject, verb, api_group, resource, subresource, namespace, path FROM `retrial`.accesses WHERE cluster = {cluster:String}) AS named USING (access)
-GROUP BY granted, verb, api_group, resource, subresource, namespace, path
-ORDER BY granted, verb, api_group, resource, subresource, namespace, path;
+ANY LEFT JOIN (SELECT access, subject, verb, api_group, resource, subresource FROM `retrial`.accesses WHERE cluster = {cluster:String}) AS named USING (access)
+GROUP BY granted, verb, api_group, resource, subresource
+ORDER BY granted, verb, api_group, resource, subresource;
 
 -- Refusals
 SELECT subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check,
     toInt64(count()) AS requests, toUnixTimestamp64Micro(min(request_received)), toUnixTimestamp64Micro(max(request_received)),
-    (argMin((audit_id, toString(user_name), if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups), toString(attr_name), missing, attr_path),
+    (argMin((audit_id, toString(user_name), groups, attr_name, missing, attr_path),
         (request_received, request_key)) AS one).1, one.2, one.3, one.4, one.5, one.6, NOT (NOT startsWith(subject, 'system:') OR subject = 'system:anonymous' OR startsWith(subject, 'system:serviceaccount:') AND NOT startsWith(subject, 'system:serviceaccount:kube-')) AS own,
     sumIf(requests, NOT own) OVER (), countIf(NOT own) OVER (), sumIf(requests, own) OVER (), countIf(own) OVER ()
-FROM (SELECT subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, access_path AS path, recorded,
-        replayed, outcome, class, code, request_received, request_key, audit_id, user_name, shape, user_groups, impersonated_groups, missing,
-        admission_plugins[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1) AS at] AS plugin,
-        admission_names[at] AS plugin_name, JSONExtractString(arrayFirst(i -> JSONExtractString(i, 3) = 'forbid', implied), 1) AS refused_check
-    FROM `retrial`.events FINAL
-    PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND (recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected') AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND outcome != '' AND (subject IN {subjects:Array(String)} OR hasAny(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups), {groups:Array(LowCardinality(String))}))
-    WHERE sign = 1)
+FROM (
+    SELECT subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check, request_received, request_key, audit_id, user_name, groups, attr_name, missing, attr_path FROM `retrial`.refused WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND outcome != '' AND (subject IN {subjects:Array(String)} OR hasAny(groups, {groups:Array(LowCardinality(String))})) AND request_key NOT IN (SELECT request_key FROM `retrial`.refused WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND count != 1)
+    UNION ALL
+    SELECT subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check, request_received, request_key, audit_id, user_name, groups, attr_name, missing, attr_path FROM `retrial`.refused WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND outcome != '' AND (subject IN {subjects:Array(String)} OR hasAny(groups, {groups:Array(LowCardinality(String))})) AND request_key IN (SELECT request_key FROM `retrial`.refused WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND count != 1)
+    GROUP BY subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check, request_received, request_key, audit_id, user_name, groups, attr_name, missing, attr_path HAVING sum(count) > 0
+)
 GROUP BY subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check
 ORDER BY {own:UInt8} = 0 AND own, requests DESC, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check LIMIT {limit:UInt32}
 SETTINGS max_bytes_before_external_group_by = 268435456;
 
 -- PolicyWrites
-SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, object_resource, object_namespace, object_name, object_api_group, object_subresource, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, class, cause, recorded, replayed, authorizer, grants, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events FINAL PREWHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND object_resource IN {resources:Array(String)} AND verb IN {verbs:Array(String)} AND object_api_group = 'rbac.authorization.k8s.io' AND stage = {stage:String} AND (code < 300 OR code >= 500) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
+SELECT count(), toInt64(toUnixTimestamp(max(minute))), toInt64(toUnixTimestamp(min(minute)))
+FROM `retrial`.volume WHERE cluster = {cluster:String} AND minute >= {from:UInt32} AND minute <= {to:UInt32};
+SELECT toUInt32(minute), request_key, toUnixTimestamp64Micro(request_received), stage FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute >= {begin:UInt32} AND minute <= {end:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND verb IN ('create', 'update', 'patch', 'delete', 'deletecollection') AND object_api_group = 'rbac.authorization.k8s.io' AND stage = 'ResponseComplete' AND (code < 300 OR code >= 500)) WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
+SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, object_resource, object_namespace, object_name, object_api_group, object_subresource, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, class, cause, recorded, replayed, authorizer, grants, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events FINAL PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN (WITH unhex('476e6d414d8fdfba851fc8ea73a6971d') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(1))), 16)) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND verb IN ('create', 'update', 'patch', 'delete', 'deletecollection') AND object_api_group = 'rbac.authorization.k8s.io' AND stage = 'ResponseComplete' AND (code < 300 OR code >= 500)) WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
 
 -- AuditIDs
 SELECT DISTINCT audit_id FROM `retrial`.events WHERE (startsWith(audit_text, {w2:String}) OR audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({w3:String}), 16) AND toFixedString(unhex({w4:String}), 16)) AND cluster = {cluster:String} ORDER BY audit_id LIMIT {limit:UInt32};
@@ -604,12 +630,16 @@ GROUP BY at
 ORDER BY at;
 
 -- Senders
-SELECT apiserver, sum(toInt64(sign)) AS n, toInt64(sumIf(toInt64(sign), source = 'webhook')), toInt64(sumIf(toInt64(sign), source IN ('log', 'import'))),
-    toInt64(uniqIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(minIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(maxIf(ingested, source = 'webhook'))
-FROM `retrial`.events
-WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ingested >= fromUnixTimestamp64Micro({from:Int64}) AND ingested < fromUnixTimestamp64Micro({to:Int64})
+SELECT apiserver, sum(n), toInt64(sumIf(n, source = 'webhook')), toInt64(sumIf(n, source IN ('log', 'import'))),
+    toInt64(countIf(source = 'webhook')), toUnixTimestamp64Micro(minIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(maxIf(ingested, source = 'webhook'))
+FROM (
+    SELECT apiserver, source, ingested, sum(count) AS n
+    FROM `retrial`.arrivals
+    WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ingested >= fromUnixTimestamp64Micro({from:Int64}) AND ingested < fromUnixTimestamp64Micro({to:Int64})
+    GROUP BY apiserver, source, ingested
+    HAVING n > 0
+)
 GROUP BY apiserver
-HAVING n > 0
 ORDER BY apiserver;
 
 -- Pauses
@@ -618,13 +648,13 @@ SELECT apiserver, before, after FROM (
     FROM (
         SELECT apiserver, intDiv(at, 1000000) AS second, min(at) AS first, max(at) AS last
         FROM (
-            SELECT apiserver, sign, if({arrivals:UInt8} = 0, toUnixTimestamp64Micro(request_received) + stage_delay, toUnixTimestamp64Micro(ingested)) AS at
+            SELECT apiserver, toInt64(sign) AS n, toUnixTimestamp64Micro(request_received) + stage_delay AS at
             FROM `retrial`.events
-            WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ({arrivals:UInt8} = 0 OR source = 'webhook')
+            WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16})
         )
         WHERE at >= {from:Int64} AND at < {to:Int64}
         GROUP BY apiserver, second
-        HAVING sum(toInt64(sign)) > 0
+        HAVING sum(n) > 0
     )
 )
 WHERE before > 0
@@ -632,15 +662,21 @@ ORDER BY apiserver, after - before DESC, after
 LIMIT {limit:UInt32} BY apiserver;
 
 -- Unpaired
+SELECT toUInt32(minute), sum(count)
+FROM `retrial`.halves
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY minute
+HAVING sum(digest) != 0
+ORDER BY minute;
 SELECT apiserver, id, user_name, did, request_uri, received, missing, status FROM (
     SELECT any(apiserver) AS apiserver, any(audit_id) AS id, any(user_name) AS user_name, any(verb) AS did, any(request_uri) AS request_uri,
         toUnixTimestamp64Micro(any(request_received)) AS received, max(code) AS status,
         if(sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) > 0, 'ResponseStarted', 'ResponseComplete') AS missing,
         sumIf(toInt64(sign), stage IN ('RequestReceived', 'ResponseStarted')) AS begun, sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) AS ended
     FROM `retrial`.events
-    WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND (request_key IN (
+    WHERE cluster = {cluster:String} AND minute IN {minutes:Array(UInt32)} AND (request_key IN (
         SELECT request_key FROM `retrial`.events
-        WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND stage IN ('RequestReceived', 'ResponseStarted')
+        WHERE cluster = {cluster:String} AND minute IN {minutes:Array(UInt32)} AND stage IN ('RequestReceived', 'ResponseStarted')
     ) OR verb = 'watch' AND stage = 'ResponseComplete' AND code < 400)
     GROUP BY request_key
     HAVING begun > 0 AND ended <= 0 AND status NOT IN (400, 401) OR begun <= 0 AND ended > 0

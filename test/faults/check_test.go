@@ -348,7 +348,8 @@ func (w *world) checkRollups(ctx context.Context, conn driver.Conn, _ *storage.S
 		return err
 	}
 	compared := 0
-	for _, table := range []string{"access_usage", "grant_usage", "volume", "activity", "unmatched", "objects", "detections"} {
+	for _, table := range []string{"access_usage", "grant_usage", "volume", "activity", "unmatched", "objects", "arrivals", "halves",
+		"refused", "detections"} {
 		list := columns[table]
 		if !slices.Contains(list, "count") {
 			return fmt.Errorf("table %s has no count: %v", table, list)
@@ -385,7 +386,7 @@ func (w *world) checkRollups(ctx context.Context, conn driver.Conn, _ *storage.S
 		}
 		compared++
 	}
-	if compared != 9 {
+	if compared != 12 {
 		return fmt.Errorf("%d rollups compared", compared)
 	}
 	return nil

@@ -76,3 +76,15 @@ CREATE OR REPLACE TABLE `retrial`.objects ON CLUSTER `main` AS `retrial_local`.o
 ENGINE = Distributed(`main`, `retrial_local`, objects, kpart)
 COMMENT 'over all shards, columns of schema version 1';
 
+CREATE OR REPLACE TABLE `retrial`.arrivals ON CLUSTER `main` AS `retrial_local`.arrivals
+ENGINE = Distributed(`main`, `retrial_local`, arrivals, kpart)
+COMMENT 'over all shards, columns of schema version 1';
+
+CREATE OR REPLACE TABLE `retrial`.halves ON CLUSTER `main` AS `retrial_local`.halves
+ENGINE = Distributed(`main`, `retrial_local`, halves, kpart)
+COMMENT 'over all shards, columns of schema version 1';
+
+CREATE OR REPLACE TABLE `retrial`.refused ON CLUSTER `main` AS `retrial_local`.refused
+ENGINE = Distributed(`main`, `retrial_local`, refused, kpart)
+COMMENT 'over all shards, columns of schema version 1';
+

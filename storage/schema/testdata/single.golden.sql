@@ -931,3 +931,116 @@ ALTER TABLE `retrial`.detections
 ALTER TABLE `retrial`.detections MATERIALIZE INDEX by_changed, MATERIALIZE INDEX by_slot
 ;
 
+-- Events by the post they came with: what an apiserver sent, and when, without touching events. Names of apiservers are
+-- whatever a path says, so it is partitioned as events are and goes with them.
+CREATE TABLE IF NOT EXISTS `retrial`.arrivals
+(
+    cluster LowCardinality(String),
+    ingested DateTime64(6, 'UTC') COMMENT 'when the receiver took the post' CODEC(Delta(8), ZSTD(1)),
+    apiserver LowCardinality(String),
+    source LowCardinality(String) COMMENT 'webhook, log, import',
+    day Date COMMENT 'of the requests' CODEC(ZSTD(1)),
+    kpart Int32 CODEC(ZSTD(1)),
+    ingest_day Date CODEC(ZSTD(1)),
+    imported UInt8 COMMENT '1: the events came by import' CODEC(ZSTD(1)),
+    count SimpleAggregateFunction(sum, Int64) COMMENT 'events' CODEC(T64, ZSTD(1))
+)
+ENGINE = AggregatingMergeTree
+PARTITION BY (ingest_day, imported)
+ORDER BY (cluster, ingested, apiserver, source, day, kpart, ingest_day, imported)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.arrivals_mv TO `retrial`.arrivals AS
+SELECT cluster, ingested, apiserver, source, day, kpart, ingest_day, toUInt8(source = 'import') AS imported, sum(toInt64(sign)) AS count
+FROM `retrial`.events
+GROUP BY cluster, ingested, apiserver, source, day, kpart, ingest_day, imported
+;
+
+-- Whether requests that have several stages have all of them, by the minute: a beginning adds a hash of the request, an end
+-- takes it away. Only minutes whose digest is not 0 are looked at closely. It goes with its events.
+CREATE TABLE IF NOT EXISTS `retrial`.halves
+(
+    cluster LowCardinality(String),
+    minute DateTime('UTC') COMMENT 'of the request',
+    kpart Int32,
+    ingest_day Date,
+    imported UInt8 COMMENT '1: the events came by import',
+    count SimpleAggregateFunction(sum, Int64) COMMENT 'events: beginnings, later stages, and ends of watches',
+    digest SimpleAggregateFunction(sum, Int64) COMMENT 'sum over them; 0: every beginning has its end',
+    changed SimpleAggregateFunction(max, DateTime('UTC')) COMMENT 'when it was last added to'
+)
+ENGINE = AggregatingMergeTree
+PARTITION BY (ingest_day, imported)
+ORDER BY (cluster, minute, kpart, ingest_day, imported)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.halves_mv TO `retrial`.halves AS
+SELECT cluster, minute, kpart, ingest_day, toUInt8(source = 'import') AS imported, sum(toInt64(sign)) AS count,
+    sum(toInt64(sign) * if(stage IN ('RequestReceived', 'ResponseStarted'), 1, -1) * reinterpretAsInt64(cityHash64(request_key))) AS digest,
+    max(now()) AS changed
+FROM `retrial`.events
+WHERE stage IN ('RequestReceived', 'ResponseStarted') OR outcome = '' OR verb = 'watch' AND code < 400
+GROUP BY cluster, minute, kpart, ingest_day, imported
+;
+
+-- Requests that were refused, each with what is told of it: few of the events, and a row of theirs would be read of nearly every
+-- granule. A row whose count is not 1 was taken back. It goes with its events.
+CREATE TABLE IF NOT EXISTS `retrial`.refused
+(
+    cluster LowCardinality(String),
+    minute DateTime('UTC') CODEC(ZSTD(1)),
+    request_received DateTime64(6, 'UTC') CODEC(Delta(8), ZSTD(1)),
+    request_key FixedString(16) CODEC(ZSTD(1)),
+    subject LowCardinality(String),
+    attr_verb LowCardinality(String),
+    attr_is_resource UInt8 CODEC(ZSTD(1)),
+    attr_api_group LowCardinality(String),
+    attr_resource LowCardinality(String),
+    attr_subresource LowCardinality(String),
+    attr_namespace LowCardinality(String),
+    attr_name String CODEC(ZSTD(1)),
+    attr_path String CODEC(ZSTD(1)),
+    path LowCardinality(String) COMMENT 'attr_path, long tails folded to *',
+    recorded LowCardinality(String),
+    replayed LowCardinality(String),
+    outcome LowCardinality(String),
+    class LowCardinality(String),
+    code Int32 CODEC(ZSTD(1)),
+    plugin LowCardinality(String) COMMENT 'of admission, that refused it',
+    plugin_name LowCardinality(String) COMMENT 'policy, webhook or quota of the plugin',
+    refused_check LowCardinality(String) COMMENT 'behind the authorization filter, that refused it',
+    audit_text String COMMENT 'the audit ID when it is no UUID' CODEC(ZSTD(1)),
+    audit_uuid UUID COMMENT 'the audit ID when it is a UUID, else zero' CODEC(NONE),
+    audit_id String ALIAS if(audit_uuid = toUUID('00000000-0000-0000-0000-000000000000'), audit_text, toString(audit_uuid)),
+    user_name LowCardinality(String) COMMENT 'who authenticated',
+    groups Array(LowCardinality(String)) COMMENT 'it was authorized with',
+    missing Array(LowCardinality(String)),
+    kpart Int32 CODEC(ZSTD(1)),
+    ingest_day Date CODEC(ZSTD(1)),
+    imported UInt8 COMMENT '1: the event came by import' CODEC(ZSTD(1)),
+    count SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD(1))
+)
+ENGINE = AggregatingMergeTree
+PARTITION BY (ingest_day, imported)
+PRIMARY KEY (cluster, minute)
+ORDER BY (cluster, minute, request_received, request_key, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check, audit_text, audit_uuid, user_name, groups, missing, kpart, ingest_day, imported)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.refused_mv TO `retrial`.refused AS
+SELECT cluster, minute, request_received, request_key, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace,
+    attr_name, attr_path, access_path AS path, recorded, replayed, outcome, class, code,
+    admission_plugins[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1)] AS plugin,
+    admission_names[indexOf(arrayMap((o, c) -> o IN ('rejected', 'match') OR c != 0, admission_outcomes, admission_codes), 1)] AS plugin_name,
+    JSONExtractString(arrayFirst(i -> JSONExtractString(i, 3) = 'forbid', implied), 1) AS refused_check, audit_text, audit_uuid, user_name,
+    if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups) AS groups, missing, kpart, ingest_day, toUInt8(source = 'import') AS imported,
+    sum(toInt64(sign)) AS count
+FROM `retrial`.events
+WHERE outcome != '' AND (recorded = 'forbid' OR code IN (401, 403) OR admission = 'rejected')
+GROUP BY cluster, minute, request_received, request_key, subject, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace,
+    attr_name, attr_path, path, recorded, replayed, outcome, class, code, plugin, plugin_name, refused_check, audit_text, audit_uuid, user_name, groups, missing, kpart,
+    ingest_day, imported
+;
+
