@@ -11,6 +11,7 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage/queries"
 )
 
 // usesOfCredential is how many places of use of a credential an answer lists.
@@ -112,9 +113,11 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	out = LineageAnswer{Cluster: cluster, Subject: subject, Credentials: []Credential{}}
 	if credential != "" {
 		c := Credential{Credential: credential, Issue: issueOf(st, credential)}
-		if err := a.uses(ctx, cluster, &c, from, to); err != nil {
+		found, err := a.Store.CredentialUses(ctx, cluster, []string{credential}, from, to, usesOfCredential+1)
+		if err != nil {
 			return out, err
 		}
+		a.uses(&c, found)
 		if c.Requests == 0 && c.Issue == nil && a.Offline {
 			return out, none("no event shows the credential %s", phrase.Shorten(credential))
 		}
@@ -131,6 +134,20 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	if len(found) > limit {
 		found, out.Truncated = found[:limit], true
 	}
+	var names []string
+	for i := range found {
+		if found[i].Credential != "" {
+			names = append(names, found[i].Credential)
+		}
+	}
+	list, err := a.Store.CredentialUses(ctx, cluster, names, from, to, usesOfCredential+1)
+	if err != nil {
+		return out, err
+	}
+	uses := map[string][]queries.CredentialUse{}
+	for _, u := range list {
+		uses[u.Credential] = append(uses[u.Credential], u)
+	}
 	for i := range found {
 		f := &found[i]
 		c := Credential{
@@ -138,9 +155,7 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 			Requests: f.Requests, Forbidden: f.Forbidden, First: &f.First, Last: &f.Last, Uses: []CredentialUse{},
 		}
 		if f.Credential != "" {
-			if err := a.uses(ctx, cluster, &c, from, to); err != nil {
-				return out, err
-			}
+			a.uses(&c, uses[f.Credential])
 		}
 		out.Credentials = append(out.Credentials, c)
 	}
@@ -161,12 +176,9 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	return out, none("nothing is stored of the credentials of %s in cluster %s%s", phrase.Shorten(subject), cluster, meant)
 }
 
-// uses fills in what a credential was used for, and what its uses together show if they were followed.
-func (a *Service) uses(ctx context.Context, cluster string, c *Credential, from, to time.Time) error {
-	found, err := a.Store.CredentialUses(ctx, cluster, c.Credential, from, to, usesOfCredential+1)
-	if err != nil {
-		return err
-	}
+// uses fills in what a credential was used for, one more than an answer lists if there are more, and what its uses together show if they
+// were followed.
+func (a *Service) uses(c *Credential, found []queries.CredentialUse) {
 	if len(found) > usesOfCredential {
 		found, c.More = found[:usesOfCredential], -1
 	}
@@ -190,7 +202,6 @@ func (a *Service) uses(ctx context.Context, cluster string, c *Credential, from,
 			c.Last = &u.Last
 		}
 	}
-	return nil
 }
 
 // follow adds what a credential's life shows that single requests do not.

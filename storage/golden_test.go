@@ -198,7 +198,7 @@ func TestGoldenQueries(t *testing.T) {
 			return err
 		}},
 		{"SpansDone", func() error { _, err := s.SpansDone(ctx, []string{"c", "d"}); return err }},
-		{"CredentialUses", func() error { _, err := s.CredentialUses(ctx, "c", "JTI=1", from, to, 10); return err }},
+		{"CredentialUses", func() error { _, err := s.CredentialUses(ctx, "c", []string{"JTI=1"}, from, to, 10); return err }},
 		{"Credentials", func() error { _, err := s.Credentials(ctx, "c", "u", from, to, 10); return err }},
 		{"DriftGroups", func() error { _, err := s.DriftGroups(ctx, "c", from, to, 3, 100); return err }},
 		{"Judged", func() error { _, _, err := s.Judged(ctx, "c", from, to); return err }},

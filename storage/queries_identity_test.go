@@ -76,7 +76,7 @@ func TestCredentialUses(t *testing.T) {
 		t.Fatalf("%d credentials in the recording", len(uses))
 	}
 	for credential, want := range uses {
-		got, err := s.CredentialUses(ctx, "c", credential, time.Time{}, time.Time{}, 1000)
+		got, err := s.CredentialUses(ctx, "c", []string{credential}, time.Time{}, time.Time{}, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestCredentialUses(t *testing.T) {
 		sums := map[string]int64{}
 		for _, c := range got {
 			sums[c.Credential] += c.Requests
-			uses, err := s.CredentialUses(ctx, "c", c.Credential, c.First, c.Last.Add(time.Microsecond), 1000)
+			uses, err := s.CredentialUses(ctx, "c", []string{c.Credential}, c.First, c.Last.Add(time.Microsecond), 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestCredentialUses(t *testing.T) {
 	if pods == 0 {
 		t.Error("no credential names its pod and node")
 	}
-	if got, err := s.CredentialUses(ctx, "c", "x'\t\n OR 1=1 --", time.Time{}, time.Time{}, 10); err != nil || len(got) != 0 {
+	if got, err := s.CredentialUses(ctx, "c", []string{"x'\t\n OR 1=1 --"}, time.Time{}, time.Time{}, 10); err != nil || len(got) != 0 {
 		t.Errorf("a hostile name: %v, %v", got, err)
 	}
 }

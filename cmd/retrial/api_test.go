@@ -111,8 +111,15 @@ func (f *fakeStore) Judged(ctx context.Context, _ string, _, _ time.Time) (reque
 	return f.requests, f.judged, f.answer(ctx)
 }
 
-func (f *fakeStore) CredentialUses(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]queries.CredentialUse, error) {
-	return f.uses[:min(len(f.uses), limit)], f.answer(ctx)
+func (f *fakeStore) CredentialUses(ctx context.Context, _ string, of []string, _, _ time.Time,
+	limit int) (out []queries.CredentialUse, err error) {
+	for _, credential := range of {
+		for _, u := range f.uses[:min(len(f.uses), limit)] {
+			u.Credential = credential
+			out = append(out, u)
+		}
+	}
+	return out, f.answer(ctx)
 }
 
 func (f *fakeStore) Credentials(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]queries.SubjectCredential, error) {

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,27 +32,39 @@ func sourceOf(e *event.Event) string {
 	return ""
 }
 
-// CredentialUses returns the uses of a credential, the earliest first.
-func (s *Store) CredentialUses(ctx context.Context, _, credential string, from, to time.Time, limit int) ([]queries.CredentialUse, error) {
+// CredentialUses returns the uses of credentials, the earliest first, so many of each at most.
+func (s *Store) CredentialUses(ctx context.Context, _ string, credentials []string, from, to time.Time,
+	limit int) ([]queries.CredentialUse, error) {
 	uses := map[queries.CredentialUse]*queries.CredentialUse{} // by all that is not a sum
 	err := s.judged(ctx, from, to, func(row *verdict.Row) error {
-		if row.Verdict.Credential != credential {
+		if !slices.Contains(credentials, row.Verdict.Credential) {
 			return nil
 		}
-		at, first := micro(row.Event.RequestReceivedTimestamp), useOf(row.Event)
-		u := uses[first]
+		at, place := micro(row.Event.RequestReceivedTimestamp), useOf(row.Event)
+		place.Credential = row.Verdict.Credential
+		pod, node := place.Pod, place.Node
+		place.Pod, place.Node = "", ""
+		u := uses[place]
 		if u == nil {
-			u = new(first)
-			u.First, u.Last = at, at
-			uses[first] = u
+			u = new(place)
+			u.First, u.Last, u.Pod, u.Node = at, at, pod, node
+			uses[place] = u
+		}
+		if at.Before(u.First) {
+			u.Pod, u.Node = pod, node
 		}
 		count(row, at, &u.Requests, &u.Forbidden, &u.First, &u.Last)
 		return nil
 	})
-	return ordered(uses, func(a, b queries.CredentialUse) int {
-		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.User, b.User), strings.Compare(a.UserAgent, b.UserAgent),
-			strings.Compare(a.Source, b.Source), strings.Compare(a.Pod, b.Pod), strings.Compare(a.Node, b.Node))
-	}, limit), err
+	list := ordered(uses, func(a, b queries.CredentialUse) int {
+		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Credential, b.Credential), strings.Compare(a.User, b.User), strings.Compare(a.UserAgent, b.UserAgent),
+			strings.Compare(a.Source, b.Source))
+	}, len(uses))
+	of := map[string]int{}
+	return slices.DeleteFunc(list, func(u queries.CredentialUse) bool {
+		of[u.Credential]++
+		return of[u.Credential] > limit
+	}), err
 }
 
 // count adds a request to sums.

@@ -45,6 +45,16 @@ var ofListed = []string{ //nolint:gochecknoglobals // constant table
 // attributes.
 func Listed(sql string) bool { return slices.Contains(ofEvery, sql) || slices.Contains(ofListed, sql) }
 
+// ofWrite are the columns of a request that wrote an object.
+var ofWrite = []string{ //nolint:gochecknoglobals // constant table
+	"cluster", "request_key", "sign", "audit_id", "stage", "verb", "user_name", "impersonated_name", "code",
+	"toUnixTimestamp64Micro(request_received)", "stage_delay", "shape", "object_api_group", "object_resource", "object_subresource",
+	"object_namespace", "object_name",
+}
+
+// OfWrite reports whether a row that tells of a write has a column, for Stored.Reads: who wrote what and when, and what was answered.
+func OfWrite(sql string) bool { return slices.Contains(ofWrite, sql) }
+
 // ofLine are the columns of a row in one line.
 var ofLine = []string{ //nolint:gochecknoglobals // constant table
 	"cluster", "request_key", "sign", "audit_id", "stage", "request_uri", "verb", "user_name", "impersonated_name", "code",

@@ -34,7 +34,7 @@ FROM (SELECT granted, access, sumIf(count, toUInt16(day) BETWEEN {from_day:UInt1
         WHERE (JSONExtractString(text, 1), JSONExtractString(text, 2), JSONExtractString(text, 3)) IN (
             SELECT tupleElement(b, 1), tupleElement(b, 2), tupleElement(b, 3) FROM (SELECT arrayJoin(arrayZip({kinds:Array(String)}, {namespaces:Array(String)}, {names:Array(String)})) AS b)))
     GROUP BY granted, access HAVING n > 0) AS used
-ANY LEFT JOIN (SELECT access, subject, verb, api_group, resource, subresource FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
+LEFT SEMI JOIN (SELECT access, subject, verb, api_group, resource, subresource FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 GROUP BY granted, verb, api_group, resource, subresource
 ORDER BY granted, verb, api_group, resource, subresource`
 

@@ -5,17 +5,21 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
+
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/statement"
 )
 
 // CredentialUse is what was done with a credential from one place: as one user, with one
-// client, from one address, as far as the token says for one pod on one node.
+// client, from one address; a token is of one pod on one node at most.
 type CredentialUse struct {
+	Credential string
+
 	User      string // who authenticated
 	UserAgent string
 	Source    string // the nearest address: the last of the event's, which the apiserver saw itself
-	Pod, Node string // "" when the credential names none
+	Pod, Node string // by the earliest; "" when the credential names none
 
 	Requests  int64
 	Forbidden int64 // recorded as refused
@@ -29,29 +33,85 @@ const (
 	ExtraNode = "authentication.kubernetes.io/node-name"
 )
 
-const credentialUsesQuery = `SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['` +
-	ExtraPod + `'], 1) AS pod, arrayElement(user_extra['` + ExtraNode + `'], 1) AS node,
-    sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
-    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
-FROM %s.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND credential = {credential:String}
-GROUP BY user_name, user_agent, source, pod, node
-HAVING requests > 0
-ORDER BY min(request_received), user_name, user_agent, source, pod, node
-LIMIT {limit:UInt32}`
+// earliest is a request, where it is found again.
+type earliest struct {
+	minute  uint32
+	request [16]byte
+}
 
-// CredentialUses returns the uses of a credential (as Verdict.Credential names it), the
-// earliest first; zero bounds leave the range open. Reads are kept small by a skip index.
-func (rd *Reader) CredentialUses(ctx context.Context, cluster, credential string, from, to time.Time, limit int) ([]CredentialUse, error) {
+// firstRequest is the earliest request of a group, by which one row of it is read again: columns that are long to read are read of that alone.
+const firstRequest = "(argMin((toUInt32(minute), request_key), (request_received, request_key)) AS one).1, one.2"
+
+// eachEarliest visits a column, an array of texts, of some requests with a verdict.
+func (rd *Reader) eachEarliest(ctx context.Context, cluster, column string, of []earliest, visit func(request [16]byte, list []string)) error {
+	if len(of) == 0 {
+		return nil
+	}
+	p := clickhouse.Parameters{"cluster": statement.Text(cluster)}
+	requests := statement.NewRequests(len(of))
+	for _, e := range of {
+		requests.Add(e.minute, e.request)
+	}
+	type row struct {
+		request string
+		list    []string
+	}
+	_, err := statement.Collect(ctx, rd.at, "SELECT request_key, any("+column+") FROM %s.events PREWHERE cluster = {cluster:String} AND "+
+		requests.Where(p)+" WHERE outcome != '' GROUP BY request_key", p, func(r *row) ([]any, func()) {
+		return []any{&r.request, &r.list}, func() {
+			var key [16]byte
+			copy(key[:], r.request)
+			visit(key, codec.OrNil(r.list))
+		}
+	})
+	return err
+}
+
+const credentialUsesQuery = `SELECT credential, user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source,
+    sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)), ` + firstRequest + `
+FROM %s.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND credential IN {credentials:Array(String)}
+GROUP BY credential, user_name, user_agent, source
+HAVING requests > 0
+ORDER BY min(request_received), credential, user_name, user_agent, source
+LIMIT {limit:UInt32} BY credential`
+
+// podAndNode is where a token says it is used.
+const podAndNode = "[arrayElement(user_extra['" + ExtraPod + "'], 1), arrayElement(user_extra['" + ExtraNode + "'], 1)]"
+
+// CredentialUses returns the uses of credentials (as Verdict.Credential names them), the earliest first, so many of each at most; zero bounds
+// leave the range open. Reads are kept small by a skip index.
+func (rd *Reader) CredentialUses(ctx context.Context, cluster string, credentials []string, from, to time.Time,
+	limit int) ([]CredentialUse, error) {
+	if len(credentials) == 0 {
+		return nil, nil
+	}
 	p := minutes(cluster, from, to)
-	p["credential"], p["limit"] = statement.Text(credential), fmt.Sprint(limit)
+	p["credentials"], p["limit"] = statement.Texts(credentials), fmt.Sprint(limit)
+	var of []earliest
 	out, err := statement.Collect(ctx, rd.at, credentialUsesQuery, p, func(u *CredentialUse) ([]any, func()) {
 		var first, last int64
-		return []any{&u.User, &u.UserAgent, &u.Source, &u.Pod, &u.Node, &u.Requests, &u.Forbidden, &first, &last},
-			func() { u.First, u.Last = codec.FromMicro(first), codec.FromMicro(last) }
+		var e earliest
+		var request string
+		return []any{&u.Credential, &u.User, &u.UserAgent, &u.Source, &u.Requests, &u.Forbidden, &first, &last, &e.minute, &request},
+			func() {
+				u.First, u.Last = codec.FromMicro(first), codec.FromMicro(last)
+				copy(e.request[:], request)
+				of = append(of, e)
+			}
 	})
+	if err == nil {
+		places := map[[16]byte][]string{}
+		err = rd.eachEarliest(ctx, cluster, podAndNode, of, func(request [16]byte, list []string) { places[request] = list })
+		for i := range out {
+			if at := places[of[i].request]; len(at) == 2 {
+				out[i].Pod, out[i].Node = at[0], at[1]
+			}
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("uses of credential %q: %w", credential, err)
+		return nil, fmt.Errorf("uses of %d credentials: %w", len(credentials), err)
 	}
 	return out, nil
 }
@@ -64,9 +124,8 @@ type SubjectCredential struct {
 	First, Last         time.Time
 }
 
-const credentialsQuery = `SELECT credential, argMin(explained, request_received),
-    sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
-    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received))
+const credentialsQuery = `SELECT credential, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
+    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received)), ` + firstRequest + `
 FROM %s.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND user_name = {user:String} AND outcome != ''
 GROUP BY credential
@@ -79,13 +138,25 @@ LIMIT {limit:UInt32}`
 func (rd *Reader) Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]SubjectCredential, error) {
 	p := minutes(cluster, from, to)
 	p["user"], p["limit"] = statement.Text(user), fmt.Sprint(limit)
+	var of []earliest
 	out, err := statement.Collect(ctx, rd.at, credentialsQuery, p, func(c *SubjectCredential) ([]any, func()) {
 		var first, last int64
-		return []any{&c.Credential, &c.Explained, &c.Requests, &c.Forbidden, &first, &last},
+		var e earliest
+		var request string
+		return []any{&c.Credential, &c.Requests, &c.Forbidden, &first, &last, &e.minute, &request},
 			func() {
-				c.First, c.Last, c.Explained = codec.FromMicro(first), codec.FromMicro(last), codec.OrNil(c.Explained)
+				c.First, c.Last = codec.FromMicro(first), codec.FromMicro(last)
+				copy(e.request[:], request)
+				of = append(of, e)
 			}
 	})
+	if err == nil {
+		explained := map[[16]byte][]string{}
+		err = rd.eachEarliest(ctx, cluster, "explained", of, func(request [16]byte, list []string) { explained[request] = list })
+		for i := range out {
+			out[i].Explained = explained[of[i].request]
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials of %q: %w", user, err)
 	}

@@ -91,7 +91,7 @@ GROUP BY subject ORDER BY denials DESC, subject LIMIT {limit:UInt32}`},
 			SQL: `SELECT subject, sum(n) AS requests, sum(refusals) AS refused, count() AS accesses, min(first), max(last)
 FROM (SELECT access, sum(count) AS n, sumIf(count, recorded = 'forbid') AS refusals, min(first_seen) AS first, max(last_seen) AS last
     FROM %[1]s.access_usage WHERE ` + inDays + ` GROUP BY access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, subject FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
+LEFT SEMI JOIN (SELECT access, subject FROM %[1]s.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 GROUP BY subject ORDER BY requests DESC, subject LIMIT {limit:UInt32}`},
 		{Name: "object", About: "who touched an object, and how",
 			Params: windowParams(QuestionParam{"resource", "String", "such as secrets", ""},

@@ -132,9 +132,9 @@ const writesPolicy = "(object_resource IN ('roles', 'clusterroles', 'rolebinding
 	"(code < 300 OR code >= 500))"
 
 // PolicyWrites returns the ends of the requests of a range that wrote roles and bindings and were not refused, newest first: of each what
-// codec.Listed reads. To may be zero.
+// codec.OfWrite reads. To may be zero.
 func (rd *Reader) PolicyWrites(ctx context.Context, cluster string, from, to time.Time, limit int) ([]verdict.Row, error) {
-	out, err := rd.newest(ctx, EventFilter{Cluster: cluster, From: from, To: to, also: writesPolicy, Limit: limit}, codec.Listed)
+	out, err := rd.newest(ctx, EventFilter{Cluster: cluster, From: from, To: to, also: writesPolicy, Limit: limit}, codec.OfWrite)
 	if err != nil {
 		return nil, fmt.Errorf("policy writes of cluster %q: %w", cluster, err)
 	}
