@@ -113,11 +113,11 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	out = LineageAnswer{Cluster: cluster, Subject: subject, Credentials: []Credential{}}
 	if credential != "" {
 		c := Credential{Credential: credential, Issue: issueOf(st, credential)}
-		found, err := a.Store.CredentialUses(ctx, cluster, []string{credential}, from, to, usesOfCredential+1)
+		uses, err := a.Store.CredentialUses(ctx, cluster, []string{credential}, from, to, usesOfCredential+1)
 		if err != nil {
 			return out, err
 		}
-		a.uses(&c, found)
+		a.uses(&c, uses[credential])
 		if c.Requests == 0 && c.Issue == nil && a.Offline {
 			return out, none("no event shows the credential %s", phrase.Shorten(credential))
 		}
@@ -134,19 +134,9 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	if len(found) > limit {
 		found, out.Truncated = found[:limit], true
 	}
-	var names []string
-	for i := range found {
-		if found[i].Credential != "" {
-			names = append(names, found[i].Credential)
-		}
-	}
-	list, err := a.Store.CredentialUses(ctx, cluster, names, from, to, usesOfCredential+1)
+	uses, err := a.Store.CredentialUses(ctx, cluster, queries.Named(found), from, to, usesOfCredential+1)
 	if err != nil {
 		return out, err
-	}
-	uses := map[string][]queries.CredentialUse{}
-	for _, u := range list {
-		uses[u.Credential] = append(uses[u.Credential], u)
 	}
 	for i := range found {
 		f := &found[i]
@@ -176,8 +166,7 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	return out, none("nothing is stored of the credentials of %s in cluster %s%s", phrase.Shorten(subject), cluster, meant)
 }
 
-// uses fills in what a credential was used for, one more than an answer lists if there are more, and what its uses together show if they
-// were followed.
+// uses fills in what a credential was used for, and what its uses together show if they were followed.
 func (a *Service) uses(c *Credential, found []queries.CredentialUse) {
 	if len(found) > usesOfCredential {
 		found, c.More = found[:usesOfCredential], -1

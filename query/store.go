@@ -40,7 +40,7 @@ type Rows interface {
 	DetectionRules() []detect.Rule
 	DriftGroups(ctx context.Context, cluster string, from, to time.Time, examples, limit int) ([]queries.Drift, error)
 	Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error)
-	CredentialUses(ctx context.Context, cluster string, credentials []string, from, to time.Time, limit int) ([]queries.CredentialUse, error)
+	CredentialUses(ctx context.Context, cluster string, of []string, from, to time.Time, limit int) (queries.CredentialUses, error)
 	Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]queries.SubjectCredential, error)
 }
 

@@ -76,10 +76,11 @@ func TestCredentialUses(t *testing.T) {
 		t.Fatalf("%d credentials in the recording", len(uses))
 	}
 	for credential, want := range uses {
-		got, err := s.CredentialUses(ctx, "c", []string{credential}, time.Time{}, time.Time{}, 1000)
+		all, err := s.CredentialUses(ctx, "c", []string{credential, "another"}, time.Time{}, time.Time{}, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
+		got := all[credential]
 		sums := map[place]int64{}
 		for i, u := range got {
 			sums[place{u.User, u.UserAgent, u.Source}] += u.Requests
@@ -104,7 +105,7 @@ func TestCredentialUses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if slices.ContainsFunc(uses, func(u queries.CredentialUse) bool { return u.Pod != "" && u.Node != "" }) {
+			if slices.ContainsFunc(uses[c.Credential], func(u queries.CredentialUse) bool { return u.Pod != "" && u.Node != "" }) {
 				pods++
 			}
 		}

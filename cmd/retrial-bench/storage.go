@@ -50,7 +50,7 @@ and what the questions of docs/questions.md take: the median of five times, rows
 the page's first view the 95th percentile of forty at the most; and of lists with filters drawn at random
 (the same for a seed), and of ten users who open that view together, the median, the 95th percentile and
 the worst. --pages asks instead what every page asks, with the parameters it asks with, of the last hour, day and
-week: each question alone, up to twenty times, and all of a page together.`,
+week: each question alone, up to twenty times, and all of a page together; of a new store also before it is merged.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if b.rows < 1 {
 				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("invalid --rows %d: want at least 1", b.rows))
@@ -192,6 +192,11 @@ func (b *storageBench) fillAndMeasure(ctx context.Context, r *storageResult) (er
 	}
 	r.FillSeconds = time.Since(began).Seconds()
 	fmt.Fprintf(b.log, "%d events in after %.0f s and %.0f s of CPU; merging\n", b.rows, r.FillSeconds, (procstat.Own() - used).Seconds())
+	if b.pages {
+		if r.PagesUnmerged, err = b.askPages(ctx); err != nil {
+			return err
+		}
+	}
 	if err := b.merge(ctx); err != nil {
 		return err
 	}

@@ -147,8 +147,10 @@ func bindingWritten(id, name, namespace, user string, revision int, at time.Time
 // pagesOf lists what each page asks, in the order of its questions: dashboards/web/src/pages/*/queries.ts.
 func pagesOf(f *pageFacts) []page {
 	within, until := []string{"from", "to"}, []string{"", "at"}
-	others := `["resource=secrets","subject!^=system:kube-","subject!^=system:node:","subject!^=system:serviceaccount:kube-",` +
-		`"subject!=system:apiserver"]`
+	const others = `["resource=secrets","system=no"]`
+	const writes = `["apiGroup=rbac.authorization.k8s.io","decision=allow","code^=2","subresource=","resource=roles",` +
+		`"resource=clusterroles","resource=rolebindings","resource=clusterrolebindings","verb=create","verb=update","verb=patch",` +
+		`"verb=delete","verb=deletecollection"]`
 	subject := map[string][]string{"subject": f.subjects}
 	user := map[string][]string{"subject": {}}
 	for _, s := range f.subjects {
@@ -200,6 +202,7 @@ func pagesOf(f *pageFacts) []page {
 			{name: "lineage", varied: map[string][]string{"credential": f.credentials}},
 			{name: "can", varied: user, with: []string{"namespace", "ads-prod"}, ranged: until},
 			{name: "events", note: "before", with: []string{"limit", "25"}, varied: subject, ranged: []string{"", "to"}},
+			{name: "events", note: "after", with: []string{"limit", "500"}, varied: subject, ranged: within},
 		}},
 		{"Findings", []pageQuestion{
 			{name: "findings", with: []string{"limit", "200"}, ranged: within},
@@ -224,6 +227,7 @@ func pagesOf(f *pageFacts) []page {
 			{name: "can", varied: user, ranged: until},
 			{name: "changes", ranged: within},
 			{name: "policy-changes", with: []string{"limit", "500"}, ranged: []string{"", ""}},
+			{name: "histogram", note: "older writes", with: []string{"steps", "200", "where", writes}, ranged: []string{"", "to"}},
 			{name: "complete", note: "names", with: []string{"kind", "name", "resource", "secrets", "limit", "20"},
 				varied: map[string][]string{"prefix": {"", "a", "sync"}}},
 			{name: "complete", note: "resources", with: []string{"kind", "resource", "limit", "20"},

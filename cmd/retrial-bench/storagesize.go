@@ -54,6 +54,7 @@ type storageResult struct {
 	Together       *together               `json:"together,omitempty"`
 	TogetherTimes  *together               `json:"together_times,omitempty"`
 	Pages          *pagesCost              `json:"pages,omitempty"`
+	PagesUnmerged  *pagesCost              `json:"pages_unmerged,omitempty"` // of a store that was just filled
 }
 
 func (r *storageResult) finish() {
@@ -236,6 +237,11 @@ func (r *storageResult) print(out io.Writer) error {
 	r.Together.print(w, r.Rows)
 	r.DrawnTimes.print(w, r.Times)
 	r.TogetherTimes.print(w, r.Rows*int64(r.Times))
+	if r.PagesUnmerged != nil {
+		fmt.Fprint(w, "\nBEFORE MERGING\t\n")
+		r.PagesUnmerged.print(w)
+		fmt.Fprint(w, "\nMERGED\t\n")
+	}
 	r.Pages.print(w)
 	return w.Flush()
 }

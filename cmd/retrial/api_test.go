@@ -111,13 +111,10 @@ func (f *fakeStore) Judged(ctx context.Context, _ string, _, _ time.Time) (reque
 	return f.requests, f.judged, f.answer(ctx)
 }
 
-func (f *fakeStore) CredentialUses(ctx context.Context, _ string, of []string, _, _ time.Time,
-	limit int) (out []queries.CredentialUse, err error) {
+func (f *fakeStore) CredentialUses(ctx context.Context, _ string, of []string, _, _ time.Time, limit int) (queries.CredentialUses, error) {
+	out := queries.CredentialUses{}
 	for _, credential := range of {
-		for _, u := range f.uses[:min(len(f.uses), limit)] {
-			u.Credential = credential
-			out = append(out, u)
-		}
+		out[credential] = f.uses[:min(len(f.uses), limit)]
 	}
 	return out, f.answer(ctx)
 }

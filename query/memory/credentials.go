@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,22 +32,25 @@ func sourceOf(e *event.Event) string {
 }
 
 // CredentialUses returns the uses of credentials, the earliest first, so many of each at most.
-func (s *Store) CredentialUses(ctx context.Context, _ string, credentials []string, from, to time.Time,
-	limit int) ([]queries.CredentialUse, error) {
-	uses := map[queries.CredentialUse]*queries.CredentialUse{} // by all that is not a sum
+func (s *Store) CredentialUses(ctx context.Context, _ string, of []string, from, to time.Time,
+	limit int) (queries.CredentialUses, error) {
+	uses := map[string]map[queries.CredentialUse]*queries.CredentialUse{} // by credential, and by all that is not a sum
+	for _, credential := range of {
+		uses[credential] = map[queries.CredentialUse]*queries.CredentialUse{}
+	}
 	err := s.judged(ctx, from, to, func(row *verdict.Row) error {
-		if !slices.Contains(credentials, row.Verdict.Credential) {
+		of := uses[row.Verdict.Credential]
+		if of == nil {
 			return nil
 		}
 		at, place := micro(row.Event.RequestReceivedTimestamp), useOf(row.Event)
-		place.Credential = row.Verdict.Credential
 		pod, node := place.Pod, place.Node
 		place.Pod, place.Node = "", ""
-		u := uses[place]
+		u := of[place]
 		if u == nil {
 			u = new(place)
 			u.First, u.Last, u.Pod, u.Node = at, at, pod, node
-			uses[place] = u
+			of[place] = u
 		}
 		if at.Before(u.First) {
 			u.Pod, u.Node = pod, node
@@ -56,15 +58,14 @@ func (s *Store) CredentialUses(ctx context.Context, _ string, credentials []stri
 		count(row, at, &u.Requests, &u.Forbidden, &u.First, &u.Last)
 		return nil
 	})
-	list := ordered(uses, func(a, b queries.CredentialUse) int {
-		return cmp.Or(a.First.Compare(b.First), strings.Compare(a.Credential, b.Credential), strings.Compare(a.User, b.User), strings.Compare(a.UserAgent, b.UserAgent),
-			strings.Compare(a.Source, b.Source))
-	}, len(uses))
-	of := map[string]int{}
-	return slices.DeleteFunc(list, func(u queries.CredentialUse) bool {
-		of[u.Credential]++
-		return of[u.Credential] > limit
-	}), err
+	out := queries.CredentialUses{}
+	for credential, places := range uses {
+		out[credential] = ordered(places, func(a, b queries.CredentialUse) int {
+			return cmp.Or(a.First.Compare(b.First), strings.Compare(a.User, b.User), strings.Compare(a.UserAgent, b.UserAgent),
+				strings.Compare(a.Source, b.Source))
+		}, limit)
+	}
+	return out, err
 }
 
 // count adds a request to sums.

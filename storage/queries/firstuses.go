@@ -40,14 +40,36 @@ type FirstGrant struct {
 
 const ofAccess = "subject, verb, api_group, resource, subresource, namespace, name, path"
 
+// Accesses that are new with their groups, conditions on them between the two.
+const (
+	usedAccesses = "SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND implied = ''"
+	thatAreNew   = " GROUP BY access HAVING sum(count) > 0 AND toUnixTimestamp64Micro(min(first_seen)) >= {from:Int64} AND " +
+		"toUnixTimestamp64Micro(min(first_seen)) < {to:Int64}"
+)
+
+// severalSets are the subjects that had several sets of groups: few. Of the others, what is new with its groups is new.
+const severalSets = "SELECT subject FROM %[1]s.accesses WHERE cluster = {cluster:String} GROUP BY subject " +
+	"HAVING min(group_set) != max(group_set)"
+
+const (
+	notOther  = "path != '" + codec.Other + "' AND name != '" + codec.Other + "'"
+	ofSeveral = ` AND access IN (SELECT access FROM %[1]s.accesses WHERE cluster = {cluster:String} AND subject IN (` + severalSets + `))`
+)
+
 // firstUsesQuery looks for accesses that are new with their groups, and then at what the same subject asked with any others.
 const firstUsesQuery = `SELECT ` + ofAccess + `, sum(n) AS requests, toInt64(sum(yes)), toInt64(sum(no)), toUnixTimestamp64Micro(min(begin)) AS first, toUnixTimestamp64Micro(max(until))
 FROM (SELECT access, sum(count) AS n, sumIf(count, recorded = 'allow') AS yes, sumIf(count, recorded = 'forbid') AS no, min(first_seen) AS begin, max(last_seen) AS until
     FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND implied = '' GROUP BY access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, ` + ofAccess + ` FROM %[1]s.accesses WHERE cluster = {cluster:String} AND path != '` + codec.Other + `' AND name != '` + codec.Other + `'
-    AND (` + ofAccess + `) IN (SELECT ` + ofAccess + ` FROM %[1]s.accesses WHERE cluster = {cluster:String}{who} AND access IN (
-        SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND implied = '' GROUP BY access
-        HAVING sum(count) > 0 AND toUnixTimestamp64Micro(min(first_seen)) >= {from:Int64} AND toUnixTimestamp64Micro(min(first_seen)) < {to:Int64}))) AS named USING (access)
+LEFT SEMI JOIN (
+    SELECT access, ` + ofAccess + ` FROM %[1]s.accesses
+    PREWHERE cluster = {cluster:String} AND access IN (` + usedAccesses + thatAreNew + `)
+    WHERE ` + notOther + `{who}
+    UNION ALL
+    SELECT access, ` + ofAccess + ` FROM %[1]s.accesses
+    PREWHERE cluster = {cluster:String} AND subject IN (` + severalSets + `)
+    WHERE ` + notOther + ` AND (` + ofAccess + `) IN (SELECT ` + ofAccess + ` FROM %[1]s.accesses
+        PREWHERE cluster = {cluster:String} AND subject IN (` + severalSets + `)
+        WHERE access IN (` + usedAccesses + ofSeveral + thatAreNew + `){who})) AS named USING (access)
 GROUP BY ` + ofAccess + `
 HAVING first >= {from:Int64} AND first < {to:Int64}
 ORDER BY first, ` + ofAccess + ` LIMIT {limit:UInt32}`
@@ -55,7 +77,7 @@ ORDER BY first, ` + ofAccess + ` LIMIT {limit:UInt32}`
 // FirstUses returns what was asked for the first time, the earliest first. What is not counted by name is not among it.
 func (rd *Reader) FirstUses(ctx context.Context, f FirstFilter) ([]FirstUse, error) {
 	p := f.params()
-	out, err := statement.Collect(ctx, rd.at, strings.Replace(firstUsesQuery, "{who}", f.who(p), 1), p, func(u *FirstUse) ([]any, func()) {
+	out, err := statement.Collect(ctx, rd.at, strings.ReplaceAll(firstUsesQuery, "{who}", f.who(p)), p, func(u *FirstUse) ([]any, func()) {
 		var first, last int64
 		return []any{&u.Subject, &u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Name, &u.Path, &u.Requests, &u.Allowed,
 				&u.Forbidden, &first, &last},

@@ -14,8 +14,6 @@ import (
 // CredentialUse is what was done with a credential from one place: as one user, with one
 // client, from one address; a token is of one pod on one node at most.
 type CredentialUse struct {
-	Credential string
-
 	User      string // who authenticated
 	UserAgent string
 	Source    string // the nearest address: the last of the event's, which the apiserver saw itself
@@ -25,6 +23,19 @@ type CredentialUse struct {
 	Forbidden int64 // recorded as refused
 	First     time.Time
 	Last      time.Time
+}
+
+// CredentialUses are the uses of each of some credentials, the earliest first.
+type CredentialUses map[string][]CredentialUse
+
+// Named returns the credentials that have names.
+func Named(list []SubjectCredential) (out []string) {
+	for i := range list {
+		if list[i].Credential != "" {
+			out = append(out, list[i].Credential)
+		}
+	}
+	return out
 }
 
 // ExtraPod and ExtraNode are the extra keys that the apiserver sets for tokens of service accounts.
@@ -39,11 +50,12 @@ type earliest struct {
 	request [16]byte
 }
 
-// firstRequest is the earliest request of a group, by which one row of it is read again: columns that are long to read are read of that alone.
+// firstRequest is the earliest request of a group: columns that are long to read are read of that alone.
 const firstRequest = "(argMin((toUInt32(minute), request_key), (request_received, request_key)) AS one).1, one.2"
 
 // eachEarliest visits a column, an array of texts, of some requests with a verdict.
-func (rd *Reader) eachEarliest(ctx context.Context, cluster, column string, of []earliest, visit func(request [16]byte, list []string)) error {
+func (rd *Reader) eachEarliest(ctx context.Context, cluster, column string, of []earliest,
+	visit func(request [16]byte, list []string)) error {
 	if len(of) == 0 {
 		return nil
 	}
@@ -80,38 +92,44 @@ LIMIT {limit:UInt32} BY credential`
 // podAndNode is where a token says it is used.
 const podAndNode = "[arrayElement(user_extra['" + ExtraPod + "'], 1), arrayElement(user_extra['" + ExtraNode + "'], 1)]"
 
-// CredentialUses returns the uses of credentials (as Verdict.Credential names them), the earliest first, so many of each at most; zero bounds
-// leave the range open. Reads are kept small by a skip index.
-func (rd *Reader) CredentialUses(ctx context.Context, cluster string, credentials []string, from, to time.Time,
-	limit int) ([]CredentialUse, error) {
-	if len(credentials) == 0 {
+// CredentialUses returns the uses of credentials (as Verdict.Credential names them), the earliest first, so many of each at most; zero
+// bounds leave the range open. Reads are kept small by a skip index.
+func (rd *Reader) CredentialUses(ctx context.Context, cluster string, of []string, from, to time.Time, limit int) (CredentialUses, error) {
+	if len(of) == 0 {
 		return nil, nil
 	}
 	p := minutes(cluster, from, to)
-	p["credentials"], p["limit"] = statement.Texts(credentials), fmt.Sprint(limit)
-	var of []earliest
-	out, err := statement.Collect(ctx, rd.at, credentialUsesQuery, p, func(u *CredentialUse) ([]any, func()) {
+	p["credentials"], p["limit"] = statement.Texts(of), fmt.Sprint(limit)
+	type use struct {
+		credential string
+		CredentialUse
+		first earliest
+	}
+	var requests []earliest
+	list, err := statement.Collect(ctx, rd.at, credentialUsesQuery, p, func(u *use) ([]any, func()) {
 		var first, last int64
-		var e earliest
 		var request string
-		return []any{&u.Credential, &u.User, &u.UserAgent, &u.Source, &u.Requests, &u.Forbidden, &first, &last, &e.minute, &request},
+		return []any{&u.credential, &u.User, &u.UserAgent, &u.Source, &u.Requests, &u.Forbidden, &first, &last, &u.first.minute, &request},
 			func() {
 				u.First, u.Last = codec.FromMicro(first), codec.FromMicro(last)
-				copy(e.request[:], request)
-				of = append(of, e)
+				copy(u.first.request[:], request)
+				requests = append(requests, u.first)
 			}
 	})
+	places := map[[16]byte][]string{}
 	if err == nil {
-		places := map[[16]byte][]string{}
-		err = rd.eachEarliest(ctx, cluster, podAndNode, of, func(request [16]byte, list []string) { places[request] = list })
-		for i := range out {
-			if at := places[of[i].request]; len(at) == 2 {
-				out[i].Pod, out[i].Node = at[0], at[1]
-			}
-		}
+		err = rd.eachEarliest(ctx, cluster, podAndNode, requests, func(request [16]byte, list []string) { places[request] = list })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("uses of %d credentials: %w", len(credentials), err)
+		return nil, fmt.Errorf("uses of %d credentials: %w", len(of), err)
+	}
+	out := CredentialUses{}
+	for i := range list {
+		u := &list[i]
+		if at := places[u.first.request]; len(at) == 2 {
+			u.Pod, u.Node = at[0], at[1]
+		}
+		out[u.credential] = append(out[u.credential], u.CredentialUse)
 	}
 	return out, nil
 }

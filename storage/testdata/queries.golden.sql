@@ -270,10 +270,16 @@ ORDER BY startsWith(lowerUTF8(value), lowerUTF8({text:String})) DESC, weight DES
 SELECT subject, verb, api_group, resource, subresource, namespace, name, path, sum(n) AS requests, toInt64(sum(yes)), toInt64(sum(no)), toUnixTimestamp64Micro(min(begin)) AS first, toUnixTimestamp64Micro(max(until))
 FROM (SELECT access, sum(count) AS n, sumIf(count, recorded = 'allow') AS yes, sumIf(count, recorded = 'forbid') AS no, min(first_seen) AS begin, max(last_seen) AS until
     FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND implied = '' GROUP BY access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, subject, verb, api_group, resource, subresource, namespace, name, path FROM `retrial`.accesses WHERE cluster = {cluster:String} AND path != '(other)' AND name != '(other)'
-    AND (subject, verb, api_group, resource, subresource, namespace, name, path) IN (SELECT subject, verb, api_group, resource, subresource, namespace, name, path FROM `retrial`.accesses WHERE cluster = {cluster:String} AND (NOT startsWith(subject, 'system:') OR subject = 'system:anonymous' OR startsWith(subject, 'system:serviceaccount:') AND NOT startsWith(subject, 'system:serviceaccount:kube-')) AND (subject IN {subjects:Array(String)} OR group_set IN (SELECT group_set FROM `retrial`.group_sets WHERE hasAny(groups, {groups:Array(String)}))) AND access IN (
-        SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND implied = '' GROUP BY access
-        HAVING sum(count) > 0 AND toUnixTimestamp64Micro(min(first_seen)) >= {from:Int64} AND toUnixTimestamp64Micro(min(first_seen)) < {to:Int64}))) AS named USING (access)
+LEFT SEMI JOIN (
+    SELECT access, subject, verb, api_group, resource, subresource, namespace, name, path FROM `retrial`.accesses
+    PREWHERE cluster = {cluster:String} AND access IN (SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND implied = '' GROUP BY access HAVING sum(count) > 0 AND toUnixTimestamp64Micro(min(first_seen)) >= {from:Int64} AND toUnixTimestamp64Micro(min(first_seen)) < {to:Int64})
+    WHERE path != '(other)' AND name != '(other)' AND (NOT startsWith(subject, 'system:') OR subject = 'system:anonymous' OR startsWith(subject, 'system:serviceaccount:') AND NOT startsWith(subject, 'system:serviceaccount:kube-')) AND (subject IN {subjects:Array(String)} OR group_set IN (SELECT group_set FROM `retrial`.group_sets WHERE hasAny(groups, {groups:Array(String)})))
+    UNION ALL
+    SELECT access, subject, verb, api_group, resource, subresource, namespace, name, path FROM `retrial`.accesses
+    PREWHERE cluster = {cluster:String} AND subject IN (SELECT subject FROM `retrial`.accesses WHERE cluster = {cluster:String} GROUP BY subject HAVING min(group_set) != max(group_set))
+    WHERE path != '(other)' AND name != '(other)' AND (subject, verb, api_group, resource, subresource, namespace, name, path) IN (SELECT subject, verb, api_group, resource, subresource, namespace, name, path FROM `retrial`.accesses
+        PREWHERE cluster = {cluster:String} AND subject IN (SELECT subject FROM `retrial`.accesses WHERE cluster = {cluster:String} GROUP BY subject HAVING min(group_set) != max(group_set))
+        WHERE access IN (SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND implied = '' AND access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject IN (SELECT subject FROM `retrial`.accesses WHERE cluster = {cluster:String} GROUP BY subject HAVING min(group_set) != max(group_set))) GROUP BY access HAVING sum(count) > 0 AND toUnixTimestamp64Micro(min(first_seen)) >= {from:Int64} AND toUnixTimestamp64Micro(min(first_seen)) < {to:Int64}) AND (NOT startsWith(subject, 'system:') OR subject = 'system:anonymous' OR startsWith(subject, 'system:serviceaccount:') AND NOT startsWith(subject, 'system:serviceaccount:kube-')) AND (subject IN {subjects:Array(String)} OR group_set IN (SELECT group_set FROM `retrial`.group_sets WHERE hasAny(groups, {groups:Array(String)}))))) AS named USING (access)
 GROUP BY subject, verb, api_group, resource, subresource, namespace, name, path
 HAVING first >= {from:Int64} AND first < {to:Int64}
 ORDER BY first, subject, verb, api_group, resource, subresource, namespace, name, path LIMIT {limit:UInt32};
@@ -302,7 +308,7 @@ FROM (SELECT granted, access, sumIf(count, toUInt16(day) BETWEEN {from_day:UInt1
         WHERE (JSONExtractString(text, 1), JSONExtractString(text, 2), JSONExtractString(text, 3)) IN (
             SELECT tupleElement(b, 1), tupleElement(b, 2), tupleElement(b, 3) FROM (SELECT arrayJoin(arrayZip({kinds:Array(String)}, {namespaces:Array(String)}, {names:Array(String)})) AS b)))
     GROUP BY granted, access HAVING n > 0) AS used
-ANY LEFT JOIN (SELECT access, subject, verb, api_group, resource, subresource FROM `retrial`.accesses WHERE cluster = {cluster:String}) AS named USING (access)
+LEFT SEMI JOIN (SELECT access, subject, verb, api_group, resource, subresource FROM `retrial`.accesses WHERE cluster = {cluster:String}) AS named USING (access)
 GROUP BY granted, verb, api_group, resource, subresource
 ORDER BY granted, verb, api_group, resource, subresource;
 
@@ -326,7 +332,7 @@ SETTINGS max_bytes_before_external_group_by = 268435456;
 SELECT count(), toInt64(toUnixTimestamp(max(minute))), toInt64(toUnixTimestamp(min(minute)))
 FROM `retrial`.volume WHERE cluster = {cluster:String} AND minute >= {from:UInt32} AND minute <= {to:UInt32};
 SELECT toUInt32(minute), request_key, toUnixTimestamp64Micro(request_received), stage FROM `retrial`.events PREWHERE cluster = {cluster:String} AND minute >= {begin:UInt32} AND minute <= {end:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND verb IN ('create', 'update', 'patch', 'delete', 'deletecollection') AND object_api_group = 'rbac.authorization.k8s.io' AND stage = 'ResponseComplete' AND (code < 300 OR code >= 500)) WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
-SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, object_resource, object_namespace, object_name, object_api_group, object_subresource, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, class, cause, recorded, replayed, authorizer, grants, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events FINAL PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN (WITH unhex('476e6d414d8fdfba851fc8ea73a6971d') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(1))), 16)) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND verb IN ('create', 'update', 'patch', 'delete', 'deletecollection') AND object_api_group = 'rbac.authorization.k8s.io' AND stage = 'ResponseComplete' AND (code < 300 OR code >= 500)) WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
+SELECT cluster, request_key, sign, audit_id, stage, verb, user_name, impersonated_name, object_resource, object_namespace, object_name, object_api_group, object_subresource, code, toUnixTimestamp64Micro(request_received), stage_delay, shape FROM `retrial`.events FINAL PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN (WITH unhex('476e6d414d8fdfba851fc8ea73a6971d') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(1))), 16)) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND verb IN ('create', 'update', 'patch', 'delete', 'deletecollection') AND object_api_group = 'rbac.authorization.k8s.io' AND stage = 'ResponseComplete' AND (code < 300 OR code >= 500)) WHERE sign = 1 ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32};
 
 -- AuditIDs
 SELECT DISTINCT audit_id FROM `retrial`.events WHERE (startsWith(audit_text, {w2:String}) OR audit_text = '' AND UUIDToNum(audit_uuid) BETWEEN toFixedString(unhex({w3:String}), 16) AND toFixedString(unhex({w4:String}), 16)) AND cluster = {cluster:String} ORDER BY audit_id LIMIT {limit:UInt32};
@@ -516,20 +522,19 @@ FROM `retrial`.findings FINAL WHERE cluster IN {clusters:Array(String)} AND find
 SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM `retrial`.detections_done FINAL WHERE cluster IN {clusters:Array(String)};
 
 -- CredentialUses
-SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['authentication.kubernetes.io/pod-name'], 1) AS pod, arrayElement(user_extra['authentication.kubernetes.io/node-name'], 1) AS node,
+SELECT credential, user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source,
     sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
-    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)), (argMin((toUInt32(minute), request_key), (request_received, request_key)) AS one).1, one.2
 FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND credential = {credential:String}
-GROUP BY user_name, user_agent, source, pod, node
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND credential IN {credentials:Array(String)}
+GROUP BY credential, user_name, user_agent, source
 HAVING requests > 0
-ORDER BY min(request_received), user_name, user_agent, source, pod, node
-LIMIT {limit:UInt32};
+ORDER BY min(request_received), credential, user_name, user_agent, source
+LIMIT {limit:UInt32} BY credential;
 
 -- Credentials
-SELECT credential, argMin(explained, request_received),
-    sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
-    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received))
+SELECT credential, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
+    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received)), (argMin((toUInt32(minute), request_key), (request_received, request_key)) AS one).1, one.2
 FROM `retrial`.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND user_name = {user:String} AND outcome != ''
 GROUP BY credential
