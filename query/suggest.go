@@ -20,8 +20,8 @@ import (
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
-// SuggestAnswer says what subjects need, and which change leaves them exactly that. Of all subjects it has the size of each change and not
-// the objects, unless changes are asked for.
+// SuggestAnswer says what subjects need, and which change leaves them no more. Of all subjects it has the size of each change and not the
+// objects, unless changes are asked for.
 type SuggestAnswer struct {
 	Cluster string `json:"cluster"`
 	// Window says what the recording covers, and lacks.
@@ -35,7 +35,7 @@ type SuggestAnswer struct {
 	Texts *SuggestTexts `json:"texts"`
 }
 
-// SuggestRequest asks what subjects need, and which change leaves them exactly that: docs/suggest.md. It names subjects, or asks for all.
+// SuggestRequest asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, or asks for all.
 // Without from and to everything stored counts. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of
 // Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never
 // listed, and a range without requests.
@@ -49,7 +49,9 @@ type SuggestRequest struct {
 	System              bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
 	Unseen              bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
 	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`
-	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs, where no refusal on record speaks against it"`
+	Strict              bool      `json:"strict" help:"roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that"`
+	NoAddedVerbs        bool      `json:"noAddedVerbs" help:"narrowed roles without the verbs that go with those used, such as watch with list"`
+	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs (strict, then), where no refusal on record speaks against it"`
 }
 
 func (r SuggestRequest) check() error {
@@ -109,8 +111,9 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	}
 	recording := recordingOf(&recorded)
 	recording.Describe(st)
+	wild := q.Wildcards == "verbs"
 	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: func(k rbacindex.Key) metav1.ObjectMeta { return metas[k] },
-		Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
+		Recording: recording, Strict: q.Strict || wild, NoAddedVerbs: q.NoAddedVerbs, WildcardVerbs: wild})
 	out = SuggestAnswer{Cluster: cluster, Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
 	return out, a.suggest(ctx, &out, collector, advisor, &q, st)
 }
@@ -183,7 +186,7 @@ func (a *Service) suggest(ctx context.Context, out *SuggestAnswer, collector *le
 	return nil
 }
 
-// metadata keeps labels and annotations of RBAC objects, which the state does not, so that a rollback brings objects back as they were.
+// metadata keeps labels, annotations and owners of RBAC objects, which the state does not: for the rollback, and to name who writes them.
 type metadata map[rbacindex.Key]metav1.ObjectMeta
 
 // policyResources are the resources of the objects of a policy.
@@ -198,13 +201,11 @@ func (m metadata) add(o *observe.Observation) {
 		return
 	}
 	var object struct {
-		Metadata struct {
-			Labels      map[string]string `json:"labels"`
-			Annotations map[string]string `json:"annotations"`
-		} `json:"metadata"`
+		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if json.Unmarshal(o.Object, &object) == nil {
 		m[rbacindex.Key{Kind: kind, Namespace: strings.Clone(o.Namespace), Name: strings.Clone(o.Name)}] =
-			metav1.ObjectMeta{Labels: object.Metadata.Labels, Annotations: object.Metadata.Annotations}
+			metav1.ObjectMeta{Labels: object.Metadata.Labels, Annotations: object.Metadata.Annotations,
+				OwnerReferences: object.Metadata.OwnerReferences}
 	}
 }

@@ -73,7 +73,6 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 	if final {
 		return manifest.Objects(w, a.Plan.Final)
 	}
-	plan := a.Plan
 	for _, s := range a.Suggestions {
 		manifest.Comment(w, "subject: %s", s.Subject)
 		manifest.Comment(w, "%d requests, %.1f %% of them judged", s.Window.Requests, 100*s.Window.Coverage)
@@ -85,6 +84,9 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 				manifest.Comment(w, "kept: %s", KeptText(&k))
 			}
 		}
+		for _, added := range s.KeptTexts() {
+			manifest.Comment(w, "kept although never used: %s", added)
+		}
 		for _, g := range s.Gaps {
 			manifest.Comment(w, "gap: %s", g)
 		}
@@ -93,15 +95,15 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 		}
 		fmt.Fprintln(w, "#")
 	}
-	if err := manifest.Objects(w, plan.Apply); err != nil {
+	if err := manifest.Objects(w, a.Plan.Apply); err != nil {
 		return err
 	}
-	if len(plan.Remove) == 0 {
+	if len(a.Plan.Remove) == 0 {
 		return nil
 	}
-	manifest.Comment(w, "When the above is applied, take the subjects out of what it replaces (the way back: -o json, rollback):")
-	for i := range plan.Remove {
-		command, err := plan.Remove[i].Command()
+	manifest.Comment(w, "When the above is applied, remove what it replaces (the way back: -o json, rollback):")
+	for i := range a.Plan.Remove {
+		command, err := a.Plan.Remove[i].Command()
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/retrial-io/retrial/internal/kubenames"
@@ -30,28 +31,37 @@ type Options struct {
 	Metadata Metadata
 	// Recording is what suggestions report about the whole recording; zero: what the Collector saw.
 	Recording Recording
-	// WildcardVerbs allows "*" as verb; see wildcard.
+	// Strict has suggestions hold exactly what was used, in roles of their own. The default is to narrow the roles that are held: see
+	// narrow.
+	Strict bool
+	// NoAddedVerbs leaves out the verbs that narrowed roles keep although nobody used them.
+	NoAddedVerbs bool
+	// WildcardVerbs allows "*" as verb, with Strict; see wildcard.
 	WildcardVerbs bool
 }
 
 // Advisor makes suggestions for the subjects of one Collector on one final policy. It is not safe
 // for concurrent use, and the Collector must not be changed any more.
 type Advisor struct {
-	collector *Collector
-	state     *state.State
-	view      state.View
-	meta      Metadata
-	recording Recording
-	wild      bool
-	own       map[string][]rbacindex.Key // bindings by the user name they name
-	group     map[string][]rbacindex.Key // bindings by the group they name
-	histories map[string]*history
-	steps     int // see effort
+	collector  *Collector
+	state      *state.State
+	view       state.View
+	meta       Metadata
+	recording  Recording
+	strict     bool
+	companions bool
+	wild       bool
+	own        map[string][]rbacindex.Key // bindings by the user name they name
+	group      map[string][]rbacindex.Key // bindings by the group they name
+	histories  map[string]*history
+	selectors  []labels.Selector // of aggregated roles, once they are asked for
+	steps      int               // see effort
 }
 
 // Advise returns an Advisor on the policy as the state knows it at a moment.
 func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, recording: o.Recording, wild: o.WildcardVerbs,
+		strict: o.Strict, companions: !o.NoAddedVerbs,
 		own:   map[string][]rbacindex.Key{},
 		group: map[string][]rbacindex.Key{}, histories: map[string]*history{}, steps: allSteps}
 	if a.meta == nil {
@@ -125,7 +135,11 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	s := &Suggestion{Subject: u.user, Groups: slices.SortedFunc(slices.Values(u.groups), slices.Compare[[]string]),
 		System: a.collector.System(subject), Seen: seen,
 		Window: Window{From: a.recording.From, To: a.recording.To, Requests: u.requests, Judged: u.judged, Gaps: a.recording.Gaps},
-		Apply:  Objects{}, Remove: []Remove{}, Rollback: Objects{}, Unused: []Unused{}, Keeps: []Keep{}, Gaps: []string{}}
+		Apply:  Objects{}, Remove: []Remove{}, Rollback: Objects{}, Unused: []Unused{}, Keeps: []Keep{},
+		Added: []Added{}, Owned: []Owned{}, Gaps: []string{}, Form: FormNarrow}
+	if a.strict {
+		s.Form = FormStrict
+	}
 	if u.requests > 0 {
 		s.Window.Coverage = float64(u.judged) / float64(u.requests)
 	}
@@ -148,6 +162,7 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	if !s.Changes() {
 		loose = nil
 	}
+	s.Owned = a.owned(s.Apply, s.Remove)
 	a.keeps(s, u, ix, loose)
 	a.gaps(s, u, h, final)
 	return s, nil
@@ -226,11 +241,97 @@ func (a *Advisor) ground(subject string, h *history) (*ground, error) {
 			return nil, err
 		}
 	}
-	return &ground{base: base, forced: forced, handed: handed}, nil
+	on := &ground{base: base, forced: forced, handed: handed}
+	if !a.strict {
+		on.today = a.view.RBAC
+	}
+	return on, nil
 }
 
-// change fills in what to apply and to remove, and proves it.
+// change fills in what to apply and to remove, and proves it. Where narrowed roles cannot be proved, because a check needs more than verbs
+// on resources, the subject gets roles of its own that hold exactly what it used, if that is no more than it holds; else nothing changes.
 func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on *ground) (*rbacindex.Snapshot, error) {
+	if a.strict {
+		return a.exactly(s, u, h, ix, on)
+	}
+	final, enough, err := a.narrowed(s, u, h, ix, on)
+	if err != nil || s.Proof.Holds && enough {
+		return final, err
+	}
+	why := "narrowed roles would refuse some of what was used"
+	if !enough {
+		why = "narrowing its roles is too much work"
+	}
+	narrow := *s
+	s.Apply, s.Remove, s.Rollback, s.Added, s.Form = Objects{}, []Remove{}, Objects{}, []Added{}, FormStrict
+	if final, err = a.exactly(s, u, h.heldIn(a.view.RBAC), ix, on); err != nil {
+		return nil, err
+	}
+	if s.Proof = h.prove(final, on); s.Proof.Holds && a.noMore(s) {
+		s.Gaps = append(s.Gaps, why+": it gets roles of its own that hold exactly that")
+		return final, nil
+	}
+	s.Apply, s.Remove, s.Rollback, s.Form = Objects{}, []Remove{}, Objects{}, FormUnchanged
+	s.Excess.After, s.Proof = s.Excess.Before, h.prove(a.view.RBAC, on)
+	s.Gaps = append(s.Gaps, why+", and roles of its own would hold more than it does: nothing is suggested (--strict suggests those)")
+	if len(narrow.Proof.Failures) > 0 {
+		s.Gaps = append(s.Gaps, "with narrowed roles: "+narrow.Proof.Failures[0])
+	}
+	return a.view.RBAC, nil
+}
+
+// narrowed narrows the roles of one subject; false if that is too much work.
+func (a *Advisor) narrowed(s *Suggestion, u *usage, h *history, ix *usedIndex, on *ground) (*rbacindex.Snapshot, bool, error) {
+	edits, tooMuch, err := a.edits([]planned{{user: u.user, used: ix, form: FormNarrow}})
+	if err != nil {
+		return nil, false, err
+	}
+	c := a.changeOf(edits)
+	final, err := a.view.RBAC.Apply(c.changes()...)
+	if err != nil {
+		return nil, false, fmt.Errorf("narrow the roles of %s: %w", u.user, err)
+	}
+	s.Proof = h.prove(final, on)
+	s.Apply, s.Remove, s.Rollback = append(s.Apply, c.write...), append(s.Remove, c.remove...), append(s.Rollback, c.rollback...)
+	s.Added = append(s.Added, c.added...)
+	var own []rbacindex.Key
+	for _, k := range a.own[u.user] {
+		if bindsUser(final, k, u.user) {
+			own = append(own, k)
+		}
+	}
+	for _, o := range c.write {
+		if k := change(o).Key; bindsUser(final, k, u.user) {
+			own = append(own, k)
+		}
+	}
+	_, _, s.Excess.After, _ = a.weigh(final, ix, own)
+	return final, len(tooMuch) == 0, nil
+}
+
+// bindsUser reports whether a binding of a policy names a user.
+func bindsUser(policy *rbacindex.Snapshot, k rbacindex.Key, user string) bool {
+	o, _ := policy.Get(k)
+	subjects, _, _ := rbacindex.BindingOf(o)
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return userOf(&s, k.Namespace) == user })
+}
+
+// noMore reports whether everything that a suggestion applies is held today.
+func (a *Advisor) noMore(s *Suggestion) bool {
+	var groups []string
+	for _, set := range s.Groups {
+		groups = append(groups, set...)
+	}
+	for _, o := range s.Apply {
+		if rules, ok := rbacindex.RulesOf(o); ok && !holds(a.view.RBAC, s.Subject, groups, change(o).Key.Namespace, rules) {
+			return false
+		}
+	}
+	return true
+}
+
+// exactly is a change to roles of the subject's own that hold what was used and nothing else.
+func (a *Advisor) exactly(s *Suggestion, u *usage, h *history, ix *usedIndex, on *ground) (*rbacindex.Snapshot, error) {
 	g := generator{base: on.base, subject: subjectOf(u.user), user: u.user}
 	var objects []Object
 	var final *rbacindex.Snapshot
@@ -353,6 +454,11 @@ func (a *Advisor) restored(k rbacindex.Key, o any) Object {
 	c := o.(interface{ DeepCopyObject() runtime.Object }).DeepCopyObject().(metav1.ObjectMetaAccessor)
 	*c.GetObjectMeta().(*metav1.ObjectMeta) = meta
 	return typed(c)
+}
+
+// effort returns the budget of a subject.
+func (a *Advisor) effort() *effort {
+	return &effort{left: max(leastSteps, min(mostSteps, a.steps)), atoms: mostAtoms, all: &a.steps}
 }
 
 // weigh sums the weight of what bindings grant beyond what was used, and of all that they grant.

@@ -95,11 +95,6 @@ type effort struct {
 	all         *int // of allSteps
 }
 
-// effort returns the budget of a subject.
-func (a *Advisor) effort() *effort {
-	return &effort{left: max(leastSteps, min(mostSteps, a.steps)), atoms: mostAtoms, all: &a.steps}
-}
-
 // take uses n steps and reports whether that many remained; otherwise it uses none.
 func (e *effort) take(n int) bool {
 	if n > e.left {

@@ -26,7 +26,7 @@ func TestWeighingProducts(t *testing.T) {
 		everywhere("group", "role-0", group("devs")))
 	cl := newCluster(t, objects...)
 	cl.ask("ann", []string{"devs"}, "list", "/api/v1/pods")
-	advisor := cl.collector.Advise(cl.state, newest, Options{})
+	advisor := cl.collector.Advise(cl.state, newest, Options{Strict: true})
 	var unseen []Unseen
 	if n := allocated(func() { unseen = advisor.Unseen() }); n > 1<<30 {
 		t.Errorf("%d MiB to weigh %d unseen subjects", n>>20, len(unseen))

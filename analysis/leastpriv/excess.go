@@ -12,6 +12,9 @@ import (
 // clusterWide multiplies the weight of a grant that holds everywhere.
 const clusterWide = 3
 
+// dangerous is the weight from which an unused grant is taken away whatever that takes: Secrets, what runs commands, what gives rights.
+const dangerous = 20
+
 // weight returns how much harm an unused grant could do; docs/suggest.md has the table.
 func weight(a *atom) int {
 	if a.url != "" {

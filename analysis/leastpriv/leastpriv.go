@@ -6,13 +6,12 @@
 //	final policy (State) ───┴──▶ Suggestion: apply, remove, rollback
 //	                                   └──▶ Proof: the recorded history against the final state
 //
-// RBAC only adds and a roleRef cannot be changed: new roles beside old bindings take
-// nothing away. So a suggestion removes every binding that names the subject itself and
-// applies roles that hold what was used and nothing gives any more. What groups give, it
-// cannot take from one member alone: it builds on that, and names it (Suggestion.Keeps).
-//
-// Rules hold what was used exactly: no verb follows from another, and nothing is written
-// as a wildcard unless asked. docs/suggest.md states every rule.
+// A suggestion narrows each role that bindings naming the subject give it to the verbs on
+// resources that were used through it, in place where nobody else holds the role, as a
+// copy otherwise, because RBAC only adds and a roleRef cannot be changed. With
+// Options.Strict it removes every such binding instead and applies roles that hold exactly
+// what was used. What groups give, it cannot take from one member alone: it builds on that,
+// and names it (Suggestion.Keeps). docs/suggest.md states every rule.
 //
 // The package is pure: no I/O, no clock.
 package leastpriv
@@ -40,6 +39,8 @@ type Suggestion struct {
 	Groups [][]string `json:"groups"`
 	// System subjects belong to Kubernetes itself, see System.
 	System bool `json:"system"`
+	// Form of the change: narrow, strict (roles of its own that hold exactly what it used) or unchanged, where neither can be proved.
+	Form string `json:"form"`
 	// Seen subjects made requests. Of others only their rights are known, all of them unused, and
 	// Groups are those that their names imply.
 	Seen   bool     `json:"seen"`
@@ -47,7 +48,11 @@ type Suggestion struct {
 	Excess Excess   `json:"excess"` // of what it holds, before and after
 	Proof  Proof    `json:"proof"`  // the recorded accesses, replayed
 	Apply  Objects  `json:"apply"`  // objects to write
-	Remove []Remove `json:"remove"` // bindings to delete
+	Remove []Remove `json:"remove"` // bindings, and roles that nobody holds any more, to delete
+	// Added are verbs that the roles to apply hold although nobody used them, and why.
+	Added []Added `json:"added"`
+	// Owned are the objects to write or to remove that something else writes: the change has to be made there.
+	Owned []Owned `json:"owned"`
 	// Rollback holds the objects as they were. What Apply created and Rollback does not hold is to
 	// be deleted.
 	Rollback Objects  `json:"rollback"`
@@ -59,10 +64,31 @@ type Suggestion struct {
 	Size Size `json:"size"`
 }
 
+// Forms of a suggestion.
+const (
+	FormNarrow    = "narrow"
+	FormStrict    = "strict"
+	FormUnchanged = "unchanged"
+)
+
+// Added is a verb that a narrowed role keeps although nobody used it, and why.
+type Added struct {
+	Role     string `json:"role"`     // that it is kept of: Kind/name or Kind/namespace/name
+	Verb     string `json:"verb"`     // that was not used
+	Resource string `json:"resource"` // as "resource.group"
+	Reason   string `json:"reason"`   // with which use it goes
+}
+
+// Owned is an object that a release, an application or another object owns, and writes again.
+type Owned struct {
+	Object string `json:"object"` // Kind/name or Kind/namespace/name
+	Owner  string `json:"owner"`  // such as "Helm release shop/web"
+}
+
 // Size counts the objects of a change.
 type Size struct {
 	Apply    int `json:"apply"`    // how many there are to write
-	Remove   int `json:"remove"`   // how many bindings there are to delete
+	Remove   int `json:"remove"`   // how many bindings and roles there are to delete
 	Rollback int `json:"rollback"` // how many undo it
 }
 
@@ -107,9 +133,13 @@ type Proof struct {
 	// AllowedByKept counts refusals that the subject's groups allow by now, with or without the
 	// suggestion.
 	AllowedByKept int `json:"allowedByKept"`
+	// AllowedToday counts refusals that the subject's own bindings allow by now: a narrowed role holds no more than they do.
+	AllowedToday int `json:"allowedToday"`
 	// Implied counts refusals that any policy allows if it allows the needs: a request by name
 	// where one without a name was allowed later, a role whose rules were all used.
 	Implied int `json:"implied"`
+	// TakenAway counts requests whose grant has been taken away since: a narrowed role does not give it back. They are not evaluated.
+	TakenAway int64 `json:"takenAway"`
 	// LeftOut counts requests that cannot be allowed without a wildcard; they are not evaluated.
 	LeftOut int64 `json:"leftOut"`
 	// Failures name the first requests behind Refused and NewlyAllowed.
@@ -126,7 +156,7 @@ type Excess struct {
 	Held int `json:"held"`
 }
 
-// Remove takes a subject out of a binding.
+// Remove takes subjects out of a binding, or deletes a role that nobody holds then.
 type Remove struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`

@@ -38,7 +38,7 @@ func TestObserveMany(t *testing.T) {
 	text := func(c *Collector) string {
 		t.Helper()
 		var all []*Suggestion
-		advisor := c.Advise(cl.state, newest, Options{})
+		advisor := c.Advise(cl.state, newest, Options{Strict: true})
 		for _, name := range []string{"ann", "bob", "eve"} {
 			s, err := advisor.Suggest(name)
 			if err != nil {
@@ -81,7 +81,7 @@ func TestUnseen(t *testing.T) {
 	cl := newCluster(t, clusterRole("wide", rule("get list", "", "pods secrets")), everywhere("both", "wide", user("ann"), user("zed")),
 		everywhere("bot", "wide", subjectOf(sa)), everywhere("all", "wide", group("system:authenticated")))
 	cl.ask("ann", nil, "list", "/api/v1/pods")
-	advisor := cl.collector.Advise(cl.state, newest, Options{})
+	advisor := cl.collector.Advise(cl.state, newest, Options{Strict: true})
 	unseen := advisor.Unseen()
 	if len(unseen) != 2 || unseen[0].Subject != sa || unseen[1].Subject != "zed" || !slices.Equal(unseen[0].Bindings,
 		[]string{"ClusterRoleBinding/bot"}) || unseen[0].Excess == 0 {
@@ -123,7 +123,7 @@ func TestWildcardVerbs(t *testing.T) {
 	}
 	suggest := func(cl *cluster) *Suggestion {
 		t.Helper()
-		s, err := cl.collector.Advise(cl.state, newest, Options{WildcardVerbs: true}).Suggest("ann")
+		s, err := cl.collector.Advise(cl.state, newest, Options{Strict: true, WildcardVerbs: true}).Suggest("ann")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestWildcardVerbs(t *testing.T) {
 // rulesAreNecessaryOn is rulesAreNecessary for one suggestion.
 func rulesAreNecessaryOn(t *testing.T, cl *cluster, s *Suggestion) {
 	t.Helper()
-	a := cl.collector.Advise(cl.state, newest, Options{WildcardVerbs: true})
+	a := cl.collector.Advise(cl.state, newest, Options{Strict: true, WildcardVerbs: true})
 	if n := rulesAreNecessary(t, a, []*Suggestion{s}); n == 0 {
 		t.Error("no rule")
 	}
@@ -166,7 +166,7 @@ func TestReadBack(t *testing.T) {
 	cl := newCluster(t, clusterRole("wide", rule("get list", "", "pods secrets")), everywhere("both", "wide", user("ann"), user("eve")))
 	cl.ask("ann", nil, "list", "/api/v1/namespaces/a/pods")
 	s := cl.suggest("ann")
-	plan, err := cl.collector.Advise(cl.state, newest, Options{}).Together([]*Suggestion{s})
+	plan, err := cl.collector.Advise(cl.state, newest, Options{Strict: true}).Together([]*Suggestion{s})
 	if err != nil {
 		t.Fatal(err)
 	}

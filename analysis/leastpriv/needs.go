@@ -122,6 +122,13 @@ func (h *history) need(n need) {
 	h.needs = append(h.needs, n)
 }
 
+// heldIn returns the history without what a policy does not allow.
+func (h *history) heldIn(policy *rbacindex.Snapshot) *history {
+	out := *h
+	out.needs = slices.DeleteFunc(slices.Clone(h.needs), func(n need) bool { return !n.allowed(policy) })
+	return &out
+}
+
 func anyGroups(k accessKey) accessKey {
 	k.groups = 0
 	return k
@@ -214,43 +221,4 @@ func roleWrites(needs []need) []rbacindex.Attributes {
 		}
 	}
 	return out
-}
-
-// Question is one check that a proof makes against a final state, for callers that want to put it
-// to another authorizer.
-type Question struct {
-	Attributes rbacindex.Attributes
-	Requests   int64
-	// Needed checks must be allowed. The others are refusals on record.
-	Needed bool
-	// Explained refusals may be allowed, as Proof counts them: they were allowed at another time,
-	// are allowed by the groups by now, or by any policy that allows the needs.
-	Explained bool
-	// Alternative: holding all of Rules, as a role's writer has to, also suffices.
-	Alternative bool
-	Rules       []rbacv1.PolicyRule
-}
-
-// Questions returns everything that the proofs of a subject check, in a fixed order, except what no
-// exact rule can allow.
-func (a *Advisor) Questions(subject string) ([]Question, error) {
-	if _, _, err := a.usageOf(subject); err != nil {
-		return nil, err
-	}
-	h := a.historyOf(subject)
-	on, err := a.ground(subject, h)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Question, 0, len(h.needs)+len(h.refusals))
-	for i := range h.needs {
-		n := &h.needs[i]
-		out = append(out, Question{Attributes: n.attrs, Requests: n.count, Needed: true, Alternative: n.alternative, Rules: n.rules})
-	}
-	for i := range h.refusals {
-		n := &h.refusals[i]
-		out = append(out, Question{Attributes: n.attrs, Requests: n.count, Explained: h.explains(n, on) != nothingExplains,
-			Alternative: n.alternative, Rules: n.rules})
-	}
-	return out, nil
 }

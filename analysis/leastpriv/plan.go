@@ -35,6 +35,9 @@ func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
 	var order []rbacindex.Key
 	back := map[rbacindex.Key]bool{}
 	var changes []rbacindex.Change
+	if !a.strict {
+		return a.narrowedTogether(suggestions)
+	}
 	for _, s := range suggestions {
 		for _, o := range s.Apply {
 			p.Apply = append(p.Apply, o)
@@ -70,18 +73,60 @@ func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply suggestions: %w", err)
 	}
+	return p, a.proveTogether(p, final, suggestions)
+}
+
+// narrowedTogether narrows the roles of all subjects at once: a role that several of them hold is edited in place, or divided among them.
+func (a *Advisor) narrowedTogether(suggestions []*Suggestion) (*Plan, error) {
+	users := make([]planned, 0, len(suggestions))
+	var own, back Objects // of those that get roles of their own
+	for _, s := range suggestions {
+		u := planned{user: s.Subject, used: indexNeeds(a.historyOf(s.Subject).needs), form: s.Form}
+		switch {
+		case s.Form == FormStrict:
+			own, back = append(own, s.Apply...), append(back, s.Rollback...)
+			for i := range s.Remove {
+				u.leaves = append(u.leaves, s.Remove[i].key)
+			}
+		case len(s.Apply)+len(s.Remove) == 0:
+			u.form = FormUnchanged // its own roles were all used
+		}
+		users = append(users, u)
+	}
+	edits, _, err := a.edits(users)
+	if err != nil {
+		return nil, err
+	}
+	c := a.changeOf(edits)
+	c.write = append(c.write, own...)
+	for _, o := range back {
+		if k := change(o).Key; !slices.ContainsFunc(c.rollback, func(have Object) bool { return change(have).Key == k }) {
+			c.rollback = append(c.rollback, o)
+		}
+	}
+	final, err := a.view.RBAC.Apply(c.changes()...)
+	if err != nil {
+		return nil, fmt.Errorf("narrow roles: %w", err)
+	}
+	p := &Plan{Apply: append(Objects{}, c.write...), Remove: append([]Remove{}, c.remove...), Rollback: append(Objects{}, c.rollback...),
+		Proofs: []Proof{}, Holds: true}
+	return p, a.proveTogether(p, final, suggestions)
+}
+
+// proveTogether evaluates the histories of all subjects against a final state.
+func (a *Advisor) proveTogether(p *Plan, final *rbacindex.Snapshot, suggestions []*Suggestion) error {
 	for _, s := range suggestions {
 		h := a.historyOf(s.Subject)
 		on, err := a.ground(s.Subject, h)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		proof := h.prove(final, on)
 		p.Proofs = append(p.Proofs, proof)
 		p.Holds = p.Holds && proof.Holds
 	}
 	p.Final = a.concerning(final, suggestions)
-	return p, nil
+	return nil
 }
 
 // concerning returns the objects of a policy that concern subjects.
@@ -142,6 +187,8 @@ type ground struct {
 	// right to write others with rules it names, and escalate, which a create cannot limit to a
 	// name, is a right to write any in that namespace.
 	handed *rbacindex.Snapshot
+	// today is the policy beyond which nothing is suggested; nil: what was used is, whatever is granted today.
+	today *rbacindex.Snapshot
 }
 
 // prove evaluates the whole history again.
@@ -162,6 +209,11 @@ func (h *history) prove(final *rbacindex.Snapshot, on *ground) Proof {
 	}
 	for i := range h.needs {
 		n := &h.needs[i]
+		if on.today != nil && !n.allowed(on.today) {
+			p.TakenAway += n.count
+			p.Accesses--
+			continue
+		}
 		p.Requests += n.count
 		if !n.allowed(final) {
 			p.Refused += n.count
@@ -180,6 +232,8 @@ func (h *history) prove(final *rbacindex.Snapshot, on *ground) Proof {
 			p.AllowedByKept++
 		case comesWith:
 			p.Implied++
+		case allowedToday:
+			p.AllowedToday++
 		case nothingExplains:
 			p.NewlyAllowed++
 			fail("newly allowed", n)
@@ -197,6 +251,7 @@ const (
 	allowedBefore
 	allowedByKept
 	comesWith
+	allowedToday
 )
 
 func (h *history) explains(n *need, on *ground) explanation {
@@ -207,6 +262,8 @@ func (h *history) explains(n *need, on *ground) explanation {
 		return allowedByKept
 	case n.allowed(on.forced), n.alternative && n.allowed(on.handed):
 		return comesWith
+	case on.today != nil && n.allowed(on.today):
+		return allowedToday
 	}
 	return nothingExplains
 }

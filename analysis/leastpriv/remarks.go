@@ -93,8 +93,14 @@ func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Sna
 			back++
 		}
 	}
-	if back > 0 && len(s.Apply) > 0 {
+	switch {
+	case back > 0 && !a.strict:
+		add("%d distinct requests were allowed by grants that have been taken away since: this does not give them back", back)
+	case back > 0 && len(s.Apply) > 0:
 		add("%d distinct requests were allowed by grants that have been taken away since: this gives them back", back)
+	}
+	for _, o := range s.Owned {
+		add("%s belongs to %s: change it there, or it is written again", o.Object, o.Owner)
 	}
 	for _, r := range s.Remove {
 		meta := a.meta(r.key)
@@ -162,6 +168,26 @@ func (a *Advisor) missingNamespaces(s *Suggestion) []string {
 		}
 		if _, known := a.state.Version(kept.Namespaces, "", ns, a.recording.To); known == state.Absent {
 			out = append(out, ns)
+		}
+	}
+	return out
+}
+
+// owned lists the objects of a change that something else writes.
+func (a *Advisor) owned(apply Objects, remove []Remove) []Owned {
+	var keys []rbacindex.Key
+	for _, o := range apply {
+		keys = append(keys, change(o).Key)
+	}
+	for i := range remove {
+		keys = append(keys, remove[i].key)
+	}
+	slices.SortFunc(keys, rbacindex.Key.Compare)
+	out := []Owned{}
+	for _, k := range slices.Compact(keys) {
+		meta := a.meta(k)
+		if owner := OwnerOf(&meta); owner != "" {
+			out = append(out, Owned{Object: k.String(), Owner: owner})
 		}
 	}
 	return out

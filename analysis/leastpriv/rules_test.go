@@ -103,7 +103,7 @@ func (c *cluster) load() {
 func (c *cluster) suggest(user string) *Suggestion {
 	c.t.Helper()
 	c.load()
-	s, err := c.collector.Advise(c.state, newest, Options{}).Suggest(user)
+	s, err := c.collector.Advise(c.state, newest, Options{Strict: true}).Suggest(user)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestSharedBinding(t *testing.T) {
 		user("bob"), user("eve")))
 	cl.ask("ann", nil, "list", "/api/v1/namespaces/a/pods")
 	cl.ask("bob", nil, "list", "/api/v1/namespaces/b/pods")
-	advisor := cl.collector.Advise(cl.state, newest, Options{})
+	advisor := cl.collector.Advise(cl.state, newest, Options{Strict: true})
 	var all []*Suggestion
 	for _, name := range []string{"ann", "bob"} {
 		s, err := advisor.Suggest(name)
@@ -413,7 +413,7 @@ func TestUnknownSubject(t *testing.T) {
 	cl := newCluster(t, clusterRole("root", rule("*", "*", "*")), everywhere("root", "root", user("ann")))
 	cl.ask("root", []string{"system:masters"}, "list", "/api/v1/nodes")
 	for _, name := range []string{"root", "nobody"} {
-		if _, err := cl.collector.Advise(cl.state, newest, Options{}).Suggest(name); !errors.Is(err, ErrUnknownSubject) {
+		if _, err := cl.collector.Advise(cl.state, newest, Options{Strict: true}).Suggest(name); !errors.Is(err, ErrUnknownSubject) {
 			t.Errorf("%s: %v, want ErrUnknownSubject", name, err)
 		}
 	}

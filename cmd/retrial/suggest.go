@@ -28,9 +28,13 @@ func newSuggest(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "suggest [--subject USER | --all] [--state FILE|DIR --events FILE...]",
 		Short: "Suggest the least roles a subject needs, with a proof",
-		Long: `Suggest for each subject the roles that hold what it was recorded using and nothing else: objects
-to apply, bindings to remove, and the way back. The proof replays the subject's whole recorded history
-against the final state. docs/suggest.md has the rules.
+		Long: `Suggest for each subject the roles it holds, narrowed to what it was recorded using: objects to
+apply, bindings and roles to remove, and the way back. The proof replays the subject's whole recorded
+history against the final state. docs/suggest.md has the rules.
+
+A narrowed role keeps its scope and names, so that what comes next week in a new namespace is allowed,
+and the verbs that go with those used, such as watch with list; --no-added-verbs leaves these out.
+--strict suggests roles of the subject's own that hold exactly what was used.
 
 The running server is asked about everything it has stored of the cluster, or what lies between --from
 and --to; with none running the command reads the store itself. With --state and --events neither is
@@ -45,7 +49,8 @@ is refused without --force: what happens once a month is not in it.`,
 		Args: cli.NoArgsBut("subjects are named with --subject"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
-	o.bind(c, s, &o.SuggestRequest, "cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards")
+	o.bind(c, s, &o.SuggestRequest, "cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "strict",
+		"noAddedVerbs", "wildcards")
 	f := c.Flags()
 	f.Lookup("apiserver-config").Hidden = false
 	f.BoolVar(&o.final, "final", false, "print all RBAC objects that concern the subjects as they are after the change (-o yaml or json)")
@@ -190,6 +195,7 @@ func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
 		keeps = append(keeps, query.KeptText(&k))
 	}
 	section("Granted and never used, by weight:", unused)
+	section("Kept although never used:", s.KeptTexts())
 	section("What groups go on giving:", keeps)
 	section("Where the proof fails:", s.Proof.Failures)
 	section("Gaps:", s.Gaps)

@@ -91,7 +91,7 @@ func strictObjects(t *testing.T, text []byte) map[string]any {
 func TestSuggestForms(t *testing.T) {
 	needWhole(t)
 	t.Parallel()
-	text, _ := suggestOn(t, cli.ExitOK, "-o", "json")
+	text, _ := suggestOn(t, cli.ExitOK, "--strict", "-o", "json")
 	all := itemsOf[struct {
 		Subject string
 		Proof   struct{ Holds bool }
@@ -100,8 +100,8 @@ func TestSuggestForms(t *testing.T) {
 			Metadata metav1.ObjectMeta
 		}
 	}](t, string(text))
-	text, _ = suggestOn(t, cli.ExitOK, "-o", "yaml", "--force")
-	end, _ := suggestOn(t, cli.ExitOK, "-o", "yaml", "--force", "--final")
+	text, _ = suggestOn(t, cli.ExitOK, "--strict", "-o", "yaml", "--force")
+	end, _ := suggestOn(t, cli.ExitOK, "--strict", "-o", "yaml", "--force", "--final")
 	applied, final := strictObjects(t, text), strictObjects(t, end)
 	n := 0
 	for _, s := range all {
@@ -118,6 +118,18 @@ func TestSuggestForms(t *testing.T) {
 	}
 	if n != len(applied) || n < 100 {
 		t.Errorf("%d objects in JSON, %d in YAML", n, len(applied))
+	}
+	// Narrowed roles are planned together: those of several holders are written once.
+	text, _ = suggestOn(t, cli.ExitOK, "-o", "yaml", "--force")
+	end, _ = suggestOn(t, cli.ExitOK, "-o", "yaml", "--force", "--final")
+	applied, final = strictObjects(t, text), strictObjects(t, end)
+	for key := range applied {
+		if final[key] == nil {
+			t.Errorf("%s is applied and not in the final state", key)
+		}
+	}
+	if len(applied) < 20 || len(applied) > n/2 || !bytes.Contains(text, []byte("\n# kept although never used: list of ClusterRole/")) {
+		t.Errorf("%d objects to narrow roles, %d for exact ones; or what is kept is not told", len(applied), n)
 	}
 	if !bytes.Contains(text, []byte("\n#   kubectl delete clusterrolebinding/")) ||
 		!bytes.Contains(text, []byte(`--type=merge -p '{"subjects":[`)) {

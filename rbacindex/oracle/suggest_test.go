@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,11 +126,19 @@ func recorded(t *testing.T) (*leastpriv.Collector, *state.State) {
 
 // TestRealAuthorizerConfirmsProofs puts every question of every proof on the recording to
 // the real RBAC authorizer, on the objects `retrial suggest --final` prints: each suggestion
-// alone, and all of them together. It also drops each rule of each suggestion: the real
-// authorizer must then refuse something.
+// alone, and all of them together, in every form. It also drops each rule of each exact suggestion, and
+// each verb on each resource of each narrowed role: the real authorizer must then refuse something, unless the
+// suggestion says why it is there.
 func TestRealAuthorizerConfirmsProofs(t *testing.T) {
 	c, st := recorded(t)
-	advisor := c.Advise(st, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), leastpriv.Options{})
+	for name, form := range map[string]leastpriv.Options{"narrow": {}, "no added verbs": {NoAddedVerbs: true}, "strict": {Strict: true}} {
+		t.Run(name, func(t *testing.T) {
+			confirm(t, c, c.Advise(st, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), form), form.Strict)
+		})
+	}
+}
+
+func confirm(t *testing.T, c *leastpriv.Collector, advisor *leastpriv.Advisor, strict bool) {
 	var all []*leastpriv.Suggestion
 	questions := map[string][]leastpriv.Question{}
 	for _, name := range c.Subjects() {
@@ -142,7 +151,7 @@ func TestRealAuthorizerConfirmsProofs(t *testing.T) {
 		}
 		all = append(all, s)
 	}
-	var needed, refusals, allowed, rules int
+	var needed, refusals, allowed, parts int
 	ask := func(j judge, s *leastpriv.Suggestion, what string) {
 		t.Helper()
 		newly := 0
@@ -158,7 +167,7 @@ func TestRealAuthorizerConfirmsProofs(t *testing.T) {
 			}
 		}
 		allowed += newly
-		if newly != s.Proof.AllowedBefore+s.Proof.AllowedByKept+s.Proof.Implied && what == "alone" {
+		if p := s.Proof; newly != p.AllowedBefore+p.AllowedByKept+p.AllowedToday+p.Implied && what == "alone" {
 			t.Errorf("%s: %s: the real authorizer allows %d refusals, the proof names %+v", what, s.Subject, newly, s.Proof)
 		}
 	}
@@ -175,12 +184,13 @@ func TestRealAuthorizerConfirmsProofs(t *testing.T) {
 				refusals++
 			}
 		}
-		for i, o := range s.Apply {
-			for n := range rulesOf(o) {
-				rules++
-				weaker := append(slices.Delete(slices.Clone(plan.Final), place(t, plan.Final, o), place(t, plan.Final, o)+1), without(o, n))
-				if !refusesSomething(t, judgeOn(weaker), questions[s.Subject]) {
-					t.Errorf("%s: nothing needs rule %d of object %d", s.Subject, n, i)
+		for _, o := range s.Apply {
+			for what, less := range lessOf(o, strict) {
+				parts++
+				at := place(t, plan.Final, o)
+				weaker := append(slices.Delete(slices.Clone(plan.Final), at, at+1), less)
+				if !addedTo(s, what) && !refusesSomething(t, judgeOn(weaker), questions[s.Subject]) {
+					t.Errorf("%s: nothing needs %+v", s.Subject, what)
 				}
 			}
 		}
@@ -193,10 +203,71 @@ func TestRealAuthorizerConfirmsProofs(t *testing.T) {
 	for _, s := range all {
 		ask(j, s, "together")
 	}
-	t.Logf("%d subjects, %d needs, %d refusals (%d explained, twice), %d rules", len(all), needed, refusals, allowed, rules)
-	if len(all) < 90 || needed < 3000 || refusals < 500 || rules < 300 {
+	t.Logf("%d subjects, %d needs, %d refusals (%d explained, twice), %d rules or verbs on resources", len(all), needed, refusals, allowed,
+		parts)
+	if len(all) < 90 || needed < 3000 || refusals < 500 || parts < 300 {
 		t.Error("that is not the whole recording")
 	}
+}
+
+// part is what is dropped of a role: a rule, or a verb on a resource or path of it.
+type part struct {
+	role           string
+	rule           int
+	verb, resource string
+}
+
+// lessOf returns a role without each of its rules, or without each verb on each resource of them.
+func lessOf(o leastpriv.Object, rules bool) map[part]leastpriv.Object {
+	k, _ := rbacindex.KeyOf(o)
+	out := map[part]leastpriv.Object{}
+	for n, r := range rulesOf(o) {
+		if rules {
+			out[part{role: k.String(), rule: n}] = without(o, n)
+			continue
+		}
+		for _, verb := range r.Verbs {
+			for _, on := range slices.Concat(r.Resources, r.NonResourceURLs) {
+				other := func(s string) bool { return s == on }
+				// The rule for the other resources, and one for the other verbs on this.
+				rest, verbs := *r.DeepCopy(), *r.DeepCopy()
+				rest.Resources = slices.DeleteFunc(rest.Resources, other)
+				rest.NonResourceURLs = slices.DeleteFunc(rest.NonResourceURLs, other)
+				verbs.Verbs = slices.DeleteFunc(verbs.Verbs, func(s string) bool { return s == verb })
+				text := on
+				if len(r.NonResourceURLs) > 0 {
+					verbs.NonResourceURLs = []string{on}
+				} else {
+					verbs.Resources = []string{on}
+					name, sub, found := strings.Cut(on, "/")
+					text = strings.TrimSuffix(name+"."+r.APIGroups[0], ".")
+					if found {
+						text += "/" + sub
+					}
+				}
+				out[part{k.String(), n, verb, text}] = with(without(o, n), rest, verbs)
+			}
+		}
+	}
+	return out
+}
+
+// addedTo reports whether a suggestion says why it holds a verb that nobody used.
+func addedTo(s *leastpriv.Suggestion, p part) bool {
+	return slices.ContainsFunc(s.Added, func(a leastpriv.Added) bool {
+		return a.Verb == p.verb && a.Resource == p.resource && a.Reason != ""
+	})
+}
+
+// with returns a role with more rules.
+func with(o leastpriv.Object, more ...rbacv1.PolicyRule) leastpriv.Object {
+	switch r := o.(type) {
+	case *rbacv1.Role:
+		r.Rules = append(r.Rules, more...)
+	case *rbacv1.ClusterRole:
+		r.Rules = append(r.Rules, more...)
+	}
+	return o
 }
 
 func refusesSomething(t *testing.T, j judge, list []leastpriv.Question) bool {

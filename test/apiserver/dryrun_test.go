@@ -43,7 +43,7 @@ func recording(t testing.TB, in *product.Install) []string {
 
 func drySuggestions(t *testing.T, in *product.Install, w *writerOf) {
 	files := recording(t, in)
-	text := in.Offline(t, append([]string{"suggest", "--all", "--include-system", "-o", "json"}, files...)...).Out
+	text := in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--strict", "-o", "json"}, files...)...).Out
 	all := product.Items[suggestion](t, text)
 	// The cluster as it was: what is changed has to be there.
 	made := map[string]bool{}
@@ -88,13 +88,13 @@ func drySuggestions(t *testing.T, in *product.Install, w *writerOf) {
 	}
 
 	// The YAML is a stream of the same objects, as kubectl apply -f reads it.
-	text = in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--force", "-o", "yaml"}, files...)...).Out
+	text = in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--strict", "--force", "-o", "yaml"}, files...)...).Out
 	stream := decode(t, []byte(text))
 	for _, o := range stream {
 		strict(t, mustJSON(t, o))
 	}
 	w.mustPut(t, stream, metav1.DryRunAll)
-	final := decode(t, []byte(in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--final", "-o", "json"},
+	final := decode(t, []byte(in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--strict", "--final", "-o", "json"},
 		files...)...).Out))
 	for _, o := range final {
 		strict(t, mustJSON(t, o))

@@ -43,7 +43,8 @@ func TestProofs(t *testing.T) {
 	in := product.New(t)
 	files := recording(t, in)
 	run := func(more ...string) []byte {
-		return []byte(in.Offline(t, slices.Concat([]string{"suggest", "--all", "--include-system", "-o", "json"}, more, files)...).Out)
+		return []byte(in.Offline(t, slices.Concat([]string{"suggest", "--all", "--strict", "--include-system", "-o", "json"}, more,
+			files)...).Out)
 	}
 	claims := product.Items[struct {
 		Subject string

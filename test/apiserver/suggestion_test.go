@@ -232,7 +232,7 @@ func (l *live) works(t *testing.T, p *person, cfg *rest.Config) []string {
 // suggest returns the suggestion for one subject, of the running server.
 func (l *live) suggest(t *testing.T, subject string) suggestion {
 	t.Helper()
-	out := l.Do(t, "suggest", "--cluster", clusterName, "--subject", subject, "-o", "json").Out
+	out := l.Do(t, "suggest", "--cluster", clusterName, "--subject", subject, "--strict", "-o", "json").Out
 	all := product.Items[suggestion](t, out)
 	if len(all) != 1 || all[0].Subject != subject {
 		t.Fatalf("suggestions for one subject: %.2000s", out)

@@ -594,7 +594,7 @@ export interface paths {
         };
         /**
          * the least roles that subjects need
-         * @description Asks what subjects need, and which change leaves them exactly that: docs/suggest.md. It names subjects, or asks for all. Without from and to everything stored counts. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never listed, and a range without requests.
+         * @description Asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, or asks for all. Without from and to everything stored counts. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never listed, and a range without requests.
          */
         get: operations["query.Suggest"];
         put?: never;
@@ -2209,6 +2209,17 @@ export interface components {
             /** @description what is missing */
             what: string;
         };
+        /** @description a verb that a narrowed role keeps although nobody used it, and why. */
+        LeastprivAdded: {
+            /** @description with which use it goes */
+            reason: string;
+            /** @description as "resource.group" */
+            resource: string;
+            /** @description that it is kept of: Kind/name or Kind/namespace/name */
+            role: string;
+            /** @description that was not used */
+            verb: string;
+        };
         /** @description Excess weighs what is granted and was never used, by danger; see Weight. Before and After count the subject's own bindings, Kept what its groups hold, which the change does not touch. */
         LeastprivExcess: {
             /** @description what came after, or was so after */
@@ -2239,6 +2250,13 @@ export interface components {
         };
         /** @description decoded from JSON into their own types. */
         LeastprivObjects: unknown[];
+        /** @description an object that a release, an application or another object owns, and writes again. */
+        LeastprivOwned: {
+            /** @description Kind/name or Kind/namespace/name */
+            object: string;
+            /** @description such as "Helm release shop/web" */
+            owner: string;
+        };
         /** @description Plan joins several suggestions. A binding that more than one of them leaves is replaced once, without all of their subjects. */
         LeastprivPlan: {
             /** @description objects to write */
@@ -2262,6 +2280,8 @@ export interface components {
             allowedBefore: number;
             /** @description `allowedByKept` counts refusals that the subject's groups allow by now, with or without the suggestion. */
             allowedByKept: number;
+            /** @description `allowedToday` counts refusals that the subject's own bindings allow by now: a narrowed role holds no more than they do. */
+            allowedToday: number;
             /** @description `failures` name the first requests behind Refused and NewlyAllowed. */
             failures?: string[];
             /** @description `holds` means that nothing that was allowed and needed is refused, and nothing is newly allowed. */
@@ -2278,6 +2298,8 @@ export interface components {
             refused: number;
             /** @description `requests` counts the requests that RBAC allowed and the hidden checks that passed, all evaluated again; Accesses counts the distinct ones. */
             requests: number;
+            /** @description `takenAway` counts requests whose grant has been taken away since: a narrowed role does not give it back. They are not evaluated. */
+            takenAway: number;
         };
         /** @description Recording describes what the whole recording covers and what it lacks. Advice is only as good as that. */
         LeastprivRecording: {
@@ -2310,7 +2332,7 @@ export interface components {
                 [key: string]: number;
             };
         };
-        /** @description Remove takes a subject out of a binding. */
+        /** @description Remove takes subjects out of a binding, or deletes a role that nobody holds then. */
         LeastprivRemove: {
             /** @description `action` is "delete" if the subject is the only one of the binding, else "replace" by Object. */
             action: string;
@@ -2328,26 +2350,32 @@ export interface components {
         LeastprivSize: {
             /** @description how many there are to write */
             apply: number;
-            /** @description how many bindings there are to delete */
+            /** @description how many bindings and roles there are to delete */
             remove: number;
             /** @description how many undo it */
             rollback: number;
         };
         /** @description the change that leaves a subject what the recording shows it needs. */
         LeastprivSuggestion: {
+            /** @description `added` are verbs that the roles to apply hold although nobody used them, and why. */
+            added: components["schemas"]["LeastprivAdded"][];
             /** @description objects to write */
             apply: components["schemas"]["LeastprivObjects"];
             /** @description of what it holds, before and after */
             excess: components["schemas"]["LeastprivExcess"];
+            /** @description `form` of the change: narrow, strict (roles of its own that hold exactly what it used) or unchanged, where neither can be proved. */
+            form: string;
             /** @description `gaps` describe what the suggestion does not know or cannot do. */
             gaps: string[];
             /** @description `groups` are the group sets the subject was seen with, each sorted. */
             groups: string[][];
             /** @description bindings that stay */
             keeps: components["schemas"]["LeastprivKeep"][];
+            /** @description `owned` are the objects to write or to remove that something else writes: the change has to be made there. */
+            owned: components["schemas"]["LeastprivOwned"][];
             /** @description the recorded accesses, replayed */
             proof: components["schemas"]["LeastprivProof"];
-            /** @description bindings to delete */
+            /** @description bindings, and roles that nobody holds any more, to delete */
             remove: components["schemas"]["LeastprivRemove"][];
             /** @description `rollback` holds the objects as they were. What Apply created and Rollback does not hold is to be deleted. */
             rollback: components["schemas"]["LeastprivObjects"];
@@ -3042,7 +3070,7 @@ export interface components {
             /** @description verb of the request */
             verb: string;
         };
-        /** @description SuggestAnswer says what subjects need, and which change leaves them exactly that. Of all subjects it has the size of each change and not the objects, unless changes are asked for. */
+        /** @description SuggestAnswer says what subjects need, and which change leaves them no more. Of all subjects it has the size of each change and not the objects, unless changes are asked for. */
         SuggestAnswer: {
             /** @description name of the cluster */
             cluster: string;
@@ -4656,7 +4684,11 @@ export interface operations {
                 includeUnseen?: boolean;
                 /** @description of all subjects, with the objects of every change; of named ones they are always there */
                 changes?: boolean;
-                /** @description what may be written as *: none, or verbs, where no refusal on record speaks against it */
+                /** @description roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that */
+                strict?: boolean;
+                /** @description narrowed roles without the verbs that go with those used, such as watch with list */
+                noAddedVerbs?: boolean;
+                /** @description what may be written as *: none, or verbs (strict, then), where no refusal on record speaks against it */
                 wildcards?: "none" | "verbs";
             };
             header?: never;

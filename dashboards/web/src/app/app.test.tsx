@@ -1,4 +1,4 @@
-import { act, fireEvent, render, screen, waitFor } from '@testing-library/react';
+import { act, render, screen, waitFor } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Failure } from '../api/ask';
@@ -51,18 +51,6 @@ describe('App', () => {
     expect(asked).toContain('complete?cluster=prod&kind=namespace&prefix=shop&limit=6');
     await userEvent.keyboard('{Enter}');
     expect(location.hash).toBe('#/subjects/system%3Aserviceaccount%3Ashop%3Abot%E2%80%AE?cluster=prod');
-  });
-
-  it('opens the search again for who types Esc and / at once', async () => {
-    answers({ ...good, complete: { values: [] } });
-    render(<App />);
-    await screen.findAllByText('alice');
-    fireEvent.keyDown(document.body, { key: '/' });
-    await userEvent.keyboard('shop');
-    fireEvent.keyDown(document.body, { key: 'Escape' });
-    fireEvent.keyDown(document.body, { key: '/' });
-    await act(() => new Promise((done) => setTimeout(done))); // by now the browser has told that the first was closed
-    expect(screen.getByRole<HTMLInputElement>('combobox', { name: 'Search' }).value).toBe('');
   });
 
   it('says what to do where there are no events', async () => {

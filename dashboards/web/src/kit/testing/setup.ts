@@ -10,7 +10,7 @@ vi.stubGlobal('matchMedia', (media: string) => ({ media, matches: false, addEven
 Object.assign(HTMLDialogElement.prototype, {
   show(this: HTMLDialogElement) { this.open = true; },
   showModal(this: HTMLDialogElement) { this.open = true; },
-  close(this: HTMLDialogElement) { this.open = false; setTimeout(() => this.dispatchEvent(new Event('close'))); }, // told in a task of its own
+  close(this: HTMLDialogElement) { this.open = false; this.dispatchEvent(new Event('close')); },
 });
 Object.assign(HTMLElement.prototype, { hidePopover() {}, showPopover() {}, scrollIntoView() {} });
 // Nothing is laid out: every element is as high as a row of a table.

@@ -18,15 +18,15 @@ type One = Answer<'suggest'>['suggestions'][number];
 const WEEK = 7 * 86_400;
 
 const TABS: [id: 'apply' | 'remove' | 'rollback', label: string, told: string][] = [
-  ['apply', 'Apply', 'Objects to apply first; they take nothing away. The removals are at the end, as comments.'],
-  ['remove', 'Remove', 'Commands to run once the objects are applied: only they take something away.'],
+  ['apply', 'Apply', 'Objects to apply first: roles narrowed in place, and copies of those that others hold, too. The removals are at the end, as comments.'],
+  ['remove', 'Remove', 'Commands to run once the objects are applied: they remove what those replace.'],
   ['rollback', 'Roll back', 'What was there before: apply this to go back.'],
 ];
 
 /** Suggestion shows the least it needs, the proof, and the change as the server wrote it. */
 export function Suggestion({ asks }: { asks: Asked<Answer<'suggest'>> }) {
   return (
-    <Card title="The least it needs" note="a change that leaves it exactly what it used, and the proof">
+    <Card title="The least it needs" note="its roles narrowed to what it used, and the proof">
       {asks.error && asks.error.status !== 0 && asks.error.status < 500 ? <Empty>{clean(asks.error.message)}</Empty> : (
         <Question asks={asks} lines={8} empty={(a) => !a.suggestions.length && 'There is nothing to suggest: RBAC decided nothing about it in this range.'}>
           {(a) => a.suggestions[0] && <Change one={a.suggestions[0]} texts={a.texts} />}
@@ -58,7 +58,7 @@ function Change({ one: s, texts }: { one: One; texts: Answer<'suggest'>['texts']
         <dt>Excess</dt>
         <dd>{s.excess.before ? <><b>{count(s.excess.before)}</b> now, <b>{count(s.excess.after)}</b> afterwards: {percent(s.excess.before - s.excess.after, s.excess.before)} of what its own bindings grant and it never used, weighed by danger, is removed.</> : 'Its own bindings grant nothing that it never used.'}{s.excess.kept > 0 && ` ${count(s.excess.kept)} more is granted by its groups and stays.`}</dd>
         <dt>Change</dt>
-        <dd>{s.size.apply + s.size.remove ? `${plural(s.size.apply, 'object')} to apply, ${plural(s.size.remove, 'binding')} to remove it from.` : 'None: none of its own bindings can be removed.'}</dd>
+        <dd>{s.size.apply + s.size.remove ? `${plural(s.size.apply, 'object')} to apply, ${count(s.size.remove)} to remove, or to take it out of.` : 'None: none of its own bindings can be removed.'}</dd>
         <dt>Proof</dt>
         <dd>
           <Tag tone={p.holds ? 'good' : 'bad'}>{p.holds ? 'holds' : 'fails'}</Tag>{' '}
@@ -73,6 +73,7 @@ function Change({ one: s, texts }: { one: One; texts: Answer<'suggest'>['texts']
         )}
         {s.gaps.length > 0 && <><dt>Not known</dt><dd><ul className={css.list}>{s.gaps.map((g, i) => <li key={i}><Name plain most={500}>{g}</Name></li>)}</ul></dd></>}
       </dl>
+      <Added list={s.added} />
       <Unused list={s.unused} />
       <Kept list={s.keeps} />
       {texts && s.size.apply + s.size.remove > 0 && tab && (
@@ -94,11 +95,34 @@ function Aside({ of: p }: { of: One['proof'] }) {
   const said = [
     [p.allowedBefore, 'of the refusals are allowed now, as they were at another time'],
     [p.allowedByKept, 'are allowed by its groups in any case'],
+    [p.allowedToday, 'are allowed by its own bindings by now'],
     [p.implied, 'are implied by what it needs'],
+    [p.takenAway, 'allowed requests are not asked again: their grant has been taken away since'],
     [p.leftOut, 'requests are left out: they need a wildcard'],
   ] as const;
   const list = said.filter(([n]) => n > 0);
   return list.length ? <ul className={css.list}>{list.map(([n, text]) => <li key={text}>{count(n)} {text}</li>)}</ul> : null;
+}
+
+/** Added lists what its narrowed roles keep although it never used it, by role and reason. */
+function Added({ list }: { list: One['added'] }) {
+  if (!list?.length) return null;
+  const groups = new Map<string, One['added']>();
+  for (const a of list) {
+    const key = JSON.stringify([a.role, a.reason]);
+    groups.set(key, [...(groups.get(key) ?? []), a]);
+  }
+  const columns: Column<One['added']>[] = [
+    { id: 'what', head: 'Kept', width: 'minmax(0, 1.6fr)', leads: true, wrap: true, cell: (of) => <Names list={of.map((a) => `${a.verb} ${a.resource}`)} most={8} /> },
+    { id: 'role', head: 'Of the role', width: 'minmax(0, 1fr)', wrap: true, cell: (of) => <Name most={160}>{of[0]?.role}</Name> },
+    { id: 'why', head: 'Because', width: 'minmax(0, 1.4fr)', wrap: true, labelled: true, cell: (of) => of[0]?.reason },
+  ];
+  return (
+    <details>
+      <summary data-row>What it keeps although it never used it: {plural(list.length, 'verb')}, each with a reason</summary>
+      <DataTable label="Kept although never used" columns={columns} rows={[...groups.values()]} rowKey={(of) => JSON.stringify([of[0]?.role, of[0]?.reason])} />
+    </details>
+  );
 }
 
 type Rule = One['unused'][number];

@@ -46,7 +46,7 @@ describe('matrixOf', () => {
 
 const one = (subject: string) => ({
   subject, groups: [['devs']], system: false, seen: true, window: { from: T, to: '2026-11-20T11:40:00Z', requests: 5, judged: 5, coverage: 1 }, excess: { before: 6, after: 0, kept: 0, held: 8 },
-  proof: { holds: true, requests: 4, refused: 0, refusals: 1, newlyAllowed: 0 }, apply: [], remove: [], rollback: [], unused: [], keeps: [], gaps: [], size: { apply: 2, remove: 1, rollback: 1 },
+  proof: { holds: true, requests: 4, refused: 0, refusals: 1, newlyAllowed: 0 }, apply: [], remove: [], rollback: [], unused: [], keeps: [], added: [{ role: 'Role/a/r', verb: 'watch', resource: 'pods', reason: 'clients list and watch' }], owned: [], form: 'narrow', gaps: [], size: { apply: 2, remove: 1, rollback: 1 },
 });
 const FULL = (name: string) => ({
   ...STANDING, subject: doings([use({})], { rules: [{ binding: 'RoleBinding/a/b', role: 'Role/a/r', subject: 'Group/devs', rule: 0, own: false, scope: 'a', verbs: ['get'], requests: 0 }] }), can: rights([{ namespace: '', rules: [rule({ resources: ['pods', 'secrets'] })] }]),

@@ -1,0 +1,32 @@
+package leastpriv
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// KeptTexts says what narrowed roles keep although nobody used it, and why: a line for each role and reason.
+func (s *Suggestion) KeptTexts() []string {
+	type line struct{ role, verb, reason string }
+	var order []line
+	resources := map[line][]string{}
+	for _, a := range s.Added {
+		k := line{a.Role, a.Verb, a.Reason}
+		if resources[k] == nil {
+			order = append(order, k)
+		}
+		if !slices.Contains(resources[k], a.Resource) {
+			resources[k] = append(resources[k], a.Resource)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b line) int {
+		return cmp.Or(strings.Compare(a.role, b.role), strings.Compare(a.reason, b.reason), strings.Compare(a.verb, b.verb))
+	})
+	out := make([]string, 0, len(order))
+	for _, k := range order {
+		out = append(out, fmt.Sprintf("%s of %s: %s (%s)", k.verb, k.role, strings.Join(resources[k], ", "), k.reason))
+	}
+	return out
+}
