@@ -32,7 +32,7 @@ func (s Site) apiserverCheck(c *Checks, cluster string) {
 	versions := 0
 	history.Visit(func(time.Time, *apiserver.APIServer) { versions++ })
 	if versions == 0 {
-		c.Add(id, CheckWarn, fmt.Sprintf("retrial serve --apiserver-config %s=DIR (docs/apiserver-config.md)", cluster),
+		c.Add(id, CheckWarn, fmt.Sprintf("retrial serve --apiserver-config %s=DIR    # docs/apiserver-config.md", cluster),
 			"Its apiserver's configuration is not known: the node and RBAC authorizers are assumed, and any authenticator.")
 		return
 	}

@@ -164,7 +164,7 @@ func (s Site) certificateChecks(c *Checks) {
 	}
 	state, todo := expiry(s.time(), authority.NotAfter, warnAuthority)
 	if todo {
-		c.Add(id, state, "retrial cluster rotate --authority"+s.DataDir()+" (docs/rotate.md)",
+		c.Add(id, state, "retrial cluster rotate --authority"+s.DataDir()+"    # docs/rotate.md",
 			"The authority's certificate is valid until %s.", authority.NotAfter.Format(time.DateOnly))
 		return
 	}

@@ -56,7 +56,8 @@ type DangerHolder struct {
 	// Last is when it was last used, by what was known when the request was stored; null: never.
 	Last *time.Time `json:"last"`
 	// Users are some of those who used it, by themselves or as members of the group.
-	Users []string `json:"users"`
+	Users  []string `json:"users"`
+	System bool     `json:"system"` // every binding that gives it is Kubernetes' own, or it is the group system:masters
 }
 
 // DangerGrant is a grant that gives a danger.
@@ -106,14 +107,14 @@ func (a *Service) Dangers(ctx context.Context, tables Tables, q DangersRequest) 
 	if err != nil {
 		return out, err
 	}
-	out = DangersAnswer{Cluster: q.Cluster, Policy: policy, Dangers: []Danger{}, Holders: []DangerHolder{}}
+	kinds := escalation.Dangers()
+	out = DangersAnswer{Cluster: q.Cluster, Policy: policy, Dangers: make([]Danger, len(kinds)), Holders: []DangerHolder{}}
 	out.doubt(view.Doubts("", true))
 	since, _, err := a.stored(ctx, tables, q.Cluster)
 	if err != nil {
 		return out, err
 	}
 	out.Since = momentOf(since)
-	kinds := escalation.Dangers()
 	held, system := holdersOf(view.RBAC, kinds, &q)
 	out.System = system
 	if len(held) > mostDangerous {
@@ -125,10 +126,7 @@ func (a *Service) Dangers(ctx context.Context, tables Tables, q DangersRequest) 
 		for _, e := range kinds[i].Edges {
 			d.Edges = append(d.Edges, string(e))
 		}
-		out.Dangers = append(out.Dangers, d)
-	}
-	for i := range out.Dangers {
-		count[out.Dangers[i].ID] = &out.Dangers[i]
+		out.Dangers[i], count[d.ID] = d, &out.Dangers[i]
 	}
 	for i := range held {
 		count[held[i].Danger].Holders++
@@ -195,7 +193,8 @@ func holdersOf(policy *rbacindex.Snapshot, kinds []escalation.Danger, q *Dangers
 					s.Namespace = cmp.Or(subjects[i].Namespace, k.Namespace)
 				}
 				masters := s.Kind == rbacv1.GroupKind && s.Name == groupMasters // they pass before any binding is looked at
-				if !q.System && (masters || kubenames.Own(k.Name) || kubenames.OwnNamespace(k.Namespace)) {
+				own := masters || kubenames.Own(k.Name) || kubenames.OwnNamespace(k.Namespace)
+				if !q.System && own {
 					system++
 					continue
 				}
@@ -204,10 +203,11 @@ func holdersOf(policy *rbacindex.Snapshot, kinds []escalation.Danger, q *Dangers
 				if !ok {
 					n = len(out)
 					at[p] = n
-					out = append(out, dangerHeld{kind: kind, subject: s, DangerHolder: DangerHolder{Kind: s.Kind, Name: s.Name,
+					out = append(out, dangerHeld{kind: kind, subject: s, DangerHolder: DangerHolder{Kind: s.Kind, Name: s.Name, System: own,
 						Namespace: s.Namespace, Danger: kinds[kind].ID, Scope: k.Namespace, Grants: []DangerGrant{}, Users: []string{}}})
 				}
 				h, object := &out[n], content.ObjectOf(k)
+				h.System = h.System && own
 				for _, r := range rules {
 					g := verdict.Grant{BindingKind: k.Kind.String(), BindingNamespace: k.Namespace, Binding: object.Name,
 						RoleKind: ref.Kind, Role: ref.Name, SubjectKind: s.Kind, SubjectNamespace: s.Namespace, Subject: s.Name,

@@ -233,6 +233,11 @@ func dangersOfTheSample(t *testing.T, h http.Handler, all []sampled) {
 	if got.More != 0 || got.System != 0 || len(got.Holders) == 0 {
 		t.Fatalf("%d holders, %d more, %d of Kubernetes' own", len(got.Holders), got.More, got.System)
 	}
+	others := askSample[query.DangersAnswer](t, h, "dangers", "limit", "2000")
+	if own := func(x query.DangerHolder) bool { return x.System }; slices.ContainsFunc(others.Holders, own) ||
+		len(others.Holders) != len(slices.DeleteFunc(slices.Clone(got.Holders), own)) {
+		t.Errorf("%d holders without Kubernetes' own; by their marks it is another number", len(others.Holders))
+	}
 	type holder struct{ kind, namespace, name, scope string }
 	held := map[string]map[holder]*query.DangerHolder{}
 	for i := range got.Holders {

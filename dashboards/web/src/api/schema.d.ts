@@ -1291,6 +1291,8 @@ export interface components {
             requests: number;
             /** @description namespace it holds in; "" is the whole cluster */
             scope: string;
+            /** @description every binding that gives it is Kubernetes' own, or it is the group system:masters */
+            system: boolean;
             /** @description `users` are some of those who used it, by themselves or as members of the group. */
             users: string[];
         };

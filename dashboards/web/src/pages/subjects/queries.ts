@@ -44,7 +44,7 @@ export interface Subject {
   id: string;
   name: string;
   kind: Kind;
-  /** own: it belongs to Kubernetes itself. */
+  /** own: it belongs to Kubernetes itself, and so does every binding that gives it what is dangerous. */
   own: boolean;
   requests: number;
   refused: number;
@@ -114,7 +114,11 @@ export function subjectsOf({ uses, excess, dangers }: Known): Subject[] {
   }
   const kinds = dangers?.dangers ?? [];
   const groups = new Map((excess?.suggestions ?? []).map((s) => [s.subject, [...new Set(s.groups.flat())]]));
-  for (const id of held.keys()) of(id);
+  // What Kubernetes calls its own is not when somebody binds it to what is dangerous.
+  for (const h of dangers?.holders ?? []) {
+    const s = of(idOf(h));
+    if (!h.system) s.own = false;
+  }
   for (const s of all.values()) {
     const flags: Flag[] = [];
     for (const { id, text } of kinds) {

@@ -34,6 +34,7 @@ const holder = (kind: string, name: string, danger: string, ever: number, namesp
   ever,
   scope: '',
   users: [],
+  system: false,
 });
 const FULL = {
   ...STANDING,
@@ -65,6 +66,13 @@ describe('subjectsOf', () => {
     const unused = (holders: object[]) =>
       subjectsOf({ uses: undefined, excess: undefined, dangers: { dangers, holders } as never })[0]?.flags[0]?.unused;
     expect([unused([at('a', 0), at('b', 2)]), unused([at('a', 0), at('b', 0)])]).toEqual([false, true]);
+  });
+  it('lists a group of Kubernetes’ own that somebody else binds', () => {
+    const of = (system: boolean) => {
+      const holders = [{ ...holder('Group', 'system:serviceaccounts:ci', 'secrets-read', 0), system }];
+      return subjectsOf({ uses: undefined, excess: undefined, dangers: { dangers, holders } as never })[0]?.own;
+    };
+    expect([of(true), of(false)]).toEqual([true, false]);
   });
   it('tells kinds by names', () => {
     expect(['alice', 'system:serviceaccount:a:b', 'system:node:n', 'system:apiserver', 'group:x'].map(kindOf)).toEqual([
