@@ -297,10 +297,16 @@ function fits(s: Subject, show: string, flag: string): boolean {
   return show === 'refused' ? s.refused > 0 : show === 'unused' ? share(s) > 0.5 : true;
 }
 
+/** MOST_FLAGS is how many a row shows: the worst, and the one that was asked for. */
+const MOST_FLAGS = 4;
+
 function Flags({ of }: { of: Subject }) {
+  const asked = useLinks().params.get('flag');
+  const flags = [...of.flags].sort((x, y) => Number(y.id === asked) - Number(x.id === asked));
+  const rest = flags.slice(MOST_FLAGS);
   return (
     <span className={css.flags}>
-      {of.flags.map((f) => (
+      {flags.slice(0, MOST_FLAGS).map((f) => (
         <Tag
           key={f.id}
           tone={f.id === 'cluster-admin' ? 'critical' : 'warn'}
@@ -311,6 +317,11 @@ function Flags({ of }: { of: Subject }) {
           {f.unused && <span className={css.through}> unused</span>}
         </Tag>
       ))}
+      {rest.length > 0 && (
+        <span className="soft" title={rest.map((f) => clean(f.id)).join(', ')}>
+          and {rest.length} more
+        </span>
+      )}
     </span>
   );
 }

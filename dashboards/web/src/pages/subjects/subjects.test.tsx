@@ -114,6 +114,15 @@ describe('Subjects', () => {
     expect(location.hash).toBe('#/subjects?cluster=c&q=gue');
     expect(names()).toEqual(['guest']);
   });
+  it('shows the worst rights of a row, and the one that was asked for', async () => {
+    const ids = ['escalate', 'bind', 'impersonate', 'rbac-write', 'node-proxy', 'pod-exec'];
+    const kinds = ids.map((id) => ({ id, text: id }));
+    answers({ ...FULL, dangers: { dangers: kinds, holders: ids.map((id) => holder('User', 'alice', id, 0)) } });
+    show(<Subjects />, '#/subjects?cluster=c&flag=pod-exec');
+    const more = await screen.findByText('and 2 more');
+    expect(more.title).toBe('rbac-write, node-proxy');
+    expect(more.parentElement?.textContent).toMatch(/^pod-exec unusedescalate unused/);
+  });
   it('orders by a column', async () => {
     answers(FULL);
     show(<Subjects />, '#/subjects?cluster=c&system=yes');
