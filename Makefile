@@ -187,9 +187,9 @@ golden: ## Rewrite generated documents and golden files; read the diff before co
 	$(GO) test ./cmd/retrial ./query/api ./server ./storage ./storage/schema ./replay/release -run 'Golden|Docs|ColumnsAreDocumented' -update
 
 .PHONY: screenshots
-screenshots: ## Take the pictures of the README (docs/img) of the pages as they are
+screenshots: ## Take the pictures of the README (docs/img), and those that tests compare the pages with
 	@scripts/fetch-libchdb.sh
-	@RETRIAL_IMAGES=$(CURDIR)/docs/img $(GO) test -count=1 -run 'TestWeb$$/^(today|explore|event|subject)$$' ./cmd/retrial
+	@RETRIAL_IMAGES=$(CURDIR)/docs/img RETRIAL_KEEP_PAGES=1 RETRIAL_REQUIRE_ALL=1 $(GO) test -count=1 -timeout 30m -run 'TestWeb(Empty)?$$' ./cmd/retrial
 
 .PHONY: clean
 clean: ## Remove what was built (not ./data)

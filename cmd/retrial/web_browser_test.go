@@ -60,6 +60,7 @@ func openBrowser(t *testing.T, home string) *browser {
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.WindowSize(1400, 1000), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+		chromedp.Env("FONTCONFIG_FILE="+ownFonts(t)), chromedp.Flag("font-render-hinting", "none"), chromedp.Flag("lang", "en-US"),
 	)
 	allocator, stopAllocator := chromedp.NewExecAllocator(t.Context(), options...)
 	ctx, stop := chromedp.NewContext(allocator)

@@ -138,7 +138,7 @@ func (b *browser) accessible(t *testing.T, what string) {
 	}
 }
 
-// looksGood opens an address in every look: nothing fails, and axe finds nothing.
+// looksGood opens an address in every look: nothing fails, it looks as it did, and axe finds nothing light, dark, and on a phone.
 func (b *browser) looksGood(t *testing.T, name, url string) {
 	t.Helper()
 	for _, l := range looks {
@@ -146,7 +146,9 @@ func (b *browser) looksGood(t *testing.T, name, url string) {
 		b.load(t, url)
 		b.until(t, name+" is there", settled)
 		b.shot(t, name+"-"+l.name)
-		b.accessible(t, name+" "+l.name)
+		if l != looks[3] { // its colours and its sizes are those of others
+			b.accessible(t, name+" "+l.name)
+		}
 	}
 	b.as(t, looks[0])
 	b.blameless(t)
