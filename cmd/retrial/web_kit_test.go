@@ -133,7 +133,7 @@ func (b *browser) accessible(t *testing.T, what string) {
 		t.Errorf("%s is %d pixels wider than the screen: %s", what, over, b.look(`[...document.querySelectorAll('#main *')].filter(e => {`+
 			`for (let p = e.parentElement; p.id !== 'main'; p = p.parentElement) `+
 			`if (getComputedStyle(p).overflowX !== 'visible') return false; `+
-			`return e.getBoundingClientRect().right > document.documentElement.clientWidth + 1; `+
+			`return e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.01; `+
 			`}).slice(0, 9).map(e => e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 60)).join('; ')`))
 	}
 }
