@@ -3,6 +3,8 @@ package query
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,9 +40,9 @@ type RefusalsAnswer struct {
 	LookedBackTo *time.Time `json:"lookedBackTo"`
 	Missing      []string   `json:"missing"`  // what is not known of the policy at that moment, and could have allowed something
 	Refusals     []Refusal  `json:"refusals"` // most requests first
-	// More: there are more than the answer has, with fewer requests.
+	// More: there are more refusals or changes than the answer has, with fewer requests.
 	More bool `json:"more"`
-	// Changes are the writes that made refusals of this answer, most requests first.
+	// Changes are the writes that made refusals, most requests first, whether or not the answer lists those.
 	Changes []RefusingChange `json:"changes"`
 }
 
@@ -79,7 +81,7 @@ type RefusingChange struct {
 	Write    PolicyWrite `json:"write"`
 	Requests int64       `json:"requests"` // refused since, in the range
 	Subjects []string    `json:"subjects"` // whose they are
-	Refusals []int       `json:"refusals"` // by index in the answer
+	Refusals []int       `json:"refusals"` // by index in the answer, of those that it lists
 }
 
 // RefusalsRequest asks which requests were refused in a range, by subject, verb and resource, and for what cause; and which writes of roles
@@ -92,16 +94,17 @@ type RefusalsRequest struct {
 	To                   time.Time `json:"to" help:"requests before this time"`
 	Subject              string    `json:"subject" help:"only requests of this subject" flag:"only requests of this subject: sa/NAMESPACE:NAME, or a user name"`
 	System               bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
-	Limit                int       `json:"limit" default:"100" min:"1" max:"500" help:"most refusals of an answer"`
+	Limit                int       `json:"limit" default:"100" min:"1" max:"500" help:"most refusals of an answer, and most changes"`
 }
 
 func (r RefusalsRequest) check() error { return before(r.From, r.To) }
 
-// mostBlamed bounds the writes whose requests are looked for, those of the most refused first.
-const mostBlamed = 200
-
-// mostRefused bounds the groups that are read for an answer, before namespaces are put together.
-const mostRefused = 1_000
+// Bounds of an answer.
+const (
+	mostBlamed     = 200   // writes whose requests are looked for, those of the most refused first
+	mostRefused    = 5_000 // groups that are read, before namespaces are put together: all of them are traced to changes
+	mostNamespaces = 5     // of a refusal that are named
+)
 
 // Refusals answers which requests were refused, and why.
 func (a *Service) Refusals(ctx context.Context, tables Tables, q RefusalsRequest) (out RefusalsAnswer, err error) {
@@ -124,10 +127,11 @@ func (a *Service) refused(ctx context.Context, tables Tables, f queries.RefusalF
 	if err != nil {
 		return out, err
 	}
-	writes, at, err := a.writesOf(ctx, f.Cluster, turns)
+	writes, at, err := a.writesOf(ctx, f.Cluster, list, turns)
 	if err != nil {
 		return out, err
 	}
+	places := map[string]int{}
 	for i := range list {
 		one := refusalOf(&list[i], turns[i], out.LookedBackTo)
 		if t := turns[i]; t != nil {
@@ -135,13 +139,12 @@ func (a *Service) refused(ctx context.Context, tables Tables, f queries.RefusalF
 				one.Writes = append(one.Writes, writes[at[c]])
 			}
 		}
-		out.add(one)
+		out.add(one, places)
 	}
 	slices.SortStableFunc(out.Refusals, func(x, y Refusal) int { return cmp.Compare(y.Requests, x.Requests) })
-	if len(out.Refusals) > limit {
-		out.Refusals, out.More = out.Refusals[:limit], true
-	}
-	out.byChange()
+	out.byChange(limit)
+	out.More = out.More || max(len(out.Refusals), len(out.Changes)) > limit
+	out.Refusals, out.Changes = out.Refusals[:min(len(out.Refusals), limit)], out.Changes[:min(len(out.Changes), limit)]
 	return out, nil
 }
 
@@ -205,23 +208,24 @@ func gone(st *state.State, r *queries.Refused) bool {
 	return false
 }
 
-// writesOf looks for who did the changes, each once; at has the place of each.
-func (a *Service) writesOf(ctx context.Context, cluster string, turns []*turn) (writes []PolicyWrite, at map[change]int, err error) {
-	at = map[change]int{}
-	traced := map[int]queries.Written{}
-	for _, t := range turns {
-		if t == nil {
-			continue
+// writesOf looks for who did the changes, each once, those of the most refused first; at has the place of each.
+func (a *Service) writesOf(ctx context.Context, cluster string, list []queries.Refused, turns []*turn) (writes []PolicyWrite,
+	at map[change]int, err error) {
+	at, made := map[change]int{}, map[change]int64{}
+	for i, t := range turns {
+		for n := 0; t != nil && n < len(t.lost); n++ {
+			c := t.lost[n]
+			if made[c] == 0 {
+				at[c], writes = len(writes), append(writes, writeOf(c.key, &c.v))
+			}
+			made[c] += list[i].Requests
 		}
-		for _, c := range t.lost {
-			if _, ok := at[c]; ok {
-				continue
-			}
-			at[c] = len(writes)
-			if of, ok := writtenOf(&c.v); ok && len(traced) < mostBlamed {
-				traced[len(writes)] = of
-			}
-			writes = append(writes, writeOf(c.key, &c.v))
+	}
+	traced := map[int]queries.Written{}
+	most := func(x, y change) int { return cmp.Or(cmp.Compare(made[y], made[x]), at[x]-at[y]) }
+	for _, c := range slices.SortedFunc(maps.Keys(at), most) {
+		if of, ok := writtenOf(&c.v); ok && len(traced) < mostBlamed {
+			traced[at[c]] = of
 		}
 	}
 	return writes, at, a.trace(ctx, cluster, writes, traced)
@@ -320,20 +324,16 @@ func causeText(r *Refusal, back *time.Time) string {
 	return "the record does not tell; retrial explain-deny shows the response"
 }
 
-// mostNamespaces is how many namespaces of a refusal are named.
-const mostNamespaces = 5
-
-// add adds a refusal to those that differ from it in the namespace alone.
-func (a *RefusalsAnswer) add(r Refusal) {
-	same := func(o Refusal) bool {
-		return o.Subject == r.Subject && o.Verb == r.Verb && o.Group == r.Group && o.Resource == r.Resource &&
-			o.Subresource == r.Subresource && o.Path == r.Path && o.Recorded == r.Recorded && o.Replayed == r.Replayed &&
-			o.Outcome == r.Outcome && o.Code == r.Code &&
-			o.Cause == r.Cause && o.Plugin == r.Plugin && o.Check == r.Check && slices.EqualFunc(o.Writes, r.Writes, sameWrite)
+// add adds a refusal to those that differ from it in the namespace alone; places has the place of each.
+func (a *RefusalsAnswer) add(r Refusal, places map[string]int) {
+	same := fmt.Sprintf("%q %d", []string{r.Subject, r.Verb, r.Group, r.Resource, r.Subresource, r.Path, r.Recorded, r.Replayed, r.Outcome,
+		r.Cause, r.Plugin, r.Check}, r.Code)
+	for _, w := range r.Writes {
+		same += fmt.Sprintf(" %q %d", w.Object, w.NotAfter.UnixNano())
 	}
-	i := slices.IndexFunc(a.Refusals, same)
-	if i < 0 {
-		a.Refusals = append(a.Refusals, r)
+	i, ok := places[same]
+	if !ok {
+		places[same], a.Refusals = len(a.Refusals), append(a.Refusals, r)
 		return
 	}
 	o := &a.Refusals[i]
@@ -352,21 +352,20 @@ func (a *RefusalsAnswer) add(r Refusal) {
 	}
 }
 
-func sameWrite(a, b PolicyWrite) bool { return a.Object == b.Object && a.NotAfter.Equal(b.NotAfter) }
-
-// byChange gathers the refusals by the writes that made them.
-func (a *RefusalsAnswer) byChange() {
+// byChange gathers the refusals by the writes that made them. So many refusals are listed.
+func (a *RefusalsAnswer) byChange(listed int) {
 	for i := range a.Refusals {
 		r := &a.Refusals[i]
 		for _, w := range r.Writes {
-			at := slices.IndexFunc(a.Changes, func(c RefusingChange) bool { return sameWrite(c.Write, w) })
+			at := slices.IndexFunc(a.Changes, func(c RefusingChange) bool { return c.Write == w }) // copies of one
 			if at < 0 {
-				at = len(a.Changes)
-				a.Changes = append(a.Changes, RefusingChange{Write: w, Subjects: []string{}})
+				at, a.Changes = len(a.Changes), append(a.Changes, RefusingChange{Write: w, Subjects: []string{}, Refusals: []int{}})
 			}
 			c := &a.Changes[at]
 			c.Requests += r.Requests
-			c.Refusals = append(c.Refusals, i)
+			if i < listed {
+				c.Refusals = append(c.Refusals, i)
+			}
 			if !slices.Contains(c.Subjects, r.Subject) {
 				c.Subjects = append(c.Subjects, r.Subject)
 			}

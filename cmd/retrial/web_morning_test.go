@@ -1,178 +1,179 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"net/url"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/retrial-io/retrial/query"
 )
 
-// counted returns how many requests of the sample conditions select, in a range; empty ends are open.
-func (s *running) counted(t *testing.T, from, to string, where ...string) int64 {
-	t.Helper()
-	q := url.Values{"cluster": {"sample"}, "where": {quoteList(where)}, "keys": {"verb"}}
-	for k, v := range map[string]string{"from": from, "to": to} {
-		if v != "" {
-			q.Set(k, v)
-		}
-	}
-	var a query.FacetsAnswer
-	s.get(t, "facets?"+q.Encode(), &a)
-	return a.Requests
-}
-
-func quoteList(list []string) string {
-	quoted := make([]string, len(list))
-	for i, v := range list {
-		quoted[i] = quoteJS(v)
-	}
-	return "[" + strings.Join(quoted, ",") + "]"
-}
-
-// conditions reads what an address of the requests' page selects, where no value has a space, and its range.
-func conditions(t *testing.T, hash string) (from, to string, where []string) {
-	t.Helper()
-	_, search, _ := strings.Cut(hash, "?")
-	params, err := url.ParseQuery(search)
+// TestWebMorning asks the first page what people ask in the morning, of two recordings, with a mouse and with the keyboard alone: every
+// answer is at most three steps away, and is what the rows of the store say in plain SQL.
+func TestWebMorning(t *testing.T) {
+	needPage(t)
+	in := newInstall(t)
+	s, address := in.serveSQL(t, "--replay-hold", "200ms")
+	in.importSample(t, 12000)
+	second, err := filepath.Abs(filepath.Join("testdata", "second", "audit.jsonl.zst"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"subject", "verb", "resource", "decision"} {
-		if v := params.Get(key); v != "" {
-			where = append(where, key+"="+v)
+	in.run(t, "import", "--cluster", "second", second).ok(t)
+	s.drained(t)
+	db := driver(t, address, sqlPassword, nil)
+	b := openBrowser(t, s.ui)
+	b.load(t, s.ui+"#/explore?cluster=sample")
+	b.until(t, "the pages are there", settled)
+	for _, cluster := range []string{"sample", "second"} {
+		for _, by := range []string{"mouse", "keyboard"} {
+			for _, q := range mornings {
+				t.Run(cluster+"/"+by+"/"+q.name, func(t *testing.T) {
+					b.visit(t, "#/?cluster="+cluster)
+					b.until(t, "the first page is there", `document.querySelector('#main h1').innerText === 'Today' && `+
+						`document.querySelectorAll('#main [role=table]').length >= 6`)
+					h := &hand{browser: b, keys: by == "keyboard"}
+					q.ask(t, h, rows{db, cluster})
+					if h.steps > 3 {
+						t.Errorf("it took %d steps", h.steps)
+					}
+				})
+			}
 		}
 	}
-	return params.Get("from"), params.Get("to"), append(where, strings.Fields(params.Get("q"))...)
+	b.blameless(t)
 }
 
-// firstOf selects the first row's link in a table.
-func firstOf(table string) string {
-	return fmt.Sprintf(`#main [role=table][aria-label=%s] a[data-row]`, quoteJS(table))
+// mornings are the questions.
+var mornings = []struct { //nolint:gochecknoglobals // constant table
+	name string
+	ask  func(*testing.T, *hand, rows)
+}{
+	{"what is new since yesterday", newSinceYesterday},
+	{"who touched Secrets", touchedSecrets},
+	{"which service account holds cluster-admin and does not use it", idleAdmins},
+	{"what broke after a role change", brokeAfterChange},
+	{"who is refused and why", refusedAndWhy},
 }
 
-// reach goes by j to the first row of a table, and opens it.
-func (b *browser) reach(t *testing.T, table string) {
-	t.Helper()
-	link := `document.querySelector(` + quoteJS(firstOf(table)) + `)`
-	b.until(t, table+" is there", link)
-	steps := value[int](t, b, table, `[...document.querySelectorAll('#main [data-row]')].indexOf(`+link+`) + 1`)
-	for range steps {
-		b.press(t, "j")
+func newSinceYesterday(t *testing.T, h *hand, r rows) {
+	const first = `document.querySelector('#main [role=table][aria-label="New accesses"] [role=cell]:nth-child(2) a')`
+	h.until(t, "something is new", first)
+	in := parameters(t, value[string](t, h.browser, "a new access", first+`.getAttribute('href')`))
+	const what = "subject, attr_verb, attr_api_group, attr_resource, attr_subresource, attr_namespace, access_name, access_path"
+	want := r.counts(t, "SELECT subject, toInt64(count()) FROM (SELECT "+what+", min(request_received) AS first FROM "+judgedRows+
+		" WHERE {foreign} AND access_name != '(other)' AND access_path != '(other)' GROUP BY "+what+") WHERE first >= "+
+		momentSQL(in.Get("from"))+" AND first < "+momentSQL(in.Get("to"))+" GROUP BY subject")
+	h.figure(t, "New accesses", grouped(sumOf(want)))
+	h.follow(t, "all that is new", `[...document.querySelectorAll('#main li a')].find(a => a.innerText.includes('New accesses'))`)
+	h.until(t, "all are listed",
+		fmt.Sprintf(`document.querySelector('[role=table][aria-label="New accesses"]').ariaRowCount === '%d'`, len(want)+1))
+	for _, row := range h.cells(t, "New accesses") {
+		if n := shownNumber(t, row[2]); want[userOf(row[0])] != n {
+			t.Errorf("%s did %d things for the first time, not %d", row[0], want[userOf(row[0])], n)
+		}
 	}
-	b.until(t, "the row has the focus", `document.activeElement === `+link)
-	b.press(t, enterKey)
+	h.follow(t, "the first of them", first)
+	if h.explored(t, r) == 0 {
+		t.Error("what is new was never asked for")
+	}
 }
 
-// today asks the first page what people ask in the morning: each answer is one key or click away, and is what other questions of
-// the API say too.
-func (w *web) today(t *testing.T) {
-	s, b := w.s, w.b
-	today := s.ui + "#/?cluster=sample"
-	open := func(t *testing.T) {
-		t.Helper()
-		b.load(t, today)
-		b.until(t, "it is there", settled+` && document.querySelectorAll('#main [role=table]').length >= 6`)
+func touchedSecrets(t *testing.T, h *hand, r rows) {
+	want := r.counts(t, "SELECT subject, toInt64(count()) FROM "+judgedRows+
+		" WHERE object_resource = 'secrets' AND {foreign} GROUP BY subject")
+	h.figure(t, "Requests for Secrets", grouped(sumOf(want)))
+	shown := h.cells(t, "Who touched Secrets")
+	most := slices.SortedFunc(maps.Values(want), func(x, y int64) int { return cmp.Compare(y, x) })
+	for i, row := range shown {
+		if n := shownNumber(t, row[1]); want[userOf(row[0])] != n || most[i] != n {
+			t.Errorf("%s touched Secrets %d times, not %d; the most but %d did %d", row[0], want[userOf(row[0])], n, i, most[i])
+		}
 	}
+	h.follow(t, "who touched them most", inTable("Who touched Secrets", ""))
+	if n := h.explored(t, r); n != shownNumber(t, shown[0][1]) {
+		t.Errorf("%d requests are listed, %s were counted", n, shown[0][1])
+	}
+}
 
-	t.Run("what is new", func(t *testing.T) {
-		open(t)
-		b.until(t, "it says what it is compared with", readsIn("#main", "Compared with what is stored since"))
-		link := `#main [role=table][aria-label="New accesses"] [role=cell]:nth-child(2) a`
-		hash := value[string](t, b, "the first access", `document.querySelector(`+quoteJS(link)+`).getAttribute('href')`)
-		since, until, where := conditions(t, hash)
-		if n := s.counted(t, "", since, where...); n > 0 {
-			t.Errorf("%v is called new; %d requests are from before %s", where, n, since)
+func idleAdmins(t *testing.T, h *hand, r rows) {
+	want := r.counts(t, question(t, "idle"))
+	if len(want) == 0 {
+		h.until(t, "nobody is said to", fmt.Sprintf(`!(%s) && document.querySelector('[role=table][aria-label="Dangerous and unused"]')`,
+			inTable("Dangerous and unused", "cluster-admin")))
+		return
+	}
+	h.follow(t, "cluster-admin", inTable("Dangerous and unused", "cluster-admin"))
+	h.at(t, "#/subjects", "flag=cluster-admin", "show=idle")
+	h.until(t, "the subjects are listed", settled+` && document.querySelector('[role=table][aria-label=Subjects] [data-index]')`)
+	got := map[string]int64{}
+	for _, row := range h.cells(t, "Subjects") {
+		if name, _, _ := strings.Cut(row[0], "\n"); strings.HasPrefix(name, "sa/") {
+			got[name] = 1
 		}
-		n := s.counted(t, since, until, where...)
-		b.click(t, link, "")
-		b.at(t, "#/explore", "from=")
-		b.until(t, "its requests are shown", settled+fmt.Sprintf(` && %s === %d`, shownRequests, n))
-	})
-	t.Run("who touched Secrets", func(t *testing.T) {
-		open(t)
-		n := s.counted(t, "", "", "resource=secrets", "subject!^=system:kube-", "subject!^=system:node:",
-			"subject!^=system:serviceaccount:kube-", "subject!=system:apiserver")
-		b.until(t, "they are counted", readsIn("#main li", "Requests for Secrets"+grouped(n)))
-		b.click(t, "#main li a", "Requests for Secrets")
-		b.at(t, "#/explore", "resource=secrets")
-		b.until(t, "they are shown", settled+fmt.Sprintf(` && %s === %d`, shownRequests, n))
-		open(t)
-		b.reach(t, "Who touched Secrets")
-		b.at(t, "#/explore", "subject=")
-		subject := value[string](t, b, "subject", `new URLSearchParams(location.hash.split('?')[1]).get('subject')`)
-		b.until(t, "its requests are shown", settled+fmt.Sprintf(` && %s === %d`, shownRequests,
-			s.counted(t, "", "", "resource=secrets", "subject="+subject)))
-	})
-	t.Run("who holds the most dangerous right unused", func(t *testing.T) {
-		var who query.WhoCanAnswer
-		s.get(t, "who-can?"+url.Values{"cluster": {"sample"}, "verb": {"*"}, "resource": {"*.*"}}.Encode(), &who)
-		var all query.DangersAnswer
-		s.get(t, "dangers?cluster=sample&unused=true&limit=2000", &all)
-		if len(all.Holders) == 0 {
-			t.Fatal("the sample has nothing dangerous that is unused")
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the page names %v, the rows %v", got, want)
+	}
+}
+
+// brokeAfterChange follows the change that made most refusals to what came of it.
+func brokeAfterChange(t *testing.T, h *hand, r rows) {
+	want := r.list(t, question(t, "broke"), "{from}", "'1970-01-01'")
+	slices.SortFunc(want, func(x, y counted) int { return cmp.Compare(y.n, x.n) })
+	h.figure(t, "Refused requests", grouped(r.number(t, refusedInSQL+" AND {foreign}"))+fmt.Sprintf("some by %d policy changes", len(want)))
+	shown := h.cells(t, "Changes that made refusals")
+	for i, row := range shown {
+		verb, object, _ := strings.Cut(row[0], " ")
+		if c := (counted{object, shownNumber(t, row[3])}); want[i].n != c.n || !slices.Contains(want, c) {
+			t.Errorf("%s of %s is said to have made %d refusals; in SQL the most but %d are %d", verb, object, c.n, i, want[i].n)
 		}
-		worst := all.Holders[0]
-		open(t)
-		b.until(t, "the worst is named", readsIn(`[role=table][aria-label="Dangerous and unused"] [data-index="0"]`, worst.Danger)+
-			" && "+readsIn(`[role=table][aria-label="Dangerous and unused"] [data-index="0"]`, worst.Name))
-		var admins []string
-		for i := range who.Subjects {
-			admins = append(admins, who.Subjects[i].Name)
+	}
+	verb, object, _ := strings.Cut(shown[0][0], " ")
+	h.follow(t, "the change that made most", inTable("Changes that made refusals", object))
+	h.at(t, "#/changes", "id=")
+	id := parameters(t, value[string](t, h.browser, "address", "location.hash")).Get("id")
+	by := r.list(t, "SELECT concat(user_name, ' ', verb, ' ', toString(request_received)), toInt64(1) FROM "+judgedRows+
+		" WHERE "+ofID+" AND match(object_resource, '^(cluster)?role(binding)?s$') AND code < 300", "{id}", quoteSQL(id))
+	if len(by) != 1 || !strings.HasPrefix(by[0].key, userOf(shown[0][1])+" "+verb+" ") {
+		t.Fatalf("the page says %v; the request is %v", shown[0], by)
+	}
+	// What came of it is counted from the write on: the recordings end within an hour.
+	at := by[0].key[len(userOf(shown[0][1])+" "+verb+" "):]
+	var came int64
+	for _, c := range r.list(t, question(t, "broke"), "{from}", quoteSQL(at)) {
+		if c.key == object {
+			came += c.n
 		}
-		if worst.Danger == "cluster-admin" && !slices.Contains(admins, worst.Name) {
-			t.Errorf("%s is said to hold cluster-admin; by who-can only %v may do everything", worst.Name, admins)
-		}
-		b.reach(t, "Dangerous and unused")
-		b.at(t, "#/subjects", "flag="+worst.Danger, "show=idle")
-		b.until(t, "the subject is listed", settled+" && "+readsIn("#main [role=row] a[data-row]", worst.Name))
-	})
-	t.Run("who is refused, and why", func(t *testing.T) {
-		var a query.RefusalsAnswer
-		s.get(t, "refusals?cluster=sample&limit=1", &a)
-		r := a.Refusals[0]
-		open(t)
-		b.until(t, "the cause is named", readsIn(`[role=table][aria-label=Refusals] [data-index="0"]`,
-			strings.ReplaceAll(r.Cause, "-", " ")))
-		b.reach(t, "Refusals")
-		b.at(t, "#/explore", "subject="+url.QueryEscape(r.Subject), "decision="+r.Recorded)
-		b.until(t, "its requests are shown", settled+fmt.Sprintf(` && %s === %d`, shownRequests, r.Requests))
-		var why query.ExplainDenyAnswer
-		s.get(t, "explain-deny?cluster=sample&auditID="+url.QueryEscape(r.AuditID), &why)
-		if len(why.Requests) == 0 || len(why.Requests[0].Chain) == 0 {
-			t.Errorf("%s was refused; no authorizer says so", r.AuditID)
-		}
-	})
-	t.Run("which change made refusals", func(t *testing.T) {
-		open(t)
-		link := value[string](t, b, "the change",
-			`document.querySelector(`+quoteJS(firstOf("Changes that made refusals"))+`).getAttribute('href')`)
-		_, id, _ := strings.Cut(link, "id=")
-		id, _ = url.QueryUnescape(id)
-		var a query.PolicyChangesAnswer
-		s.get(t, "policy-changes?cluster=sample&id="+url.QueryEscape(id), &a)
-		if a.Detail == nil || len(a.Detail.Refusals) == 0 {
-			t.Errorf("%s leads to a change that refused nothing in the hour after", link)
-		}
-	})
-	t.Run("search completes", func(t *testing.T) {
-		open(t)
-		b.stroke(t, "/")
-		b.until(t, "search is open", `document.activeElement?.getAttribute('role') === 'combobox'`)
-		b.press(t, "payments-pr")
-		b.until(t, "a namespace is offered", `[...document.querySelectorAll('[role=option]')].some(o => `+
-			`o.innerText.includes('payments-prod') && o.innerText.includes('namespace'))`)
-		b.accessible(t, "completion of the search")
-		b.press(t, escapeKey)
-		b.stroke(t, "/")
-		b.until(t, "search is open again",
-			`document.activeElement?.getAttribute('role') === 'combobox' && document.activeElement.value === ''`)
-		b.press(t, "caro")
-		b.until(t, "carol is offered", `document.querySelector('[role=option]')?.innerText.startsWith('carol')`)
-		b.press(t, enterKey)
-		b.at(t, "#/subjects/carol")
-	})
-	b.looksGood(t, "today", today)
+	}
+	const part = `[...document.querySelectorAll('#main section')].find(s => ` +
+		`s.querySelector(':scope > header h3')?.textContent === 'Refused in the hour after')`
+	h.until(t, fmt.Sprintf("%d refusals came of it", came), fmt.Sprintf(settled+" && "+part+
+		` && [...`+part+`.textContent.matchAll(/([\d,]+) requests?, first/g)]`+
+		`.reduce((n, [, m]) => n + Number(m.replaceAll(',', '')), 0) === %d`, came))
+}
+
+// refusedAndWhy follows the most frequent refusal to its requests, and one of these to what decided it.
+func refusedAndWhy(t *testing.T, h *hand, r rows) {
+	h.figure(t, "Refused requests", grouped(r.number(t, refusedInSQL+" AND {foreign}")))
+	first := h.cells(t, "Refusals")[0]
+	h.follow(t, "the most frequent refusal", inTable("Refusals", ""))
+	if n := h.explored(t, r); n != shownNumber(t, first[3]) {
+		t.Errorf("%d requests are listed, %s were counted", n, first[3])
+	}
+	h.follow(t, "a refused request", inTable("Requests", ""))
+	h.at(t, "why=")
+	id := parameters(t, value[string](t, h.browser, "address", "location.hash")).Get("why")
+	who := r.list(t, "SELECT subject, toInt64(length(grants)) FROM "+judgedRows+
+		" WHERE "+ofID+" AND recorded = 'forbid' AND replayed = 'forbid'", "{id}", quoteSQL(id))
+	if len(who) != 1 || who[0].n > 0 {
+		t.Fatalf("the request %s is %v", id, who)
+	}
+	shown := who[0].key
+	if account, ok := strings.CutPrefix(shown, "system:serviceaccount:"); ok {
+		shown = "sa/" + account
+	}
+	h.until(t, "it says that nothing allows it", settled+" && "+readsIn("dialog", "Nothing allows "+shown+" to do this"))
 }

@@ -2803,7 +2803,7 @@ export interface components {
         };
         /** @description RefusalsAnswer says what was refused in a range, and why. */
         RefusalsAnswer: {
-            /** @description `changes` are the writes that made refusals of this answer, most requests first. */
+            /** @description `changes` are the writes that made refusals, most requests first, whether or not the answer lists those. */
             changes: components["schemas"]["RefusingChange"][];
             /** @description name of the cluster */
             cluster: string;
@@ -2816,7 +2816,7 @@ export interface components {
             lookedBackTo: string;
             /** @description what is not known of the policy at that moment, and could have allowed something */
             missing: string[];
-            /** @description More: there are more than the answer has, with fewer requests. */
+            /** @description More: there are more refusals or changes than the answer has, with fewer requests. */
             more: boolean;
             /** @description most requests first */
             refusals: components["schemas"]["Refusal"][];
@@ -2827,7 +2827,7 @@ export interface components {
         };
         /** @description a write and the refusals it made. */
         RefusingChange: {
-            /** @description by index in the answer */
+            /** @description by index in the answer, of those that it lists */
             refusals: number[];
             /** @description refused since, in the range */
             requests: number;
@@ -4456,7 +4456,7 @@ export interface operations {
                 subject?: string;
                 /** @description also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-* */
                 includeSystem?: boolean;
-                /** @description most refusals of an answer */
+                /** @description most refusals of an answer, and most changes */
                 limit?: number;
             };
             header?: never;

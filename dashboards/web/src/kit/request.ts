@@ -57,7 +57,8 @@ export function filtersOf(r: Counted & { subject: string; verb: string; namespac
     return value && value !== '0' && !value.includes('*') ? [`${k === 'group' ? 'apiGroup' : k}=${quoted(value)}`] : [];
   });
   const [path, ...folded] = r.resource ? [] : (r.path ?? '').split('*');
-  if (path) q.push(`path${folded.length ? '^=' : '='}${quoted(path)}`);
+  if (path === '(other)') q.push('resource='); // paths that are not told apart in counts
+  else if (path) q.push(`path${folded.length ? '^=' : '='}${quoted(path)}`);
   if (!r.subject) q.push('subject='); // nobody was authenticated
   return { subject: r.subject, verb: r.verb, resource: r.resource, q: q.join(' ') };
 }

@@ -240,6 +240,7 @@ describe('what the cards are made of', () => {
   });
   it('selects requests as one was, without what is folded', () => {
     expect(filtersOf({ ...use, resource: '', namespace: '', path: '/apis/*' })).toMatchObject({ q: 'path^=/apis/' });
+    expect(filtersOf({ ...use, resource: '', namespace: '', path: '(other)' })).toMatchObject({ q: 'resource=' });
     expect(filtersOf({ ...use, name: 'a b', group: 'apps', namespace: 'x-*' })).toMatchObject({ q: 'apiGroup=apps name="a b"' });
     expect(keyed('ServiceAccount/a/b')).toEqual({ kind: 'ServiceAccount', namespace: 'a', name: 'b' });
     expect(keyed('User/a/b')).toEqual({ kind: 'User', name: 'a/b' });
