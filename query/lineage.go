@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay/authn"
@@ -43,8 +42,6 @@ type Credential struct {
 	// More counts the places of use left out; -1 says that there are some.
 	More           int64                     `json:"more,omitempty"`
 	Contradictions []CredentialContradiction `json:"contradictions,omitempty"` // in its use
-	// Findings are the contradictions. The name will be removed in the next release.
-	Findings []CredentialContradiction `json:"findings,omitempty"`
 }
 
 // CredentialContradiction is what contradicts itself in the use of a credential.
@@ -94,6 +91,7 @@ type LineageRequest struct {
 	From                time.Time `json:"from" help:"uses at or after this time, such as 2026-11-20T11:36:00Z"`
 	To                  time.Time `json:"to" help:"uses before this time"`
 	Limit               int       `json:"limit" default:"20" min:"1" max:"200" help:"most credentials of a subject"`
+	Brief               bool      `json:"brief" help:"of a subject: count its own requests alone, and leave out where its credentials were used from"`
 }
 
 func (r LineageRequest) check() error {
@@ -117,7 +115,8 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 		if err != nil {
 			return out, err
 		}
-		a.uses(&c, uses[credential])
+		a.follow(&c)
+		c.used(uses[credential])
 		if c.Requests == 0 && c.Issue == nil && a.Offline {
 			return out, none("no event shows the credential %s", phrase.Shorten(credential))
 		}
@@ -134,9 +133,11 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	if len(found) > limit {
 		found, out.Truncated = found[:limit], true
 	}
-	uses, err := a.Store.CredentialUses(ctx, cluster, queries.Named(found), from, to, usesOfCredential+1)
-	if err != nil {
-		return out, err
+	var uses queries.CredentialUses
+	if !q.Brief {
+		if uses, err = a.Store.CredentialUses(ctx, cluster, queries.Named(found), from, to, usesOfCredential+1); err != nil {
+			return out, err
+		}
 	}
 	for i := range found {
 		f := &found[i]
@@ -144,8 +145,9 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 			Credential: f.Credential, Issue: issueOf(st, f.Credential), Explained: f.Explained, Users: []string{subject},
 			Requests: f.Requests, Forbidden: f.Forbidden, First: &f.First, Last: &f.Last, Uses: []CredentialUse{},
 		}
-		if f.Credential != "" {
-			a.uses(&c, uses[f.Credential])
+		a.follow(&c)
+		if f.Credential != "" && !q.Brief {
+			c.used(uses[f.Credential])
 		}
 		out.Credentials = append(out.Credentials, c)
 	}
@@ -166,17 +168,12 @@ func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAns
 	return out, none("nothing is stored of the credentials of %s in cluster %s%s", phrase.Shorten(subject), cluster, meant)
 }
 
-// uses fills in what a credential was used for, and what its uses together show if they were followed.
-func (a *Service) uses(c *Credential, found []queries.CredentialUse) {
+// used fills in what a credential was used for.
+func (c *Credential) used(found []queries.CredentialUse) {
 	if len(found) > usesOfCredential {
 		found, c.More = found[:usesOfCredential], -1
 	}
 	c.Uses, c.Users, c.Requests, c.Forbidden = []CredentialUse{}, []string{}, 0, 0
-	if a.Followed != nil {
-		if l, ok := a.Followed(c.Credential); ok {
-			c.follow(&l)
-		}
-	}
 	for i := range found {
 		u := &found[i]
 		c.Uses = append(c.Uses, CredentialUse{u.User, u.UserAgent, u.Source, u.Pod, u.Node, u.Requests, u.First, u.Last})
@@ -193,12 +190,15 @@ func (a *Service) uses(c *Credential, found []queries.CredentialUse) {
 	}
 }
 
-// follow adds what a credential's life shows that single requests do not.
-func (c *Credential) follow(l *lineage.Lineage) {
+// follow adds what a credential's life shows that single requests do not, if it was followed.
+func (a *Service) follow(c *Credential) {
+	if a.Followed == nil {
+		return
+	}
+	l, _ := a.Followed(c.Credential)
 	for _, f := range l.Contradictions {
 		c.Contradictions = append(c.Contradictions, CredentialContradiction{Name: f.Name, Evidence: f.Evidence})
 	}
-	c.Findings = c.Contradictions
 	if is := l.Issue; c.Issue == nil && is != nil {
 		c.Issue = &Issue{At: is.At, By: is.By, From: is.SourceIP, AuditID: is.AuditID,
 			ServiceAccount: is.Namespace + "/" + is.ServiceAccount}

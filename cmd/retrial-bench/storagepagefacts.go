@@ -218,7 +218,7 @@ func pagesOf(f *pageFacts) []page {
 			{name: "can", varied: user, ranged: until},
 			{name: "histogram", with: []string{"split", "decision"}, varied: subject, ranged: within},
 			{name: "findings", with: []string{"limit", "50"}, varied: subject, ranged: within},
-			{name: "lineage", with: []string{"limit", "20"}, varied: subject, ranged: within},
+			{name: "lineage", with: []string{"limit", "20", "brief", "true"}, varied: subject, ranged: within},
 			{name: "escalations", with: []string{"includeSystem", "true", "limit", "5"}, varied: user, ranged: until},
 			{name: "suggest", with: []string{"includeSystem", "true"}, varied: subject, ranged: within, late: true},
 		}},

@@ -32,11 +32,15 @@ func TestLineageRoute(t *testing.T) {
 		{"a service account, with what it never used", "subject=system:serviceaccount:ns:sa",
 			[]string{"JTI=1 admin 3", "JTI=never-used admin 0"}},
 		{"somebody else", "subject=bob", []string{"JTI=1 admin 3"}},
+		{"in brief", "subject=bob&brief=true", []string{"JTI=1 admin 3"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			answer := decodeAnswer[query.LineageAnswer](t, askFake(t, f, http.MethodGet, "lineage?cluster=c&"+tc.query))
 			var got []string
 			for _, c := range answer.Credentials {
+				if brief := strings.Contains(tc.query, "brief"); c.Requests > 0 && brief != (len(c.Uses) == 0) {
+					t.Errorf("%d places of use", len(c.Uses))
+				}
 				by := "nobody"
 				if c.Issue != nil {
 					by = c.Issue.By

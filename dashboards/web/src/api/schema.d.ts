@@ -1185,8 +1185,6 @@ export interface components {
             credential: string;
             /** @description authenticators that take it */
             explained?: string[];
-            /** @description `findings` are the contradictions. The name will be removed in the next release. */
-            findings?: components["schemas"]["CredentialContradiction"][];
             /**
              * Format: date-time
              * @description use
@@ -4306,6 +4304,8 @@ export interface operations {
                 to?: string;
                 /** @description most credentials of a subject */
                 limit?: number;
+                /** @description of a subject: count its own requests alone, and leave out where its credentials were used from */
+                brief?: boolean;
             };
             header?: never;
             path?: never;

@@ -31,10 +31,10 @@ export function useFindings(subject: string) {
   return useQuestion('findings', { cluster, subject, from, to, limit: 50 });
 }
 
-/** useCredentials asks what it authenticated with. */
+/** useCredentials asks what it authenticated with, without where from: that is a credential's own question. */
 export function useCredentials(subject: string) {
   const { cluster, from, to } = useScope();
-  return useQuestion('lineage', { cluster, subject, from, to, limit: 20 });
+  return useQuestion('lineage', { cluster, subject, from, to, limit: 20, brief: true });
 }
 
 /** useCredential asks for the life of a credential, all of it. */
