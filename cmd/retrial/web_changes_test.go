@@ -59,7 +59,11 @@ func (w *web) changes(t *testing.T) {
 		}
 		counted("Refused in the hour after", len(one.Detail.Refusals))
 		counted("Asked for the first time in the hour after", len(one.Detail.FirstUses))
-		b.click(t, "#main section a[data-row]", one.Detail.Refusals[0].Verb)
+		// What is opened has the focus: its rows come next.
+		b.press(t, "j")
+		b.until(t, "the first refused row has the focus", `document.activeElement.matches('#main section a[data-row]') && `+
+			`document.activeElement.textContent.includes(`+quoteJS(one.Detail.Refusals[0].Verb)+`)`)
+		b.press(t, enterKey)
 		b.at(t, "why=")
 		b.until(t, "the refused request is there", settled+" && "+readsIn("dialog", "Request"))
 	})

@@ -44,12 +44,19 @@ export function step(by: 1 | -1): void {
   const at = rows.indexOf(document.activeElement as HTMLElement);
   const shown = rows.findIndex((r) => r.ariaCurrent === 'true');
   const beside = document.querySelector('dialog[open]') !== null && shown >= 0;
-  const from = beside ? shown : at;
-  const next = rows[from < 0 ? (by > 0 ? 0 : rows.length - 1) : from + by];
+  const next = rows[beside ? shown + by : at >= 0 ? at + by : beyond(rows, by)];
   if (!next) return;
   if (beside && next instanceof HTMLAnchorElement) go(next.getAttribute('href') ?? '', 'replace');
   else next.focus({ preventScroll: true });
   (next.closest('[role="row"]') ?? next).scrollIntoView({ block: 'nearest' });
+}
+
+/** beyond is the row that follows what has the focus, or the one before it; from nowhere, the first and the last. */
+function beyond(rows: HTMLElement[], by: 1 | -1): number {
+  const from = document.activeElement;
+  if (!from?.closest('#main *')) return by > 0 ? 0 : rows.length - 1;
+  const after = rows.findIndex((r) => from.compareDocumentPosition(r) & Node.DOCUMENT_POSITION_FOLLOWING);
+  return by > 0 ? after : (after < 0 ? rows.length : after) - 1;
 }
 
 function writing(target: EventTarget | null): boolean {

@@ -23,13 +23,28 @@ export function narrow(): boolean {
   return matchMedia('(max-width: 1079px)').matches;
 }
 
-/** Detail shows what the writes of a request changed, and what came of it. */
+/** Detail shows what the writes of a request changed, and what came of it. It takes the focus; Esc closes it, and the focus goes back to the
+ *  write in the list. */
 export function Detail({ id }: { id: string }) {
-  const { here, to } = useLinks();
+  const { here, to, change } = useLinks();
   const asks = useChange(id);
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
+    const it = place.current;
+    const close = (e: KeyboardEvent) => {
+      if (e.key === 'Escape' && !e.defaultPrevented) change({ id: null });
+    };
+    it?.addEventListener('keydown', close);
+    return () => it?.removeEventListener('keydown', close);
+  }, [change]);
+  useEffect(() => {
+    place.current?.focus({ preventScroll: true });
     if (narrow()) place.current?.scrollIntoView({ block: 'start' });
+    return () => {
+      requestAnimationFrame(() => {
+        if (document.activeElement === document.body) rowOf(id)?.focus({ preventScroll: true });
+      });
+    };
   }, [id]);
   const acts = (
     <>
@@ -38,7 +53,7 @@ export function Detail({ id }: { id: string }) {
     </>
   );
   return (
-    <div className={css.detail} ref={place}>
+    <div className={css.detail} ref={place} tabIndex={-1}>
       <Card title="What came of it" actions={acts}>
         <Question asks={asks} lines={12}>
           {(a) => (
@@ -51,6 +66,12 @@ export function Detail({ id }: { id: string }) {
       </Card>
     </div>
   );
+}
+
+/** rowOf is the link of a write in the list, if it is in sight. */
+function rowOf(id: string): HTMLElement | undefined {
+  const links = [...document.querySelectorAll<HTMLAnchorElement>('#main [role=table] a[data-row]')];
+  return links.find((a) => new URLSearchParams(a.hash.split('?')[1]).get('id') === id);
 }
 
 function Head({ of: w }: { of: Write }) {

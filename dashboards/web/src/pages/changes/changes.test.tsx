@@ -2,6 +2,7 @@ import { screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { describe, expect, it, vi } from 'vitest';
 import { Failure } from '../../api/ask';
+import { step } from '../../app/keys';
 import { answers } from '../../kit/testing/answers';
 import { HOSTILE, show, STANDING } from '../../kit/testing/page';
 import Changes from '.';
@@ -46,6 +47,21 @@ describe('Changes', () => {
     expect(rows()[1]?.textContent).toMatch(/no request stored.*No access changed/);
     const link = within(rows()[0] as HTMLElement).getByRole('link', { name: 'RoleBinding/shop/a' });
     expect(link.getAttribute('href')).toBe('#/changes?cluster=c&id=a');
+  });
+  it('gives the write that is opened the focus, and the list when it is closed', async () => {
+    answers({ ...BASE, 'policy-changes': { ...list(write('z'), write('a')), detail } });
+    show(<main id="main"><Changes /></main>, '#/changes?cluster=c');
+    await userEvent.click(await screen.findByRole('link', { name: 'RoleBinding/shop/a' }));
+    await screen.findByText('Access gained and lost');
+    const card = screen.getByText('What came of it').closest('[tabindex="-1"]');
+    expect(document.activeElement).toBe(card);
+    vi.spyOn(Element.prototype, 'getClientRects').mockReturnValue([{}] as unknown as DOMRectList);
+    Element.prototype.scrollIntoView = vi.fn();
+    step(1);
+    expect(document.activeElement).toBe(card?.querySelector('[data-row]'));
+    await userEvent.keyboard('{Escape}');
+    expect(location.hash).toBe('#/changes?cluster=c');
+    await vi.waitFor(() => expect(document.activeElement?.textContent).toBe('RoleBinding/shop/a'));
   });
   it('filters by what the address says', async () => {
     const by = { user: 'system:serviceaccount:ci:runner' };
