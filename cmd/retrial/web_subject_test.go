@@ -75,7 +75,7 @@ func (w *web) subject(t *testing.T) {
 		own := best.Suggestions[0]
 		const text = `document.querySelector('#main section pre').textContent`
 		b.load(t, s.ui+"#/subjects/"+user+"?cluster=sample")
-		b.until(t, "what to apply", settled+" && "+text+`.includes('kind: Role') && `+text+`.includes('# proof: holds')`)
+		b.until(t, "what to apply", settled+" && "+text+`.includes('Role') && `+text+`.includes('# proof: holds')`)
 		for _, want := range []string{"It rests on", "holds", own.Unused[0].Binding, "allowed requests asked again"} {
 			if !value[bool](t, b, want, readsIn("#main section", want)) {
 				t.Errorf("the suggestion does not tell %q", want)
