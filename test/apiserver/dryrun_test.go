@@ -24,7 +24,9 @@ import (
 func TestDryRun(t *testing.T) {
 	in := product.New(t)
 	w := newWriter(t, controlplane.Start(t).Admin(t))
-	t.Run("suggestions", func(t *testing.T) { drySuggestions(t, in, w) })
+	for _, f := range forms {
+		t.Run("suggestions, "+f.name, func(t *testing.T) { drySuggestions(t, in, w, f.flags, f.exact) })
+	}
 	t.Run("manifests", func(t *testing.T) { dryManifests(t, w) })
 	t.Run("a wrong object is refused", func(t *testing.T) { dryWrong(t, w) })
 }
@@ -41,9 +43,9 @@ func recording(t testing.TB, in *product.Install) []string {
 	return []string{"--state", state, "--events", log}
 }
 
-func drySuggestions(t *testing.T, in *product.Install, w *writerOf) {
-	files := recording(t, in)
-	text := in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--strict", "-o", "json"}, files...)...).Out
+func drySuggestions(t *testing.T, in *product.Install, w *writerOf, form []string, exact bool) {
+	files := append(recording(t, in), form...)
+	text := in.Offline(t, append([]string{"suggest", "--all", "--include-system", "-o", "json"}, files...)...).Out
 	all := product.Items[suggestion](t, text)
 	// The cluster as it was: what is changed has to be there.
 	made := map[string]bool{}
@@ -88,13 +90,13 @@ func drySuggestions(t *testing.T, in *product.Install, w *writerOf) {
 	}
 
 	// The YAML is a stream of the same objects, as kubectl apply -f reads it.
-	text = in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--strict", "--force", "-o", "yaml"}, files...)...).Out
+	text = in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--force", "-o", "yaml"}, files...)...).Out
 	stream := decode(t, []byte(text))
 	for _, o := range stream {
 		strict(t, mustJSON(t, o))
 	}
 	w.mustPut(t, stream, metav1.DryRunAll)
-	final := decode(t, []byte(in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--strict", "--final", "-o", "json"},
+	final := decode(t, []byte(in.Offline(t, append([]string{"suggest", "--all", "--include-system", "--final", "-o", "json"},
 		files...)...).Out))
 	for _, o := range final {
 		strict(t, mustJSON(t, o))
@@ -102,7 +104,8 @@ func drySuggestions(t *testing.T, in *product.Install, w *writerOf) {
 	w.mustPut(t, final, metav1.DryRunAll)
 	t.Logf("%d subjects: %d objects to apply (%d in the YAML), %d removals, %d to roll back, %d final: all taken by the apiserver",
 		len(all), apply, len(stream), remove, back, len(final))
-	if len(stream) != apply {
+	// Narrowed roles of several subjects are one object of the plan for all.
+	if exact && len(stream) != apply || len(stream) > apply || len(stream) == 0 {
 		t.Errorf("the YAML holds %d objects, the JSON %d", len(stream), apply)
 	}
 }

@@ -31,7 +31,7 @@ import (
 type proof struct {
 	Holds                                                             bool
 	Requests, Refused, Refusals, NewlyAllowed, AllowedBefore, LeftOut int
-	AllowedByKept, Implied                                            int
+	AllowedByKept, AllowedToday, Implied, TakenAway                   int
 }
 
 // TestProofs: the RBAC authorizer of Kubernetes itself, on nothing but the objects that
@@ -42,10 +42,19 @@ type proof struct {
 func TestProofs(t *testing.T) {
 	in := product.New(t)
 	files := recording(t, in)
-	run := func(more ...string) []byte {
-		return []byte(in.Offline(t, slices.Concat([]string{"suggest", "--all", "--strict", "--include-system", "-o", "json"}, more,
-			files)...).Out)
+	record := recorded(t)
+	for _, f := range forms {
+		t.Run(f.name, func(t *testing.T) {
+			proved(t, record, f.exact, func(more ...string) []byte {
+				return []byte(in.Offline(t, slices.Concat([]string{"suggest", "--all", "--include-system", "-o", "json"}, f.flags, more,
+					files)...).Out)
+			})
+		})
 	}
+}
+
+// proved holds what a form of suggestions claims to the record.
+func proved(t *testing.T, record map[string]map[string]*question, exact bool, run func(more ...string) []byte) {
 	claims := product.Items[struct {
 		Subject string
 		Proof   proof
@@ -57,7 +66,6 @@ func TestProofs(t *testing.T) {
 	without := authorizerOf(t, slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GetLabels()["app.kubernetes.io/managed-by"] == "retrial"
 	}))
-	record := recorded(t)
 
 	var total, left, refused, excepted int
 	for _, c := range claims {
@@ -75,7 +83,7 @@ func TestProofs(t *testing.T) {
 				}
 				if !allowed {
 					lost += q.allowed
-					if c.Proof.LeftOut == 0 {
+					if c.Proof.LeftOut+c.Proof.TakenAway == 0 {
 						t.Errorf("%s: allowed by RBAC in the record, refused by the real authorizer: %s", c.Subject, q.line)
 					}
 				}
@@ -85,19 +93,19 @@ func TestProofs(t *testing.T) {
 				refused++
 			}
 		}
-		// Requests that no exact rule allows are named by the proof, as are refusals that are
+		// Requests that no exact rule allows, or that today's policy no longer does, are named by the proof, as are refusals that are
 		// allowed all the same.
-		if lost > c.Proof.LeftOut {
-			t.Errorf("%s: %d recorded requests are refused, the proof leaves out %d", c.Subject, lost, c.Proof.LeftOut)
+		if named := c.Proof.LeftOut + c.Proof.TakenAway; lost > named {
+			t.Errorf("%s: %d recorded requests are refused, the proof leaves out %d", c.Subject, lost, named)
 		}
-		if named := c.Proof.AllowedBefore + c.Proof.AllowedByKept + c.Proof.Implied; back.Len() > named {
+		if named := c.Proof.AllowedBefore + c.Proof.AllowedByKept + c.Proof.AllowedToday + c.Proof.Implied; back.Len() > named {
 			t.Errorf("%s: %d recorded refusals are allowed, the proof names %d: %v", c.Subject, back.Len(), named, sets.List(back))
 		}
 		// The proof counts hidden checks as well, which leave no event of their own.
 		if requests-lost > c.Proof.Requests {
 			t.Errorf("%s: RBAC allowed %d recorded requests, the proof asked %d", c.Subject, requests-lost, c.Proof.Requests)
 		}
-		if len(c.Apply) > 0 && needed == 0 {
+		if exact && len(c.Apply) > 0 && needed == 0 { // a role that is edited in place is not told from those that stay
 			t.Errorf("%s: nothing on record needs the %d objects that are suggested", c.Subject, len(c.Apply))
 		}
 		total, left, excepted = total+requests, left+lost, excepted+back.Len()
