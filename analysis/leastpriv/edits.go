@@ -49,13 +49,14 @@ func (a *Advisor) edits(users []planned) (edits []roleEdit, tooMuch []string, er
 		for i := range edits {
 			e := &edits[i]
 			for _, s := range e.shares {
+				if !s.complete {
+					continue
+				}
+				if whole[e.role] == nil {
+					whole[e.role] = map[string]bool{}
+				}
 				for _, h := range s.holders {
-					if s.complete && whole[e.role] == nil {
-						whole[e.role] = map[string]bool{}
-					}
-					if s.complete {
-						whole[e.role][h.user] = true
-					}
+					whole[e.role][h.user] = true
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package leastpriv
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,10 +23,7 @@ type generator struct {
 	wild    bool   // write "*" for the verbs of a rule where that is harmless enough
 }
 
-// grantKey is what one rule is about before rules are merged.
-type grantKey struct{ group, resource, verb, url string }
-
-// names are the requested object names under one grantKey.
+// names are the requested object names under one pair.
 type names struct {
 	all bool // some request had no name
 	set map[string]bool
@@ -118,12 +114,12 @@ func (g *generator) build(wanted []rbacindex.Attributes) ([]Object, *rbacindex.S
 // rules turns requests of one scope into rules that allow them, and nothing else but other
 // names where names are left open.
 func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
-	grants := map[grantKey]*names{}
+	grants := map[pair]*names{}
 	for i := range wanted {
 		a := &wanted[i]
-		k := grantKey{verb: a.Verb, url: a.Path}
+		k := pair{verb: a.Verb, url: a.Path}
 		if a.ResourceRequest {
-			k = grantKey{group: a.APIGroup, resource: ruleResource(a), verb: a.Verb}
+			k = pair{group: a.APIGroup, resource: ruleResource(a), verb: a.Verb}
 			if g.wild && wildcard(k.group, k.resource) {
 				k.verb = "*"
 			}
@@ -140,50 +136,15 @@ func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
 		}
 	}
 
-	// Verbs on one resource and the same names make a rule; resources with the same verbs and names
-	// share it. Every rule is a full product of what was requested.
-	type onKey struct{ group, resource, names, url string }
-	verbs := map[onKey][]string{}
-	named := map[string][]string{}
+	var set ruleSet
 	for k, n := range grants {
-		on := onKey{group: k.group, resource: k.resource, url: k.url}
+		var only []string
 		if !n.all && g.keepNames(&k, n.set) {
-			list := slices.Sorted(maps.Keys(n.set))
-			on.names = strings.Join(list, "\x00")
-			named[on.names] = list
+			only = slices.Sorted(maps.Keys(n.set))
 		}
-		verbs[on] = append(verbs[on], k.verb)
+		set.of(only)[k] = true
 	}
-	type ruleKey struct {
-		group, verbs, names string
-		urls                bool
-	}
-	rules := map[ruleKey]*rbacv1.PolicyRule{}
-	for on, list := range verbs {
-		slices.Sort(list)
-		k := ruleKey{group: on.group, verbs: strings.Join(list, "\x00"), names: on.names, urls: on.url != ""}
-		r, ok := rules[k]
-		if !ok {
-			r = &rbacv1.PolicyRule{Verbs: list}
-			if !k.urls {
-				r.APIGroups, r.ResourceNames = []string{on.group}, named[on.names]
-			}
-			rules[k] = r
-		}
-		if k.urls {
-			r.NonResourceURLs = append(r.NonResourceURLs, on.url)
-		} else {
-			r.Resources = append(r.Resources, on.resource)
-		}
-	}
-	out := make([]rbacv1.PolicyRule, 0, len(rules))
-	for _, r := range rules {
-		slices.Sort(r.Resources)
-		slices.Sort(r.NonResourceURLs)
-		out = append(out, *r)
-	}
-	slices.SortFunc(out, compareRules)
-	return out
+	return set.rules()
 }
 
 // wildcard reports whether "*" may stand for the verbs on a resource: it then also allows verbs
@@ -194,11 +155,6 @@ func wildcard(group, resource string) bool {
 		return false
 	}
 	return group != "" || !slices.Contains([]string{"users", "groups", "serviceaccounts", "secrets", "nodes", "namespaces"}, resource)
-}
-
-func compareRules(a, b rbacv1.PolicyRule) int {
-	return cmp.Or(slices.Compare(a.NonResourceURLs, b.NonResourceURLs), slices.Compare(a.APIGroups, b.APIGroups),
-		slices.Compare(a.Resources, b.Resources), slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
 }
 
 // objects creates the role of a scope and its binding.

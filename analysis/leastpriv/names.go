@@ -25,7 +25,7 @@ const (
 // something different in kind (secrets, tokens, namespaces, impersonation, what the hidden checks
 // guard) they are always kept; otherwise if they are few and none looks generated, because a
 // generated name differs next time.
-func (g *generator) keepNames(k *grantKey, set map[string]bool) bool {
+func (g *generator) keepNames(k *pair, set map[string]bool) bool {
 	if len(set) == 0 || len(set) > mostNames {
 		return false
 	}
@@ -43,7 +43,7 @@ func (g *generator) keepNames(k *grantKey, set map[string]bool) bool {
 	return true
 }
 
-func alwaysNamed(k *grantKey) bool {
+func alwaysNamed(k *pair) bool {
 	if slices.Contains([]string{"bind", "escalate", "approve", "sign", "attest", "impersonate"}, k.verb) || strings.HasPrefix(k.verb,
 		"impersonate:") {
 		return true

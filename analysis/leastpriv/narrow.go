@@ -11,17 +11,9 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// pair is what a narrowed rule holds or leaves: one verb on one resource, or on one path.
-type pair struct{ verb, group, resource, url string }
-
 // pair returns an atom without its name.
 func (a *atom) pair() pair {
 	return pair{verb: a.verb, group: a.group, resource: a.resource, url: a.url}
-}
-
-func comparePairs(a, b pair) int {
-	return cmp.Or(strings.Compare(a.url, b.url), strings.Compare(a.group, b.group), strings.Compare(a.resource, b.resource),
-		strings.Compare(a.verb, b.verb))
 }
 
 // part is what is kept of a role: of each of its rules the verbs on each resource that a request had, with the rule's own names and URL
@@ -60,6 +52,27 @@ func pairOf(a *rbacindex.Attributes, r *rbacv1.PolicyRule) pair {
 	return pair{verb: a.Verb, url: a.Path}
 }
 
+// keeps reports whether a pair of rule i is kept, as used or as added.
+func (p *part) keeps(i int, a pair) bool {
+	_, added := p.added[i][a]
+	return added || p.used[i][a]
+}
+
+// left visits what of the role's rules is not kept, until visit returns false. It returns false if a rule is too large to be listed.
+func (p *part) left(visit func(*atom) bool) bool {
+	for i := range p.rules {
+		if atomCount(&p.rules[i]) > ruleAtoms {
+			return false
+		}
+		for _, a := range atomsOf(&p.rules[i]) {
+			if !p.keeps(i, a.pair()) && !visit(&a) {
+				return true
+			}
+		}
+	}
+	return true
+}
+
 // empty reports whether nothing is kept.
 func (p *part) empty() bool {
 	return !p.all && !slices.ContainsFunc(p.used, func(of map[pair]bool) bool { return len(of) > 0 })
@@ -89,24 +102,15 @@ func (p *part) narrowed() []rbacv1.PolicyRule {
 	if p.all {
 		return p.rules
 	}
-	byNames := map[string]map[pair]bool{}
-	names := map[string][]string{}
+	var set ruleSet
 	for i := range p.rules {
-		key := strings.Join(slices.Sorted(slices.Values(p.rules[i].ResourceNames)), "\x00")
-		if byNames[key] == nil {
-			byNames[key], names[key] = map[pair]bool{}, p.rules[i].ResourceNames
-		}
-		maps.Copy(byNames[key], p.used[i])
+		pairs := set.of(p.rules[i].ResourceNames)
+		maps.Copy(pairs, p.used[i])
 		for a := range p.added[i] {
-			byNames[key][a] = true
+			pairs[a] = true
 		}
 	}
-	var out []rbacv1.PolicyRule
-	for key, pairs := range byNames {
-		out = append(out, rulesOfPairs(pairs, names[key])...)
-	}
-	slices.SortFunc(out, compareRules)
-	return out
+	return set.rules()
 }
 
 // with returns what is kept for the holders of two parts of a role together.
@@ -130,7 +134,7 @@ func (p *part) more(q *part) (namespaced, everywhere int) {
 	}
 	for i := range q.rules {
 		add := func(a pair) {
-			if _, has := p.added[i][a]; has || p.used[i][a] {
+			if p.keeps(i, a) {
 				return
 			}
 			at := atom{verb: a.verb, group: a.group, resource: a.resource, url: a.url}
@@ -236,44 +240,5 @@ func companionsOf(p *pair) map[string]string {
 		out["create"] = reasonSocket
 	}
 	delete(out, p.verb)
-	return out
-}
-
-// rulesOfPairs writes pairs as rules: resources of one group with the same verbs share one.
-func rulesOfPairs(pairs map[pair]bool, names []string) []rbacv1.PolicyRule {
-	type on struct{ group, resource, url string }
-	verbs := map[on][]string{}
-	for p := range pairs {
-		k := on{p.group, p.resource, p.url}
-		verbs[k] = append(verbs[k], p.verb)
-	}
-	type ruleKey struct {
-		group, verbs string
-		urls         bool
-	}
-	rules := map[ruleKey]*rbacv1.PolicyRule{}
-	for k, list := range verbs {
-		slices.Sort(list)
-		rk := ruleKey{k.group, strings.Join(list, "\x00"), k.url != ""}
-		r, ok := rules[rk]
-		if !ok {
-			r = &rbacv1.PolicyRule{Verbs: list}
-			if !rk.urls {
-				r.APIGroups, r.ResourceNames = []string{k.group}, slices.Clone(names)
-			}
-			rules[rk] = r
-		}
-		if rk.urls {
-			r.NonResourceURLs = append(r.NonResourceURLs, k.url)
-		} else {
-			r.Resources = append(r.Resources, k.resource)
-		}
-	}
-	out := make([]rbacv1.PolicyRule, 0, len(rules))
-	for _, r := range rules {
-		slices.Sort(r.Resources)
-		slices.Sort(r.NonResourceURLs)
-		out = append(out, *r)
-	}
 	return out
 }

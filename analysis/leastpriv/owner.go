@@ -46,8 +46,8 @@ func OwnerOf(meta *metav1.ObjectMeta) string {
 	if name := label("olm.owner"); name != "" {
 		return named("OLM "+cmp.Or(label("olm.owner.kind"), "owner"), label("olm.owner.namespace"), name)
 	}
-	for _, o := range meta.OwnerReferences {
-		return o.Kind + " " + o.Name
+	if len(meta.OwnerReferences) > 0 {
+		return meta.OwnerReferences[0].Kind + " " + meta.OwnerReferences[0].Name
 	}
 	return ""
 }

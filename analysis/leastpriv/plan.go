@@ -30,14 +30,14 @@ func (p *Plan) Counted() {
 
 // Together joins suggestions of this Advisor.
 func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
+	if !a.strict {
+		return a.narrowedTogether(suggestions)
+	}
 	p := &Plan{Apply: Objects{}, Remove: []Remove{}, Rollback: Objects{}, Proofs: []Proof{}, Holds: true}
 	leaving := map[rbacindex.Key]map[string]bool{}
 	var order []rbacindex.Key
 	back := map[rbacindex.Key]bool{}
 	var changes []rbacindex.Change
-	if !a.strict {
-		return a.narrowedTogether(suggestions)
-	}
 	for _, s := range suggestions {
 		for _, o := range s.Apply {
 			p.Apply = append(p.Apply, o)

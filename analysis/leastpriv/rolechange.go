@@ -121,10 +121,12 @@ func (a *Advisor) copyOf(role rbacindex.Key, s *share) copied {
 
 // written writes copies as objects: what the same subjects get in the same places is one role, and equal rules are one role.
 func (a *Advisor) written(copies []copied) (out Objects) {
-	copies = together(copies, func(c *copied) string { return c.audienceText() }, func(into, c *copied) {
+	copies = joinEqual(copies, (*copied).audienceText, func(into, c *copied) {
+		into.takeNames(c)
 		into.rules = mergedRules(slices.Concat(into.rules, c.rules))
 	})
-	copies = together(copies, func(c *copied) string { return fmt.Sprintf("%q", c.effective()) }, func(into, c *copied) {
+	copies = joinEqual(copies, func(c *copied) string { return fmt.Sprintf("%q", c.effective()) }, func(into, c *copied) {
+		into.takeNames(c)
 		for scope, subjects := range c.audience {
 			if into.audience[scope] == nil {
 				into.audience[scope] = map[rbacv1.Subject]bool{}
@@ -149,26 +151,13 @@ func (a *Advisor) written(copies []copied) (out Objects) {
 	return out
 }
 
-// together joins the copies of equal text, in order.
-func together(copies []copied, text func(*copied) string, join func(into, c *copied)) []copied {
-	by := map[string]int{}
-	var out []copied
-	for _, c := range copies {
-		key := text(&c)
-		i, found := by[key]
-		if !found {
-			by[key] = len(out)
-			out = append(out, c)
-			continue
-		}
-		join(&out[i], &c)
-		for _, name := range c.from {
-			if !slices.Contains(out[i].from, name) {
-				out[i].from = append(out[i].from, name)
-			}
+// takeNames adds the names of the roles that another copy is of.
+func (c *copied) takeNames(of *copied) {
+	for _, name := range of.from {
+		if !slices.Contains(c.from, name) {
+			c.from = append(c.from, name)
 		}
 	}
-	return out
 }
 
 // audienceText is equal for copies that the same subjects get in the same places.
@@ -228,24 +217,15 @@ func own(name, namespace string) metav1.ObjectMeta {
 
 // mergedRules writes rules without wildcards as few rules: each is a full product of what they grant.
 func mergedRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	pairs, names := map[string]map[pair]bool{}, map[string][]string{}
+	var set ruleSet
 	for i := range rules {
-		key := strings.Join(slices.Sorted(slices.Values(rules[i].ResourceNames)), "\x00")
-		if pairs[key] == nil {
-			pairs[key], names[key] = map[pair]bool{}, rules[i].ResourceNames
-		}
-		r := rules[i]
+		pairs, r := set.of(rules[i].ResourceNames), rules[i]
 		r.ResourceNames = nil
 		for _, a := range atomsOf(&r) {
-			pairs[key][a.pair()] = true
+			pairs[a.pair()] = true
 		}
 	}
-	var out []rbacv1.PolicyRule
-	for key := range pairs {
-		out = append(out, rulesOfPairs(pairs[key], names[key])...)
-	}
-	slices.SortFunc(out, compareRules)
-	return out
+	return set.rules()
 }
 
 // ruled returns a copy of a role with other rules.

@@ -120,7 +120,7 @@ func pairsAreNecessary(t *testing.T, a *Advisor, all []*Suggestion) (pairs int) 
 			for i := range rules {
 				for _, x := range atomsOf(&rules[i]) {
 					pairs++
-					p := pair{verb: x.verb, group: x.group, resource: x.resource, url: x.url}
+					p := x.pair()
 					policy, err := final.Apply(change(withRules(o, withoutPair(rules, i, p))))
 					if err != nil {
 						t.Fatal(err)
@@ -138,13 +138,14 @@ func pairsAreNecessary(t *testing.T, a *Advisor, all []*Suggestion) (pairs int) 
 
 // withoutPair returns rules without one verb on one resource or path of rule i.
 func withoutPair(rules []rbacv1.PolicyRule, i int, p pair) []rbacv1.PolicyRule {
-	left := map[pair]bool{}
+	var set ruleSet
+	left := set.of(rules[i].ResourceNames)
 	for _, x := range atomsOf(&rules[i]) {
-		if q := (pair{verb: x.verb, group: x.group, resource: x.resource, url: x.url}); q != p {
+		if q := x.pair(); q != p {
 			left[q] = true
 		}
 	}
-	return append(slices.Delete(slices.Clone(rules), i, i+1), rulesOfPairs(left, rules[i].ResourceNames)...)
+	return append(slices.Delete(slices.Clone(rules), i, i+1), set.rules()...)
 }
 
 func proofsHold(t *testing.T, a *Advisor, all []*Suggestion) {

@@ -10,10 +10,8 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-const (
-	// mostShares is into how many roles one is split at most.
-	mostShares = 32
-)
+// mostShares is into how many roles one is split at most.
+const mostShares = 32
 
 // objectWeight is how much unused weight an object more has to take away: a role is split among its holders, or copied, only where that
 // removes more.
@@ -38,7 +36,7 @@ func (s *share) bindings() []rbacindex.Key {
 
 // join puts holders that used nearly the same of a role together, as long as what that leaves them weighs less than the objects it saves.
 func (e *roleEdit) join() {
-	single := e.equal()
+	single := joinEqual(e.shares, func(s *share) string { return s.part.text() }, func(into, s *share) { *into = into.with(s) })
 	e.shares = nil
 	for _, s := range single {
 		if len(e.shares) < mostShares {
@@ -82,19 +80,18 @@ func (e *roleEdit) join() {
 	})
 }
 
-// equal joins the holders that used the same.
-func (e *roleEdit) equal() []share {
-	by := map[string]int{}
-	var out []share
-	for _, s := range e.shares {
-		text := s.part.text()
-		i, found := by[text]
+// joinEqual joins what has equal texts, in order.
+func joinEqual[T any](list []T, text func(*T) string, join func(into, x *T)) (out []T) {
+	at := map[string]int{}
+	for i := range list {
+		key := text(&list[i])
+		n, found := at[key]
 		if !found {
-			by[text] = len(out)
-			out = append(out, s)
+			at[key] = len(out)
+			out = append(out, list[i])
 			continue
 		}
-		out[i] = out[i].with(&s)
+		join(&out[n], &list[i])
 	}
 	return out
 }
@@ -132,26 +129,16 @@ func (s *share) saved(t *share) int {
 	}{{s.part, t.part, own}, {t.part, s.part, others}} {
 		namespaced, everywhere := of.part.more(of.by)
 		if of.by.all && !of.part.all {
-			namespaced, everywhere = moreOfAll(of.part)
+			namespaced, everywhere = of.part.lack()
 		}
-		for _, k := range of.bindings {
-			if k.Namespace == "" {
-				more += everywhere
-			} else {
-				more += namespaced
-			}
-		}
+		more += inAll(of.bindings, namespaced, everywhere)
 	}
 	return objectWeight*(1+shared) - more
 }
 
-// gain returns how much weight a share leaves to its holders' bindings less than the role: enough where it is dangerous.
-func (s *share) gain() (n int) {
-	if s.part.leavesDanger() {
-		return objectWeight
-	}
-	namespaced, everywhere := moreOfAll(s.part)
-	for _, k := range s.bindings() {
+// inAll returns what bindings give together, if each gives so much in its namespace or everywhere.
+func inAll(bindings []rbacindex.Key, namespaced, everywhere int) (n int) {
+	for _, k := range bindings {
 		if k.Namespace == "" {
 			n += everywhere
 		} else {
@@ -161,32 +148,32 @@ func (s *share) gain() (n int) {
 	return n
 }
 
-// leavesDanger reports whether a part leaves out anything that gives control of others, or their secrets.
-func (p *part) leavesDanger() bool {
-	for i := range p.rules {
-		if atomCount(&p.rules[i]) > ruleAtoms {
-			return true
-		}
-		for _, a := range atomsOf(&p.rules[i]) {
-			if _, has := p.added[i][a.pair()]; !has && !p.used[i][a.pair()] && weight(&a) >= dangerous {
-				return true
-			}
-		}
+// gain returns how much weight a share leaves to its holders' bindings less than the role: enough where it is dangerous.
+func (s *share) gain() int {
+	if s.part.leavesDanger() {
+		return objectWeight
 	}
-	return false
+	namespaced, everywhere := s.part.lack()
+	return inAll(s.bindings(), namespaced, everywhere)
 }
 
-// moreOfAll returns how much weight all of a role is beyond a part of it.
-func moreOfAll(p *part) (namespaced, everywhere int) {
-	for i := range p.rules {
-		if atomCount(&p.rules[i]) > ruleAtoms {
-			return 1 << 30, 1 << 30
-		}
-		for _, a := range atomsOf(&p.rules[i]) {
-			if _, has := p.added[i][a.pair()]; !has && !p.used[i][a.pair()] {
-				namespaced, everywhere = namespaced+granted(&a, "a"), everywhere+granted(&a, "")
-			}
-		}
+// leavesDanger reports whether a part leaves out anything that gives control of others, or their secrets.
+func (p *part) leavesDanger() (danger bool) {
+	known := p.left(func(a *atom) bool {
+		danger = weight(a) >= dangerous
+		return !danger
+	})
+	return danger || !known
+}
+
+// lack returns how much weight all of a role is beyond a part of it.
+func (p *part) lack() (namespaced, everywhere int) {
+	known := p.left(func(a *atom) bool {
+		namespaced, everywhere = namespaced+granted(a, "a"), everywhere+granted(a, "")
+		return true
+	})
+	if !known {
+		return 1 << 30, 1 << 30
 	}
 	return namespaced, everywhere
 }
