@@ -5,6 +5,7 @@ import { Failure } from '../api/ask';
 import { answers } from '../kit/testing/answers';
 import { App } from './App';
 import { now } from './former';
+import { step } from './keys';
 import { near } from './Nothing';
 
 const cluster = { name: 'prod', events: 9, first: '2026-11-20T11:00:00Z', last: '2026-11-20T12:00:00Z' };
@@ -99,6 +100,27 @@ describe('App', () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+});
+
+describe('j and k', () => {
+  it('go on from what has the focus, be it a row or not', () => {
+    vi.spyOn(Element.prototype, 'getClientRects').mockReturnValue([{}] as unknown as DOMRectList);
+    Element.prototype.scrollIntoView = vi.fn();
+    const row = (name: string) => <a href={'#' + name} data-row>{name}</a>;
+    render(<main id="main">{row('a')}<section aria-label="opened" tabIndex={-1}>{row('b')}{row('c')}</section>{row('d')}</main>);
+    const after = (by: 1 | -1) => {
+      step(by);
+      return document.activeElement?.textContent;
+    };
+    const opened = screen.getByLabelText('opened');
+    opened.focus();
+    expect([after(1), after(1), after(1), after(1)]).toEqual(['b', 'c', 'd', 'd']);
+    opened.focus();
+    expect(after(-1)).toBe('a');
+    screen.getByText('d').blur();
+    screen.getByText('a').blur();
+    expect(after(1)).toBe('a');
   });
 });
 
