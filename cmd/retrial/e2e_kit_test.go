@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
@@ -342,6 +343,22 @@ func (s *running) ask(t *testing.T, method, path string) (code int, body []byte)
 
 // drained returns when everything the server has accepted is stored and judged for good.
 func (s *running) drained(t *testing.T) { t.Helper(); s.get(t, "drained", &struct{}{}) }
+
+// detected waits until findings take into account what is stored.
+func (s *running) detected(t *testing.T) {
+	t.Helper()
+	stored := time.Now()
+	for now := stored; now.Before(stored.Add(patience)); now = time.Now() {
+		lag, ok := s.metric(t.Context(), doctor.MetricDetectLag)
+		if !ok {
+			break
+		}
+		if lag > 0 && lag < now.Sub(stored).Seconds() { // 0: nobody has looked yet
+			return
+		}
+	}
+	t.Fatal("the detections have not looked at what is stored")
+}
 
 // metric sums the series of a metric; ok is false when the server does not answer (any more).
 func (s *running) metric(ctx context.Context, name string) (sum float64, ok bool) {

@@ -16,8 +16,6 @@ import (
 func (w *web) findings(t *testing.T) {
 	s, b := w.s, w.b
 	list := s.ui + "#/findings?cluster=sample"
-	b.load(t, list+"&severity=critical")
-	b.until(t, "the detections have looked", settled+` && document.querySelector('[role=table][aria-label=Findings] [data-index]')`)
 	var all query.FindingsAnswer
 	s.get(t, "findings?"+with(w.span(t), "limit", "500"), &all)
 	var worst detect.Finding

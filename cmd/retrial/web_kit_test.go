@@ -68,10 +68,11 @@ func openWeb(t *testing.T, events int) *web {
 	t.Helper()
 	needPage(t)
 	in := newInstall(t)
-	s := in.serve(t, "--replay-hold", "200ms")
+	s := in.serve(t, append([]string{"--replay-hold", "200ms"}, promptly...)...)
 	in.importSample(t, events)
 	in.importHostile(t)
 	s.drained(t)
+	s.detected(t)
 	return &web{in, s, openBrowser(t, s.ui)}
 }
 

@@ -42,6 +42,7 @@ func (w *web) trust(t *testing.T) {
 
 	t.Run("an example of what does not match", func(t *testing.T) {
 		b.load(t, s.ui+"#/trust?cluster=sample")
+		b.until(t, "it is there, and moves no more", settled)
 		b.click(t, "#main ul[aria-label^='Earliest of'] a", "")
 		b.at(t, "why=")
 		b.until(t, "the request", settled+" && "+readsIn("dialog[open] h3", "The replay decides"))
