@@ -223,8 +223,8 @@ func (s *Store) RollUpEvery(ctx context.Context) {
 	}
 }
 
-// alone reports whether no other process writes into the store. Its rollups are then made later, and of all partitions together: whoever
-// recovers one of these may compare all of them.
+// alone reports whether no other process writes into the store. Partitions then share inserts, under a token that no other owner of one
+// would use (docs/adr/0086); rollups are made later, and of all partitions together: whoever recovers one of these may compare all of them.
 func (s *Store) alone() bool {
 	return s.cfg.Transport != nil && !s.cfg.Shared && s.cfg.ClusterName == ""
 }

@@ -132,7 +132,7 @@ func (s *Store) insert(ctx context.Context, part *partition, token string, rows 
 	room := func(before []insertMember) bool { return rowsOf(before)+len(missing) <= mostJoined }
 	switch {
 	case len(missing) == 0:
-	case again || s.cfg.Transport == nil || s.cfg.ClusterName != "":
+	case again || !s.alone():
 		if err := s.insertAll(ctx, []insertMember{m}); err != nil {
 			return err
 		}

@@ -92,6 +92,42 @@ func TestPartitionsShareInserts(t *testing.T) {
 	}
 }
 
+// TestOwnersInsertTheSame has two processes insert the same blocks of twelve partitions, as an owner that was stopped does after the next
+// one has stored its block: what comes second adds nothing, which takes that no partition shares its token with another.
+func TestOwnersInsertTheSame(t *testing.T) {
+	storagetest.Need(t)
+	engine, err := embedded.Open(embedded.Config{Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	const partitions = 12
+	all := lines(t)
+	share := len(all) / partitions
+	var last *storage.Store
+	for range 2 {
+		s, err := storage.Open(context.Background(), storage.Config{Transport: engine, Shared: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var wg sync.WaitGroup
+		for p := range partitions {
+			in := rowsOf(t, all[p*share:][:share], "c", int32(p), received)
+			wg.Go(func() {
+				if err := s.Insert(context.Background(), fmt.Sprintf("ev/1/%d/0", p), in); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		last = s
+	}
+	if got, want := consistent(t, last).Events, int64(partitions*share); got != want {
+		t.Errorf("%d events stand, want %d", got, want)
+	}
+}
+
 // inserts returns how many INSERTs were tried.
 func inserts(t *testing.T, reg *prometheus.Registry) (n float64) {
 	families, err := reg.Gather()
