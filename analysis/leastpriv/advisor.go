@@ -62,8 +62,7 @@ type Advisor struct {
 func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, recording: o.Recording, wild: o.WildcardVerbs,
 		strict: o.Strict, companions: !o.NoAddedVerbs,
-		own:   map[string][]rbacindex.Key{},
-		group: map[string][]rbacindex.Key{}, histories: map[string]*history{}, steps: allSteps}
+		histories: map[string]*history{}, steps: allSteps}
 	if a.meta == nil {
 		a.meta = func(rbacindex.Key) metav1.ObjectMeta { return metav1.ObjectMeta{} }
 	}
@@ -71,15 +70,22 @@ func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 		a.recording = c.Recording()
 		a.recording.Describe(st)
 	}
-	a.view.RBAC.All(func(k rbacindex.Key, o any) bool {
+	a.own, a.group = boundBy(a.view.RBAC)
+	return a
+}
+
+// boundBy returns the bindings of a policy by the users, and by the groups, that they name, each in order.
+func boundBy(policy *rbacindex.Snapshot) (users, groups map[string][]rbacindex.Key) {
+	users, groups = map[string][]rbacindex.Key{}, map[string][]rbacindex.Key{}
+	policy.All(func(k rbacindex.Key, o any) bool {
 		subjects, _, ok := rbacindex.BindingOf(o)
 		if !ok {
 			return true
 		}
 		for i := range subjects {
-			into, name := a.own, userOf(&subjects[i], k.Namespace)
+			into, name := users, userOf(&subjects[i], k.Namespace)
 			if subjects[i].Kind == rbacv1.GroupKind {
-				into, name = a.group, subjects[i].Name
+				into, name = groups, subjects[i].Name
 			}
 			if name != "" && !slices.Contains(into[name], k) {
 				into[name] = append(into[name], k)
@@ -87,12 +93,12 @@ func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 		}
 		return true
 	})
-	for _, by := range []map[string][]rbacindex.Key{a.own, a.group} {
+	for _, by := range []map[string][]rbacindex.Key{users, groups} {
 		for _, keys := range by {
 			slices.SortFunc(keys, rbacindex.Key.Compare)
 		}
 	}
-	return a
+	return users, groups
 }
 
 // userOf returns the user name a subject of a binding names, "" if it names a group, or
@@ -151,9 +157,14 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Maturity = maturityOf(h, on.base, a.recording.To)
 	final := now
 	s.Proof = h.prove(now, on)
-	if before > 0 || !s.Proof.Holds {
+	if !a.strict && s.Maturity.new(&a.recording) {
+		s.Form = FormUnchanged
+		s.Gaps = append(s.Gaps, "it was first seen at "+s.Maturity.Since.UTC().Format(time.RFC3339)+", in the last tenth of the recording: "+
+			"too little is known of it to suggest anything (--strict suggests what it used)")
+	} else if before > 0 || !s.Proof.Holds {
 		if final, err = a.change(s, u, h, ix, on); err != nil {
 			return nil, err
 		}
@@ -282,7 +293,7 @@ func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on 
 
 // narrowed narrows the roles of one subject; false if that is too much work.
 func (a *Advisor) narrowed(s *Suggestion, u *usage, h *history, ix *usedIndex, on *ground) (*rbacindex.Snapshot, bool, error) {
-	edits, tooMuch, err := a.edits([]planned{{user: u.user, used: ix, form: FormNarrow}})
+	edits, tooMuch, err := a.edits([]planned{{user: u.user, used: ix, form: FormNarrow}}, func([]roleEdit) (bool, error) { return true, nil })
 	if err != nil {
 		return nil, false, err
 	}

@@ -39,34 +39,65 @@ type roleEdit struct {
 }
 
 // edits narrows the roles that users hold by their own bindings, each to what they need of it. tooMuch are the users for whom that is too
-// much work: they keep what they have. What a role gives that a holder keeps whole is not kept of others, so it is done twice.
-func (a *Advisor) edits(users []planned) (edits []roleEdit, tooMuch []string, err error) {
+// much work: they keep what they have. What a role gives that a holder keeps whole is not kept of others, so holders are looked at twice.
+// An object more weighs objectWeight, or where the edits do not fit with that, twice as much as often as it takes, if that helps at all.
+func (a *Advisor) edits(users []planned, fit func([]roleEdit) (bool, error)) (edits []roleEdit, tooMuch []string, err error) {
+	holders, _, err := a.holders(users, nil)
+	if err != nil {
+		return nil, nil, err
+	}
 	whole := map[rbacindex.Key]map[string]bool{}
-	for range 2 {
-		if edits, tooMuch, err = a.editsBeside(users, whole); err != nil {
-			return nil, nil, err
-		}
-		for i := range edits {
-			e := &edits[i]
-			for _, s := range e.shares {
-				if !s.complete {
-					continue
-				}
-				if whole[e.role] == nil {
-					whole[e.role] = map[string]bool{}
-				}
-				for _, h := range s.holders {
-					whole[e.role][h.user] = true
-				}
+	edits = a.joined(holders, objectWeight)
+	for i := range edits {
+		e := &edits[i]
+		for _, s := range e.shares {
+			if !s.complete {
+				continue
+			}
+			if whole[e.role] == nil {
+				whole[e.role] = map[string]bool{}
+			}
+			for _, h := range s.holders {
+				whole[e.role][h.user] = true
 			}
 		}
 	}
-	return edits, tooMuch, nil
+	if holders, tooMuch, err = a.holders(users, whole); err != nil {
+		return nil, nil, err
+	}
+	at := func(exponent int) (bool, error) {
+		edits = a.joined(holders, objectWeight<<exponent)
+		return fit(edits)
+	}
+	fits, err := at(0)
+	if fits || err != nil {
+		return edits, tooMuch, err
+	}
+	if fits, err = at(mostDoubled); !fits || err != nil {
+		if err == nil { // then what it takes away counts
+			_, err = at(0)
+		}
+		return edits, tooMuch, err
+	}
+	low, high := 0, mostDoubled
+	for low+1 < high && err == nil {
+		middle := (low + high) / 2
+		if fits, err = at(middle); fits {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	if !fits && err == nil {
+		_, err = at(high)
+	}
+	return edits, tooMuch, err
 }
 
-// editsBeside narrows roles beside those that users keep whole.
-func (a *Advisor) editsBeside(users []planned, whole map[rbacindex.Key]map[string]bool) (edits []roleEdit, tooMuch []string, err error) {
-	holders := map[rbacindex.Key]map[string]*holder{}
+// holders returns the holders of roles, by role and user, beside those that users keep whole.
+func (a *Advisor) holders(users []planned, whole map[rbacindex.Key]map[string]bool) (holders map[rbacindex.Key]map[string]*holder,
+	tooMuch []string, err error) {
+	holders = map[rbacindex.Key]map[string]*holder{}
 	for _, u := range users {
 		mine := a.holdings(&u)
 		for rk, h := range mine {
@@ -89,24 +120,44 @@ func (a *Advisor) editsBeside(users []planned, whole map[rbacindex.Key]map[strin
 			}
 			tooMuch = append(tooMuch, u.user)
 		}
+		if a.companions {
+			a.complement(&u, mine, base)
+		}
 	}
+	return holders, tooMuch, nil
+}
+
+// complement adds the verbs that go with those a user used; more of them if it writes, and is still learning.
+func (a *Advisor) complement(u *planned, roles map[rbacindex.Key]*holder, base *rbacindex.Snapshot) {
+	learning := false
+	if m := maturityOf(a.historyOf(u.user), base, a.recording.To); !m.Learned {
+		for _, h := range roles {
+			learning = learning || h.part.writes()
+		}
+	}
+	for _, h := range roles {
+		if !h.part.all {
+			h.part.complement(learning)
+		}
+	}
+}
+
+// joined puts the holders of each role together, where an object more weighs so much.
+func (a *Advisor) joined(holders map[rbacindex.Key]map[string]*holder, object int) (edits []roleEdit) {
 	for _, rk := range slices.SortedFunc(maps.Keys(holders), rbacindex.Key.Compare) {
 		e := roleEdit{role: rk, inPlace: a.editable(rk, holders[rk])}
 		for _, user := range slices.Sorted(maps.Keys(holders[rk])) {
 			h := holders[rk][user]
-			if a.companions && !h.part.all {
-				h.part.complement()
-			}
 			if h.part.empty() {
 				e.leave = append(e.leave, h)
 			} else {
 				e.shares = append(e.shares, share{holders: []*holder{h}, part: h.part})
 			}
 		}
-		e.join()
+		e.join(object)
 		edits = append(edits, e)
 	}
-	return edits, tooMuch, nil
+	return edits
 }
 
 // holdings returns the roles that a user holds by bindings that name it: those that exist, and of one that gets roles of its own those it

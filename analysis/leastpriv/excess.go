@@ -15,6 +15,9 @@ const clusterWide = 3
 // dangerous is the weight from which an unused grant is taken away whatever that takes: Secrets, what runs commands, what gives rights.
 const dangerous = 20
 
+// unusual is the weight of writes that make something run; what weighs less is ordinary.
+const unusual = 10
+
 // weight returns how much harm an unused grant could do; docs/suggest.md has the table.
 func weight(a *atom) int {
 	if a.url != "" {

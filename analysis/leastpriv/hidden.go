@@ -31,7 +31,8 @@ type candidate struct {
 	key     accessKey // the check
 	why     string
 	count   int64
-	at      time.Time // of the latest request
+	first   time.Time // of the first request
+	at      time.Time // of the latest
 	refused bool
 	held    bool // the replica grants it, one way or another
 	covered bool // at the latest request the subject held the rules
@@ -139,6 +140,9 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 		u.hidden[id] = have
 	}
 	have.count += n.Requests
+	if have.first.IsZero() || n.First.Before(have.first) {
+		have.first = n.First
+	}
 	if !cand.at.Before(have.at) {
 		have.at, have.covered = cand.at, cand.covered
 	}

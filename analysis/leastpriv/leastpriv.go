@@ -43,12 +43,14 @@ type Suggestion struct {
 	Form string `json:"form"`
 	// Seen subjects made requests. Of others only their rights are known, all of them unused, and
 	// Groups are those that their names imply.
-	Seen   bool     `json:"seen"`
-	Window Window   `json:"window"` // what the recording covers
-	Excess Excess   `json:"excess"` // of what it holds, before and after
-	Proof  Proof    `json:"proof"`  // the recorded accesses, replayed
-	Apply  Objects  `json:"apply"`  // objects to write
-	Remove []Remove `json:"remove"` // bindings, and roles that nobody holds any more, to delete
+	Seen   bool   `json:"seen"`
+	Window Window `json:"window"` // what the recording covers
+	// Maturity says whether what the subject needs is known.
+	Maturity Maturity `json:"maturity"`
+	Excess   Excess   `json:"excess"` // of what it holds, before and after
+	Proof    Proof    `json:"proof"`  // the recorded accesses, replayed
+	Apply    Objects  `json:"apply"`  // objects to write
+	Remove   []Remove `json:"remove"` // bindings, and roles that nobody holds any more, to delete
 	// Added are verbs that the roles to apply hold although nobody used them, and why.
 	Added []Added `json:"added"`
 	// Owned are the objects to write or to remove that something else writes: the change has to be made there.

@@ -23,6 +23,7 @@ type part struct {
 	used  []map[pair]bool     // by rule
 	added []map[pair]string   // by rule, with the reason: what goes with what was used
 	all   bool                // everything is kept, whatever was used
+	lacks *[2]int             // see lack; nil: it was not asked for
 }
 
 func newPart(rules []rbacv1.PolicyRule) *part {
@@ -151,21 +152,37 @@ func (p *part) more(q *part) (namespaced, everywhere int) {
 	return namespaced, everywhere
 }
 
-// complement adds the verbs that go with those used, as far as the role has them.
-func (p *part) complement() {
+// writes reports whether anything that is kept changes objects.
+func (p *part) writes() bool {
+	return slices.ContainsFunc(p.used, func(of map[pair]bool) bool {
+		for a := range of {
+			if slices.Contains(writing, a.verb) && !strings.Contains(a.resource, "/") && !slices.Contains(askedOnly, a.group) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// complement adds the verbs that go with those used, as far as the role has them; more of them for a subject that is still learning.
+func (p *part) complement(learning bool) {
 	used := map[pair]bool{}
 	for i := range p.used {
 		maps.Copy(used, p.used[i])
 	}
 	for i := range p.rules {
 		for _, a := range slices.SortedFunc(maps.Keys(p.used[i]), comparePairs) {
-			for verb, reason := range companionsOf(&a) {
-				with := pair{verb: verb, group: a.group, resource: a.resource}
-				if used[with] {
+			with := companionsOf(&a)
+			if learning {
+				with = withWrites(&a, with)
+			}
+			for verb, reason := range with {
+				more := pair{verb: verb, group: a.group, resource: a.resource}
+				if used[more] {
 					continue
 				}
-				if j := granting(p.rules, i, &with); j >= 0 && p.added[j][with] == "" {
-					p.added[j][with] = reason
+				if j := granting(p.rules, i, &more); j >= 0 && p.added[j][more] == "" {
+					p.added[j][more] = reason
 				}
 			}
 		}
@@ -210,6 +227,7 @@ const (
 	reasonUpdate   = "what updates or patches reads first"
 	reasonLease    = "leader election gets, creates and updates its lease"
 	reasonSocket   = "a websocket to it needs create"
+	reasonLearning = "the subject is still learning: it writes, and works with objects of the kind"
 )
 
 // askedOnly are the groups whose objects are questions: they are created and never read.
@@ -241,4 +259,20 @@ func companionsOf(p *pair) map[string]string {
 	}
 	delete(out, p.verb)
 	return out
+}
+
+// writing are the verbs that change an object of a kind.
+var writing = []string{"create", "update", "patch", "delete"} //nolint:gochecknoglobals // constant table
+
+// withWrites adds the ordinary writes on a resource to the companions of a verb.
+func withWrites(p *pair, companions map[string]string) map[string]string {
+	if p.url != "" || strings.Contains(p.resource, "/") || slices.Contains(askedOnly, p.group) {
+		return companions
+	}
+	for _, verb := range writing {
+		if verb != p.verb && companions[verb] == "" && danger(p.group, p.resource, verb) < unusual {
+			companions[verb] = reasonLearning
+		}
+	}
+	return companions
 }

@@ -59,14 +59,18 @@ func TestNarrowRoles(t *testing.T) {
 		"only as far as they are held": {rules: []rbacv1.PolicyRule{rule("list delete", "", "pods services")},
 			asked: []asked{{verb: "list", uri: pods}}, want: []string{"| list | pods"}},
 		"a wildcard becomes what was used": {rules: []rbacv1.PolicyRule{rule("*", "*", "*")},
-			asked: []asked{{verb: "create", uri: pods}}, want: []string{"| create,get,list,watch | pods"},
+			asked: []asked{{verb: "create", uri: pods}}, want: []string{"| create,delete,get,list,watch | pods"},
 			bare: []string{"| create | pods"}},
+		"a subject that is still learning keeps ordinary writes": {rules: []rbacv1.PolicyRule{rule("*", "", "configmaps pods secrets")},
+			asked: []asked{{verb: "patch", uri: "/api/v1/namespaces/a/configmaps/x"}, {verb: "get", uri: pods + "/x"}},
+			want:  []string{"| create,delete,get,list,patch,update,watch | configmaps", "| delete,get,list,watch | pods"},
+			bare:  []string{"| get | pods", "| patch | configmaps"}},
 		"Secrets are not read for that": {rules: []rbacv1.PolicyRule{rule("*", "", "*")},
 			asked: []asked{{verb: "update", uri: "/api/v1/namespaces/a/secrets/x"}}, want: []string{"| update | secrets"}},
 		"Secrets that are listed are watched": {rules: []rbacv1.PolicyRule{rule("*", "", "*")},
 			asked: []asked{{verb: "list", uri: "/api/v1/secrets"}}, want: []string{"| get,list,watch | secrets"},
 			bare: []string{"| list | secrets"}},
-		"leases are renewed": {rules: []rbacv1.PolicyRule{rule("get create update delete", "coordination.k8s.io", "leases")},
+		"leases are renewed": {rules: []rbacv1.PolicyRule{rule("get create update deletecollection", "coordination.k8s.io", "leases")},
 			asked: []asked{{verb: "update", uri: "/apis/coordination.k8s.io/v1/namespaces/a/leases/x"}},
 			want:  []string{"| create,get,update | leases.coordination.k8s.io"}, bare: []string{"| update | leases.coordination.k8s.io"}},
 		"subresources are their own": {rules: []rbacv1.PolicyRule{rule("*", "", "*")},
@@ -299,7 +303,7 @@ func TestNarrowingIsBounded(t *testing.T) {
 		v := *base.v
 		v.Attributes.Name = fmt.Sprint("x", i)
 		e.User = event.User{Username: "ann"}
-		cl.collector.ObserveMany(&e, &v, Count{Requests: 1, First: cl.now, Last: cl.now})
+		cl.collector.ObserveMany(&e, &v, Count{Requests: 1, First: base.e.RequestReceivedTimestamp, Last: cl.now})
 	}
 	a := cl.advise(Options{})
 	s, err := a.Suggest("ann")

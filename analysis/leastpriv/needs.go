@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -17,6 +18,7 @@ type need struct {
 	key   accessKey
 	attrs rbacindex.Attributes
 	count int64
+	first time.Time // when it was asked for the first time
 	why   string
 	// alternative: holding all of rules, in the namespace of attrs, also suffices.
 	alternative bool
@@ -88,14 +90,14 @@ func historyOf(u *usage, st *state.State) *history {
 	h := &history{before: map[accessKey]bool{}}
 	for _, k := range slices.SortedFunc(maps.Keys(u.allowed), compareKeys) {
 		a := u.allowed[k]
-		h.need(need{key: k, attrs: k.attributes(u), count: a.count, why: a.why})
+		h.need(need{key: k, attrs: k.attributes(u), count: a.count, first: a.first, why: a.why})
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(u.refused), compareKeys) {
 		h.refusals = append(h.refusals, need{key: k, attrs: k.attributes(u), count: u.refused[k].count})
 	}
 	for _, id := range slices.Sorted(maps.Keys(u.hidden)) {
 		cand := u.hidden[id]
-		n := need{key: cand.key, attrs: cand.key.attributes(u), count: cand.count, why: cand.why}
+		n := need{key: cand.key, attrs: cand.key.attributes(u), count: cand.count, first: cand.first, why: cand.why}
 		switch n.attrs.Verb {
 		case "bind":
 			n.rules, n.alternative = rulesOf(st.RBAC(cand.at).RBAC, roleRefOf(&n.attrs), n.attrs.Namespace)

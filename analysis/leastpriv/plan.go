@@ -93,20 +93,22 @@ func (a *Advisor) narrowedTogether(suggestions []*Suggestion) (*Plan, error) {
 		}
 		users = append(users, u)
 	}
-	edits, _, err := a.edits(users)
-	if err != nil {
+	var c *roleChange
+	var final *rbacindex.Snapshot
+	if _, _, err := a.edits(users, func(edits []roleEdit) (fits bool, err error) {
+		c = a.changeOf(edits)
+		c.write = append(c.write, own...)
+		if final, err = a.view.RBAC.Apply(c.changes()...); err != nil {
+			return false, fmt.Errorf("narrow roles: %w", err)
+		}
+		return size(final)-len(own) <= size(a.view.RBAC), nil
+	}); err != nil {
 		return nil, err
 	}
-	c := a.changeOf(edits)
-	c.write = append(c.write, own...)
 	for _, o := range back {
 		if k := change(o).Key; !slices.ContainsFunc(c.rollback, func(have Object) bool { return change(have).Key == k }) {
 			c.rollback = append(c.rollback, o)
 		}
-	}
-	final, err := a.view.RBAC.Apply(c.changes()...)
-	if err != nil {
-		return nil, fmt.Errorf("narrow roles: %w", err)
 	}
 	p := &Plan{Apply: append(Objects{}, c.write...), Remove: append([]Remove{}, c.remove...), Rollback: append(Objects{}, c.rollback...),
 		Proofs: []Proof{}, Holds: true}

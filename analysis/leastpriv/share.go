@@ -14,8 +14,11 @@ import (
 const mostShares = 32
 
 // objectWeight is how much unused weight an object more has to take away: a role is split among its holders, or copied, only where that
-// removes more.
-const objectWeight = 100
+// removes more. Where all suggestions together would leave more objects than there are, it is doubled until they do not, so often at most.
+const (
+	objectWeight = 100
+	mostDoubled  = 10
+)
 
 // share are holders of a role that get the same part of it.
 type share struct {
@@ -34,8 +37,9 @@ func (s *share) bindings() []rbacindex.Key {
 	return slices.Compact(out)
 }
 
-// join puts holders that used nearly the same of a role together, as long as what that leaves them weighs less than the objects it saves.
-func (e *roleEdit) join() {
+// join puts holders that used nearly the same of a role together, as long as what that leaves them weighs less than the
+// objects it saves, which weigh so much each.
+func (e *roleEdit) join(object int) {
 	single := joinEqual(e.shares, func(s *share) string { return s.part.text() }, func(into, s *share) { *into = into.with(s) })
 	e.shares = nil
 	for _, s := range single {
@@ -45,7 +49,7 @@ func (e *roleEdit) join() {
 		}
 		best, saved := 0, 0
 		for i := range e.shares {
-			if n := e.shares[i].saved(&s); i == 0 || n > saved {
+			if n := e.shares[i].saved(&s, object); i == 0 || n > saved {
 				best, saved = i, n
 			}
 		}
@@ -55,7 +59,7 @@ func (e *roleEdit) join() {
 		best, saved := [2]int{}, 0
 		for i := range e.shares {
 			for j := i + 1; j < len(e.shares); j++ {
-				if n := e.shares[i].saved(&e.shares[j]); n > saved {
+				if n := e.shares[i].saved(&e.shares[j], object); n > saved {
 					best, saved = [2]int{i, j}, n
 				}
 			}
@@ -69,7 +73,7 @@ func (e *roleEdit) join() {
 	}
 	for i := range e.shares {
 		s := &e.shares[i]
-		s.complete = s.part.complete() || !e.inPlace && s.gain() < objectWeight
+		s.complete = s.part.complete() || !e.inPlace && s.gain(object) < object
 	}
 	// The share that keeps the role is one that has all of it, or that with most bindings: they stay as they are.
 	slices.SortStableFunc(e.shares, func(a, b share) int {
@@ -118,7 +122,7 @@ func (s *share) with(t *share) share {
 }
 
 // saved returns how much is saved by giving both what one of them used: the weight of objects, without that of what either then holds more.
-func (s *share) saved(t *share) int {
+func (s *share) saved(t *share, object int) int {
 	own, others := s.bindings(), t.bindings()
 	shared := len(own) + len(others) - len(slices.Compact(slices.SortedFunc(slices.Values(slices.Concat(own, others)),
 		rbacindex.Key.Compare)))
@@ -133,7 +137,7 @@ func (s *share) saved(t *share) int {
 		}
 		more += inAll(of.bindings, namespaced, everywhere)
 	}
-	return objectWeight*(1+shared) - more
+	return object*(1+shared) - more
 }
 
 // inAll returns what bindings give together, if each gives so much in its namespace or everywhere.
@@ -149,9 +153,9 @@ func inAll(bindings []rbacindex.Key, namespaced, everywhere int) (n int) {
 }
 
 // gain returns how much weight a share leaves to its holders' bindings less than the role: enough where it is dangerous.
-func (s *share) gain() int {
+func (s *share) gain(object int) int {
 	if s.part.leavesDanger() {
-		return objectWeight
+		return object
 	}
 	namespaced, everywhere := s.part.lack()
 	return inAll(s.bindings(), namespaced, everywhere)
@@ -166,14 +170,17 @@ func (p *part) leavesDanger() (danger bool) {
 	return danger || !known
 }
 
-// lack returns how much weight all of a role is beyond a part of it.
+// lack returns how much weight all of a role is beyond a part of it, which is not changed any more.
 func (p *part) lack() (namespaced, everywhere int) {
-	known := p.left(func(a *atom) bool {
-		namespaced, everywhere = namespaced+granted(a, "a"), everywhere+granted(a, "")
-		return true
-	})
-	if !known {
-		return 1 << 30, 1 << 30
+	if p.lacks == nil {
+		p.lacks = &[2]int{}
+		known := p.left(func(a *atom) bool {
+			p.lacks[0], p.lacks[1] = p.lacks[0]+granted(a, "a"), p.lacks[1]+granted(a, "")
+			return true
+		})
+		if !known {
+			p.lacks = &[2]int{1 << 30, 1 << 30}
+		}
 	}
-	return namespaced, everywhere
+	return p.lacks[0], p.lacks[1]
 }

@@ -53,8 +53,9 @@ type accessKey struct {
 }
 
 type access struct {
-	count int64
-	why   string // the hidden check it comes from, "" for the request itself
+	count       int64
+	first, last time.Time
+	why         string // the hidden check it comes from, "" for the request itself
 }
 
 func keyOf(groups int, a *verdict.Attributes) accessKey {
@@ -193,6 +194,12 @@ func (c *Collector) add(into map[accessKey]*access, k accessKey, why string, n C
 		into[k] = a
 	}
 	a.count += n.Requests
+	if a.first.IsZero() || n.First.Before(a.first) {
+		a.first = n.First
+	}
+	if n.Last.After(a.last) {
+		a.last = n.Last
+	}
 }
 
 // str returns a copy of s, the same for equal strings.

@@ -1,0 +1,82 @@
+package leastpriv
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// Maturity says how far what a subject needs of its own roles is known: a subject that has been doing the same for long is learned, another
+// one is still learning.
+type Maturity struct {
+	Learned bool `json:"learned"`
+	// New estimates the share of requests to come that need something of the roles that was never used: (s+1) / (n+1), where s is how
+	// many verbs on resources the subject used once, and n the requests that its own roles allowed. This is Good and Turing's estimate,
+	// smoothed.
+	New     float64   `json:"new"`
+	Since   time.Time `json:"since"`         // its first request that its own roles allowed; zero: there was none
+	LastNew time.Time `json:"lastNew"`       // when it last used something for the first time
+	Why     string    `json:"why,omitempty"` // what is missing; empty if learned
+}
+
+// new reports whether too little is known of a subject to narrow anything.
+func (m *Maturity) new(r *Recording) bool { return m.Since.After(r.To.Add(-r.To.Sub(r.From) / recent)) }
+
+// What makes a subject learned; docs/least-privilege.md shows what it is worth.
+const (
+	mostNew = 0.01 // at most, of what is to come
+	quiet   = 5    // nothing was new in the last of so many parts of the time it is known
+	recent  = 10   // who was first seen in the last of so many parts of the recording is new
+)
+
+// maturityOf returns how far a history tells what a subject needs of its own roles: beyond what a policy allows that has no binding of it.
+func maturityOf(h *history, base *rbacindex.Snapshot, end time.Time) Maturity {
+	type used struct {
+		count int64
+		first time.Time
+	}
+	pairs := map[pair]used{}
+	var m Maturity
+	requests, once := int64(0), int64(0)
+	for i := range h.needs {
+		n := &h.needs[i]
+		if n.allowed(base) {
+			continue
+		}
+		k := pair{verb: n.attrs.Verb, url: n.attrs.Path}
+		if n.attrs.ResourceRequest {
+			k = pair{verb: n.attrs.Verb, group: n.attrs.APIGroup, resource: ruleResource(&n.attrs)}
+		}
+		u := pairs[k]
+		if u.first.IsZero() || n.first.Before(u.first) {
+			u.first = n.first
+		}
+		u.count += n.count
+		pairs[k] = u
+		requests += n.count
+	}
+	for _, u := range pairs {
+		if u.count == 1 {
+			once++
+		}
+		if m.Since.IsZero() || u.first.Before(m.Since) {
+			m.Since = u.first
+		}
+		if u.first.After(m.LastNew) {
+			m.LastNew = u.first
+		}
+	}
+	m.New = float64(once+1) / float64(requests+1)
+	switch known := end.Sub(m.Since); {
+	case requests == 0:
+		m.Why = "its own roles allowed none of its requests"
+	case m.New > mostNew:
+		m.Why = fmt.Sprintf("of %d requests that its own roles allowed, %d were the only one of their kind", requests, once)
+	case end.Sub(m.LastNew) < known/quiet:
+		m.Why = fmt.Sprintf("it used something for the first time at %s", m.LastNew.UTC().Format(time.RFC3339))
+	default:
+		m.Learned = true
+	}
+	return m
+}
