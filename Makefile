@@ -184,7 +184,7 @@ oracle-versions: ## Compare the replica with each release's own authorizers, one
 
 .PHONY: golden
 golden: ## Rewrite generated documents and golden files; read the diff before committing
-	$(GO) test ./cmd/retrial ./query/api ./server ./storage ./storage/schema ./replay/release -run 'Golden|Docs|ColumnsAreDocumented' -update
+	$(GO) test ./analysis/leastpriv ./cmd/retrial ./query/api ./server ./storage ./storage/schema ./replay/release -run 'Golden|Docs|ColumnsAreDocumented' -update
 
 .PHONY: screenshots
 screenshots: ## Take the pictures of the README (docs/img), and those that tests compare the pages with

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/internal/kubenames"
+	"github.com/retrial-io/retrial/internal/near"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
@@ -24,11 +25,6 @@ const (
 	mostNear = 3
 	// nearCandidates bounds what a store is asked for, of which the nearest are chosen.
 	nearCandidates = 20
-	// nearSteps bounds the letters that are compared to find names that are spelt alike, some tens of milliseconds:
-	// who writes policy decides how many names there are.
-	nearSteps = 16 << 20
-	// nearLetters is the most letters by which two words that are spelt alike differ.
-	nearLetters = 4
 )
 
 // near returns the subjects that somebody may have meant by a name: of those who made requests, and of those that bindings name.
@@ -61,8 +57,8 @@ func unbound(group string, nothing bool, policies ...*rbacindex.Snapshot) (text 
 	if slices.Contains(ownGroups, group) || strings.HasPrefix(group, kubenames.ServiceAccountsOf("")) {
 		return text, false
 	}
-	near := NearSubjects(group, append(known, ownGroups...), mostNear)
-	return text + didYouMean(quoted(near)), len(near) > 0 || nothing && !kubenames.Own(group)
+	names := NearSubjects(group, append(known, ownGroups...), mostNear)
+	return text + didYouMean(quoted(names)), len(names) > 0 || nothing && !kubenames.Own(group)
 }
 
 // ownGroups are groups that Kubernetes gives users without a binding that names them.
@@ -111,8 +107,8 @@ func (a *Service) noNamespace(ctx context.Context, cluster, name string, policy 
 		return "", nil
 	}
 	text := fmt.Sprintf("namespace %s does not exist", name)
-	if near := Nearest(name, known, mostNear); len(near) > 0 {
-		return "", none("%s%s", text, didYouMean(near))
+	if names := Nearest(name, known, mostNear); len(names) > 0 {
+		return "", none("%s%s", text, didYouMean(names))
 	}
 	return text, nil
 }
@@ -146,106 +142,10 @@ func boundUsers(policy *rbacindex.Snapshot) (users []string) {
 	return users
 }
 
-// NearSubjects returns up to most of the subjects whose names resemble a name: those spelt alike, the closest first, then
-// those in which it stands. Words that Kubernetes puts before names, such as system:serviceaccount:, make no two names alike.
+// NearSubjects returns up to most of the subjects whose names resemble a name.
 func NearSubjects(name string, subjects []string, most int) []string {
-	prefix := ""
-	for _, p := range []string{authn.PrefixServiceAccount, authn.PrefixNode} {
-		if strings.HasPrefix(name, p) {
-			prefix = p
-		}
-	}
-	var alike, within []string
-	for _, s := range subjects {
-		if rest, ok := strings.CutPrefix(s, prefix); ok {
-			alike = append(alike, rest)
-		}
-		if s != name && name != "" && strings.Contains(s, name) {
-			within = append(within, s)
-		}
-	}
-	out := Nearest(strings.TrimPrefix(name, prefix), alike, most)
-	for i := range out {
-		out[i] = prefix + out[i]
-	}
-	slices.Sort(within)
-	for _, s := range within {
-		if len(out) < most && !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
+	return near.Subjects(name, subjects, most)
 }
 
-// Nearest returns up to most of the words that resemble one, the closest first: those that
-// differ in a third of its letters, four at most, in their case, or that it begins.
-func Nearest(word string, words []string, most int) []string {
-	type candidate struct {
-		word string
-		far  int
-	}
-	written, word := word, strings.ToLower(word)
-	allowed := min(nearLetters, max(1, len(word)/3))
-	steps := nearSteps
-	var found []candidate
-	for _, w := range words {
-		far := allowed + 1
-		if steps > 0 {
-			far = distance(word, strings.ToLower(w), allowed, &steps)
-		}
-		if strings.HasPrefix(w, word) && len(word) >= 3 {
-			far = min(far, 1)
-		}
-		if w != written && far <= allowed {
-			found = append(found, candidate{w, far})
-		}
-	}
-	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(a.far-b.far, strings.Compare(a.word, b.word))
-	})
-	var out []string
-	for _, c := range found {
-		if len(out) == most {
-			break
-		}
-		if !slices.Contains(out, c.word) {
-			out = append(out, c.word)
-		}
-	}
-	return out
-}
-
-// distance counts the letters to insert, drop, change or swap with the next one to make b of a. Words
-// that differ in more than most, or are too long to be names, are one farther than that.
-func distance(a, b string, most int, steps *int) int {
-	if len(a) > 128 || len(b) > 128 || max(len(a)-len(b), len(b)-len(a)) > most {
-		*steps--
-		return most + 1
-	}
-	var rows [3][129]int
-	before, last, row := &rows[0], &rows[1], &rows[2]
-	for j := range len(b) + 1 {
-		last[j] = j
-	}
-	for i := range len(a) {
-		*steps -= len(b)
-		row[0] = i + 1
-		nearest := row[0]
-		for j := range len(b) {
-			change := last[j]
-			if a[i] != b[j] {
-				change++
-			}
-			row[j+1] = min(change, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-			nearest = min(nearest, row[j+1])
-		}
-		if nearest > most {
-			return most + 1
-		}
-		before, last, row = last, row, before
-	}
-	return min(last[len(b)], most+1)
-}
+// Nearest returns up to most of the words that resemble one, the closest first.
+func Nearest(word string, words []string, most int) []string { return near.Words(word, words, most) }

@@ -34,6 +34,8 @@ type (
 const (
 	NotDecided = "none" // no decision is recorded, or replayed
 	Allowed    = "allow"
+
+	BacktestDefault = leastpriv.BacktestNarrow // the form of suggestions unless another one is asked for
 )
 
 // Decode reads the request's event.

@@ -33,6 +33,8 @@ type SuggestAnswer struct {
 	Plan *leastpriv.Plan `json:"plan"`
 	// Texts are the changes as text, where subjects are named; null for all.
 	Texts *SuggestTexts `json:"texts"`
+	// Backtests say what such changes, made of a first part of the range, would have refused of the rest; null unless asked for.
+	Backtests []leastpriv.Backtest `json:"backtests"`
 }
 
 // SuggestRequest asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, or asks for all.
@@ -51,6 +53,8 @@ type SuggestRequest struct {
 	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`
 	Strict              bool      `json:"strict" help:"roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that"`
 	NoAddedVerbs        bool      `json:"noAddedVerbs" help:"narrowed roles without the verbs that go with those used, such as watch with list"`
+	Learned             bool      `json:"learned" help:"only subjects of which it is learned what they need"`
+	Backtest            bool      `json:"backtest" help:"also ask what is suggested of the first 50, 70 and 90 % of the range about the rest"`
 	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs (strict, then), where no refusal on record speaks against it"`
 }
 
@@ -89,11 +93,8 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	if recorded.Requests == 0 {
 		return out, none("no request of cluster %q is stored in this range", cluster)
 	}
-	collector := leastpriv.NewCollector()
-	if err := a.Store.History(ctx, cluster, from, to, q.Subjects, func(r codec.Alike) error {
-		collector.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
-		return nil
-	}); err != nil {
+	collector, err := a.collect(ctx, cluster, from, to, q.Subjects)
+	if err != nil {
 		return out, err
 	}
 	metas := metadata{}
@@ -115,7 +116,49 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: func(k rbacindex.Key) metav1.ObjectMeta { return metas[k] },
 		Recording: recording, Strict: q.Strict || wild, NoAddedVerbs: q.NoAddedVerbs, WildcardVerbs: wild})
 	out = SuggestAnswer{Cluster: cluster, Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
-	return out, a.suggest(ctx, &out, collector, advisor, &q, st)
+	if err = a.suggest(ctx, &out, collector, advisor, &q, st); err == nil && q.Backtest {
+		err = a.backtest(ctx, &out, &q, st, &recorded)
+	}
+	return out, err
+}
+
+// collect returns what subjects, or all if none is named, did in a range.
+func (a *Service) collect(ctx context.Context, cluster string, from, to time.Time, subjects []string) (*leastpriv.Collector, error) {
+	c := leastpriv.NewCollector()
+	return c, a.Store.History(ctx, cluster, from, to, subjects, func(r codec.Alike) error {
+		c.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
+		return nil
+	})
+}
+
+// backtest cuts the range in time and asks what is suggested of each first part about the rest.
+func (a *Service) backtest(ctx context.Context, out *SuggestAnswer, q *SuggestRequest, st *state.State, r *queries.Recording) error {
+	names := make([]string, 0, len(out.Suggestions))
+	for _, s := range out.Suggestions {
+		names = append(names, s.Subject)
+	}
+	for _, percent := range leastpriv.Cuts() {
+		at := r.First.Add(r.Last.Sub(r.First) * time.Duration(percent) / 100).Truncate(time.Minute)
+		if !at.After(r.First) {
+			return Bad("a recording of %s is too short for a back-test, which cuts it at whole minutes",
+				r.Last.Sub(r.First).Round(time.Second))
+		}
+		first, err := a.collect(ctx, q.Cluster, q.From, at, q.Subjects)
+		if err != nil {
+			return err
+		}
+		rest, err := a.collect(ctx, q.Cluster, at, q.To, q.Subjects)
+		if err != nil {
+			return err
+		}
+		b, err := leastpriv.BacktestOf(first, rest, st, at, names)
+		if err != nil {
+			return err
+		}
+		b.Percent = percent
+		out.Backtests = append(out.Backtests, b)
+	}
+	return nil
 }
 
 // recordingOf returns the recording of a range in the form of suggestions.
@@ -167,7 +210,9 @@ func (a *Service) suggest(ctx context.Context, out *SuggestAnswer, collector *le
 			return Bad("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system "+
 				"(includeSystem=true) if that is meant", name)
 		}
-		out.Suggestions = append(out.Suggestions, one)
+		if one.Maturity.Learned || !q.Learned {
+			out.Suggestions = append(out.Suggestions, one)
+		}
 	}
 	slices.SortStableFunc(out.Suggestions, func(a, b *leastpriv.Suggestion) int {
 		return cmp.Compare(b.Excess.Before-b.Excess.After, a.Excess.Before-a.Excess.After)

@@ -79,6 +79,9 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 		manifest.Comment(w, "excess: %d, after the change %d, by groups %d", s.Excess.Before, s.Excess.After, s.Excess.Kept)
 		manifest.Comment(w, "proof: %s; %d requests replayed, %d refused; %d refusals on record, %d newly allowed", ProofText(s),
 			s.Proof.Requests, s.Proof.Refused, s.Proof.Refusals, s.Proof.NewlyAllowed)
+		if !s.Maturity.Learned {
+			manifest.Comment(w, "still learning: %s", s.Maturity.Why)
+		}
 		for _, k := range s.Keeps {
 			if len(k.Undoes) > 0 {
 				manifest.Comment(w, "kept: %s", KeptText(&k))

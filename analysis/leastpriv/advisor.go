@@ -162,8 +162,8 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	s.Proof = h.prove(now, on)
 	if !a.strict && s.Maturity.new(&a.recording) {
 		s.Form = FormUnchanged
-		s.Gaps = append(s.Gaps, "it was first seen at "+s.Maturity.Since.UTC().Format(time.RFC3339)+", in the last tenth of the recording: "+
-			"too little is known of it to suggest anything (--strict suggests what it used)")
+		s.Gaps = append(s.Gaps, fmt.Sprintf("it was first seen at %s, in the last tenth of the recording: too little is known of it to "+
+			"suggest anything (--strict suggests what it used)", s.Maturity.Since.UTC().Format(time.RFC3339)))
 	} else if before > 0 || !s.Proof.Holds {
 		if final, err = a.change(s, u, h, ix, on); err != nil {
 			return nil, err
@@ -293,7 +293,8 @@ func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on 
 
 // narrowed narrows the roles of one subject; false if that is too much work.
 func (a *Advisor) narrowed(s *Suggestion, u *usage, h *history, ix *usedIndex, on *ground) (*rbacindex.Snapshot, bool, error) {
-	edits, tooMuch, err := a.edits([]planned{{user: u.user, used: ix, form: FormNarrow}}, func([]roleEdit) (bool, error) { return true, nil })
+	whatever := func([]roleEdit) (bool, error) { return true, nil }
+	edits, tooMuch, err := a.edits([]planned{{user: u.user, used: ix, form: FormNarrow}}, whatever)
 	if err != nil {
 		return nil, false, err
 	}

@@ -15,26 +15,23 @@ import (
 type Backtest struct {
 	Percent int       `json:"percent"` // of the window, that the changes are made of
 	At      time.Time `json:"at"`      // when the rest begins
-	// Requests of the rest that the roles at the cut allow, and how many Subjects made them. Of subjects that only the rest has, no change
-	// is made, and they are not counted.
-	Requests int64 `json:"requests"`
-	Subjects int   `json:"subjects"`
-	// Learned counts those of the Subjects that were learned at the cut, and LearnedRequests theirs.
-	Learned         int   `json:"learned"`
-	LearnedRequests int64 `json:"learnedRequests"`
+	// Requests of the rest that the roles at the cut allow. Of subjects that only the rest has, no change is made, and theirs are not
+	// counted.
+	Requests        int64 `json:"requests"`
+	Subjects        int   `json:"subjects"`        // that made them
+	Learned         int   `json:"learned"`         // of the subjects, those that were learned at the cut
+	LearnedRequests int64 `json:"learnedRequests"` // theirs
 	// Forms of a change, side by side; the first is none.
 	Forms []BacktestForm `json:"forms"`
 }
 
 // BacktestForm is one form of a change, in force for all subjects together.
 type BacktestForm struct {
-	Form string `json:"form"`
-	// Refused counts what it refuses of the requests, and RefusedSubjects whose they are.
-	Refused         int64 `json:"refused"`
-	RefusedSubjects int   `json:"refusedSubjects"`
-	// LearnedRefused and LearnedRefusedSubjects are the same of learned subjects.
-	LearnedRefused         int64 `json:"learnedRefused"`
-	LearnedRefusedSubjects int   `json:"learnedRefusedSubjects"`
+	Form                   string `json:"form"`                   // today, narrow, no-added-verbs, strict or union
+	Refused                int64  `json:"refused"`                // how many of the requests it refuses
+	RefusedSubjects        int    `json:"refusedSubjects"`        // whose they are
+	LearnedRefused         int64  `json:"learnedRefused"`         // how many of those of learned subjects it refuses
+	LearnedRefusedSubjects int    `json:"learnedRefusedSubjects"` // whose they are
 	// NewlyAllowed counts the distinct requests that were refused in the rest, and by the roles at the cut, and are allowed.
 	NewlyAllowed int `json:"newlyAllowed"`
 	// Excess of the subjects' own bindings with all changes in force, by what the first part used.
@@ -159,7 +156,7 @@ func (a *Advisor) excessIn(policy *rbacindex.Snapshot, subjects []string) (exces
 	return excess
 }
 
-// today is no change at all.
+// today changes nothing.
 func (a *Advisor) today([]string) (*rbacindex.Snapshot, error) { return a.view.RBAC, nil }
 
 // suggested is the policy with the suggestions for all subjects in force.

@@ -57,7 +57,7 @@ func (p *recordedPast) parts(t *testing.T, cuts ...int) (before, after map[int]*
 func bundled(t *testing.T) recordedPast {
 	whole := recorded(t, Options{})
 	r := whole.collector.Recording()
-	return recordedPast{"The bundled recording (half an hour)", whole.state, r.From, r.To, func(t *testing.T,
+	return recordedPast{"The bundled recording (nine minutes)", whole.state, r.From, r.To, func(t *testing.T,
 		take func(*event.Event, *verdict.Verdict)) {
 		if _, err := evaluate.Run(context.Background(), evaluate.Options{
 			Engine: replay.New(replay.Config{}),
@@ -99,8 +99,10 @@ func TestDocsLeastPrivilege(t *testing.T) {
 	pasts := []recordedPast{bundled(t), weeksOf(t, 1), weeksOf(t, 2), weeksOf(t, 3)}
 	for i := range pasts {
 		p := &pasts[i]
-		fmt.Fprintf(&b, "\n### %s\n\n| made of | form | refused of later requests | subjects with a refusal | the same of learned ones | newly allowed "+
-			"| excess, of today's | objects, today and then |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n", p.name)
+		fmt.Fprintf(&b, "\n### %s\n\n| made of | form | refused of later requests | subjects with a refusal | the same of learned "+
+			"ones | newly allowed | excess, of today's | objects, today and then |\n"+
+			"| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+			p.name)
 		before, after := p.parts(t, append(Cuts(), 80)...)
 		for _, percent := range Cuts() {
 			r, err := BacktestOf(before[percent], after[percent], p.state, p.at(percent), before[percent].Subjects())
@@ -110,15 +112,15 @@ func TestDocsLeastPrivilege(t *testing.T) {
 			hold(t, fmt.Sprintf("%s, %d %%", p.name, percent), &r)
 			today := r.Forms[0]
 			for _, f := range r.Forms {
-				fmt.Fprintf(&b, "| %d %% | %s | %d of %d (%.2f %%) | %d of %d | %d of %d; %d of %d | %d | %.0f %% | %d, %d |\n", percent, f.Form,
-					f.Refused, r.Requests, 100*float64(f.Refused)/float64(r.Requests), f.RefusedSubjects, r.Subjects, f.LearnedRefused,
-					r.LearnedRequests, f.LearnedRefusedSubjects, r.Learned, f.NewlyAllowed, 100*float64(f.Excess)/float64(today.Excess),
-					today.Objects, f.Objects)
+				fmt.Fprintf(&b, "| %d %% | %s | %d of %d (%.2f %%) | %d of %d | %d of %d; %d of %d | %d | %.0f %% | %d, %d |\n",
+					percent, f.Form, f.Refused, r.Requests, 100*float64(f.Refused)/float64(r.Requests), f.RefusedSubjects, r.Subjects,
+					f.LearnedRefused, r.LearnedRequests, f.LearnedRefusedSubjects, r.Learned, f.NewlyAllowed,
+					100*float64(f.Excess)/float64(today.Excess), today.Objects, f.Objects)
 			}
 		}
 		other, lines := unlike(t, before[80], before[90], p.state, p.at(80), p.at(90))
-		fmt.Fprintf(&b, "\nA tenth of the log later, between 80 and 90 %%, %.1f %% of the subjects get another suggestion. The median change is %d lines "+
-			"long, the longest %d.\n", 100*other, lines[len(lines)/2], lines[len(lines)-1])
+		fmt.Fprintf(&b, "\nA tenth of the log later, between 80 and 90 %%, %.1f %% of the subjects get another suggestion. The median "+
+			"change is %d lines long, the longest %d.\n", 100*other, lines[len(lines)/2], lines[len(lines)-1])
 	}
 	const begin, end = "<!-- figures: rewritten by make golden -->\n", "<!-- end of figures -->\n"
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "least-privilege.md"))
@@ -140,9 +142,9 @@ func hold(t *testing.T, what string, r *Backtest) {
 	}
 	today := r.Forms[0]
 	for _, f := range r.Forms {
-		t.Logf("%s, %s: %d of %d requests refused (%.2f %%), of %d of %d subjects; excess %d of %d; objects %d, then %d; new %d", what, f.Form,
-			f.Refused, r.Requests, 100*float64(f.Refused)/float64(r.Requests), f.RefusedSubjects, r.Subjects, f.Excess, today.Excess,
-			today.Objects, f.Objects, f.NewlyAllowed)
+		t.Logf("%s, %s: %d of %d requests refused (%.2f %%), of %d of %d subjects; excess %d of %d; objects %d, then %d; new %d",
+			what, f.Form, f.Refused, r.Requests, 100*float64(f.Refused)/float64(r.Requests), f.RefusedSubjects, r.Subjects, f.Excess,
+			today.Excess, today.Objects, f.Objects, f.NewlyAllowed)
 		most, narrowed := bounds[f.Form]
 		if narrowed && (float64(f.Refused) > most.refused*float64(r.Requests) || float64(f.Excess) > most.excess*float64(today.Excess) ||
 			f.Objects > today.Objects || f.NewlyAllowed > 0) {
@@ -157,8 +159,8 @@ func hold(t *testing.T, what string, r *Backtest) {
 	}
 }
 
-// unlike returns the share of the subjects of a part whose suggestion is another one in a longer part, and how many lines of YAML the changes
-// of the longer part have, in order.
+// unlike returns the share of the subjects of a part whose suggestion is another one in a longer part, and how many lines of YAML the
+// changes of the longer part have, in order.
 func unlike(t *testing.T, shorter, longer *Collector, st *state.State, at, later time.Time) (share float64, lines []int) {
 	texts := func(c *Collector, at time.Time) map[string]string {
 		out := map[string]string{}

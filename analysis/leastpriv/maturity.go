@@ -10,7 +10,7 @@ import (
 // Maturity says how far what a subject needs of its own roles is known: a subject that has been doing the same for long is learned, another
 // one is still learning.
 type Maturity struct {
-	Learned bool `json:"learned"`
+	Learned bool `json:"learned"` // else it is still learning
 	// New estimates the share of requests to come that need something of the roles that was never used: (s+1) / (n+1), where s is how
 	// many verbs on resources the subject used once, and n the requests that its own roles allowed. This is Good and Turing's estimate,
 	// smoothed.

@@ -42,7 +42,11 @@ needed: the log is replayed here; --from-empty takes the place of --state where 
 
 -o table ranks subjects by the weight of what they hold and never used; json is the change set; yaml
 are the objects to apply, with the removals as comments. YAML from a recording shorter than --min-window
-is refused without --force: what happens once a month is not in it.`,
+is refused without --force: what happens once a month is not in it. So is YAML for subjects that are
+still learning; --learned leaves them out.
+
+--backtest cuts the recording in time instead, and says what changes made of the first part would have
+refused of the rest, beside today's roles and those that audit2rbac makes.`,
 		Example: `  retrial suggest
   retrial suggest --subject sa/ci:runner -o yaml
   retrial suggest --state state.json --events audit.log --all -o json | jq '.[] | select(.proof.holds)'`,
@@ -50,7 +54,7 @@ is refused without --force: what happens once a month is not in it.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.bind(c, s, &o.SuggestRequest, "cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "strict",
-		"noAddedVerbs", "wildcards")
+		"noAddedVerbs", "wildcards", "learned", "backtest")
 	f := c.Flags()
 	f.Lookup("apiserver-config").Hidden = false
 	f.BoolVar(&o.final, "final", false, "print all RBAC objects that concern the subjects as they are after the change (-o yaml or json)")
@@ -69,6 +73,8 @@ func (o *suggestOptions) check() error {
 		return usage("--all and --subject exclude each other")
 	case slices.ContainsFunc(o.Subjects, func(name string) bool { return strings.Contains(name, "\n") }):
 		return usage("--subject: a name with a line break cannot be asked for; use --all")
+	case o.Backtest && o.output == "yaml":
+		return usage("--backtest makes no YAML: use -o table or json")
 	case o.final && o.output == "table":
 		return usage("--final prints objects: add -o yaml or -o json")
 	}
@@ -105,6 +111,9 @@ func (o *suggestOptions) run(ctx context.Context) error {
 		fmt.Fprintln(o.Err, "hint: RBAC decided nothing about anybody but Kubernetes itself in this recording; --include-system adds that")
 		return nil
 	}
+	if o.Backtest {
+		return nil
+	}
 	before, after := 0, 0
 	for _, one := range answer.Suggestions {
 		before, after = before+one.Excess.Before, after+one.Excess.After
@@ -124,10 +133,35 @@ func (o *suggestOptions) allowed(answer *query.SuggestAnswer) error {
 		}
 		fmt.Fprintln(o.Err, "hint:", short)
 	}
+	if err := o.learned(answer); err != nil {
+		return err
+	}
 	if o.output == "yaml" && !answer.Plan.Holds && !o.force {
 		return fmt.Errorf("%s: see -o table, or --force", answer.Verdict())
 	}
 	return nil
+}
+
+// learned returns an error if YAML is wanted for subjects that are still learning.
+func (o *suggestOptions) learned(answer *query.SuggestAnswer) error {
+	if o.output != "yaml" || o.force || o.final {
+		return nil
+	}
+	var learning []*query.Suggestion
+	for _, s := range answer.Suggestions {
+		if s.Changes() && s.Seen && !s.Maturity.Learned {
+			learning = append(learning, s)
+		}
+	}
+	if len(learning) == 0 {
+		return nil
+	}
+	first := learning[0]
+	if len(answer.Suggestions) == 1 {
+		return fmt.Errorf("%s is still learning: %s; record for longer, or --force", first.Subject, first.Maturity.Why)
+	}
+	return fmt.Errorf("%d of %d subjects are still learning, such as %s: %s; --learned leaves them out, or --force", len(learning),
+		len(answer.Suggestions), first.Subject, first.Maturity.Why)
 }
 
 func (o *suggestOptions) print(answer *query.SuggestAnswer) error {
@@ -144,7 +178,35 @@ func (o *suggestOptions) print(answer *query.SuggestAnswer) error {
 		}
 		return nil
 	}
+	if o.Backtest {
+		return o.show(answer.Backtests, func(p *cli.Page) { backtestTable(p, answer) })
+	}
 	return o.show(answer.Suggestions, func(p *cli.Page) { suggestTable(p, answer) })
+}
+
+// backtestTable shows the forms of changes side by side, and what the default would have refused.
+func backtestTable(p *cli.Page, answer *query.SuggestAnswer) {
+	p.Printf("WINDOW  %s\n\n", query.RecordingText(&answer.Window))
+	p.Table("MADE OF\tFORM\tREFUSED LATER\tOF SUBJECTS\tOF LEARNED ONES\tNEWLY ALLOWED\tEXCESS\tOBJECTS")
+	for i := range answer.Backtests {
+		b := &answer.Backtests[i]
+		for _, f := range b.Forms {
+			p.Printf("%d %%\t%s\t%d of %d\t%d of %d\t%d of %d\t%d\t%d\t%d\n", b.Percent, f.Form, f.Refused, b.Requests, f.RefusedSubjects,
+				b.Subjects, f.LearnedRefused, b.LearnedRequests, f.NewlyAllowed, f.Excess, f.Objects)
+		}
+	}
+	for i := range answer.Backtests {
+		b := &answer.Backtests[i]
+		for _, f := range b.Forms {
+			if f.Form != query.BacktestDefault || len(f.Lost) == 0 {
+				continue
+			}
+			p.Printf("\nNarrowed roles made of the first %d %% would have refused, after %s:\n", b.Percent, b.At.Format(time.RFC3339))
+			for _, l := range f.Lost {
+				p.Printf("  %d  %s: %s\n", l.Count, l.Subject, l.Access)
+			}
+		}
+	}
 }
 
 // suggestTable ranks the subjects; of a single one it also says what is unused and what its groups keep.
@@ -154,17 +216,21 @@ func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
 		p.Printf("%-6s  %s\n", nth("GAPS", i), g)
 	}
 	p.Printf("\n")
-	p.Table("SUBJECT\tEXCESS\tAFTER\tBY GROUPS\tREQUESTS\tJUDGED\tAPPLY\tREMOVE\tPROOF")
+	p.Table("SUBJECT\tEXCESS\tAFTER\tBY GROUPS\tREQUESTS\tJUDGED\tMATURITY\tAPPLY\tREMOVE\tPROOF")
 	listed := map[string]bool{}
 	for _, s := range answer.Suggestions {
 		listed[s.Subject] = true
 		p.Named(s.Subject)
-		p.Printf("%s\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%d\t%s\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, s.Window.Requests,
-			100*s.Window.Coverage, s.Size.Apply, s.Size.Remove, query.ProofText(s))
+		maturity := "learning"
+		if s.Maturity.Learned {
+			maturity = "learned"
+		}
+		p.Printf("%s\t%d\t%d\t%d\t%d\t%.1f %%\t%s\t%d\t%d\t%s\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept,
+			s.Window.Requests, 100*s.Window.Coverage, maturity, s.Size.Apply, s.Size.Remove, query.ProofText(s))
 	}
 	for _, u := range answer.Unseen {
 		if !listed[u.Subject] {
-			p.Printf("%s\t%d\t\t\t0\t\t\t\tnever seen: all of it is unused (--include-unseen)\n", u.Subject, u.Excess)
+			p.Printf("%s\t%d\t\t\t0\t\t\t\t\tnever seen: all of it is unused (--include-unseen)\n", u.Subject, u.Excess)
 		}
 	}
 	if len(answer.Suggestions) != 1 {
@@ -193,6 +259,9 @@ func suggestTable(p *cli.Page, answer *query.SuggestAnswer) {
 	}
 	for _, k := range s.Keeps {
 		keeps = append(keeps, query.KeptText(&k))
+	}
+	if !s.Maturity.Learned {
+		section("Still learning:", []string{s.Maturity.Why})
 	}
 	section("Granted and never used, by weight:", unused)
 	section("Kept although never used:", s.KeptTexts())

@@ -2220,6 +2220,47 @@ export interface components {
             /** @description that was not used */
             verb: string;
         };
+        /** @description what changes that the first part of a recording gives would have done to the rest of it. */
+        LeastprivBacktest: {
+            /**
+             * Format: date-time
+             * @description when the rest begins
+             */
+            at: string;
+            /** @description `forms` of a change, side by side; the first is none. */
+            forms: components["schemas"]["LeastprivBacktestForm"][];
+            /** @description of the subjects, those that were learned at the cut */
+            learned: number;
+            /** @description theirs */
+            learnedRequests: number;
+            /** @description of the window, that the changes are made of */
+            percent: number;
+            /** @description `requests` of the rest that the roles at the cut allow. Of subjects that only the rest has, no change is made, and theirs are not counted. */
+            requests: number;
+            /** @description that made them */
+            subjects: number;
+        };
+        /** @description one form of a change, in force for all subjects together. */
+        LeastprivBacktestForm: {
+            /** @description `excess` of the subjects' own bindings with all changes in force, by what the first part used. */
+            excess: number;
+            /** @description today, narrow, no-added-verbs, strict or union */
+            form: string;
+            /** @description how many of those of learned subjects it refuses */
+            learnedRefused: number;
+            /** @description whose they are */
+            learnedRefusedSubjects: number;
+            /** @description what is refused, the most often first; at most mostLost */
+            lost: components["schemas"]["LeastprivLost"][];
+            /** @description `newlyAllowed` counts the distinct requests that were refused in the rest, and by the roles at the cut, and are allowed. */
+            newlyAllowed: number;
+            /** @description roles and bindings there are then */
+            objects: number;
+            /** @description how many of the requests it refuses */
+            refused: number;
+            /** @description whose they are */
+            refusedSubjects: number;
+        };
         /** @description Excess weighs what is granted and was never used, by danger; see Weight. Before and After count the subject's own bindings, Kept what its groups hold, which the change does not touch. */
         LeastprivExcess: {
             /** @description what came after, or was so after */
@@ -2247,6 +2288,34 @@ export interface components {
             tooLarge?: boolean;
             /** @description `undoes` are unused grants that the suggestion removes and this binding still gives; the first 20. They make the change partly pointless. */
             undoes?: string[];
+        };
+        /** @description a request that a change refuses although it was made later. */
+        LeastprivLost: {
+            /** @description such as "list pods in shop" */
+            access: string;
+            /** @description how many */
+            count: number;
+            /** @description who it is about */
+            subject: string;
+        };
+        /** @description Maturity says how far what a subject needs of its own roles is known: a subject that has been doing the same for long is learned, another one is still learning. */
+        LeastprivMaturity: {
+            /**
+             * Format: date-time
+             * @description when it last used something for the first time
+             */
+            lastNew: string;
+            /** @description else it is still learning */
+            learned: boolean;
+            /** @description `new` estimates the share of requests to come that need something of the roles that was never used: (s+1) / (n+1), where s is how many verbs on resources the subject used once, and n the requests that its own roles allowed. This is Good and Turing's estimate, smoothed. */
+            new: number;
+            /**
+             * Format: date-time
+             * @description its first request that its own roles allowed; zero: there was none
+             */
+            since: string;
+            /** @description what is missing; empty if learned */
+            why?: string;
         };
         /** @description decoded from JSON into their own types. */
         LeastprivObjects: unknown[];
@@ -2371,6 +2440,8 @@ export interface components {
             groups: string[][];
             /** @description bindings that stay */
             keeps: components["schemas"]["LeastprivKeep"][];
+            /** @description `maturity` says whether what the subject needs is known. */
+            maturity: components["schemas"]["LeastprivMaturity"];
             /** @description `owned` are the objects to write or to remove that something else writes: the change has to be made there. */
             owned: components["schemas"]["LeastprivOwned"][];
             /** @description the recorded accesses, replayed */
@@ -3072,6 +3143,8 @@ export interface components {
         };
         /** @description SuggestAnswer says what subjects need, and which change leaves them no more. Of all subjects it has the size of each change and not the objects, unless changes are asked for. */
         SuggestAnswer: {
+            /** @description `backtests` say what such changes, made of a first part of the range, would have refused of the rest; null unless asked for. */
+            backtests: components["schemas"]["LeastprivBacktest"][];
             /** @description name of the cluster */
             cluster: string;
             /** @description `plan` is all suggestions in force together. */
@@ -4690,6 +4763,10 @@ export interface operations {
                 strict?: boolean;
                 /** @description narrowed roles without the verbs that go with those used, such as watch with list */
                 noAddedVerbs?: boolean;
+                /** @description only subjects of which it is learned what they need */
+                learned?: boolean;
+                /** @description also ask what is suggested of the first 50, 70 and 90 % of the range about the rest */
+                backtest?: boolean;
                 /** @description what may be written as *: none, or verbs (strict, then), where no refusal on record speaks against it */
                 wildcards?: "none" | "verbs";
             };

@@ -46,11 +46,12 @@ function Change({ one: s, texts }: { one: One; texts: Answer<'suggest'>['texts']
   const same = command(
     'retrial', 'suggest', '--cluster', cluster, '--subject', s.subject, '-o', 'yaml',
     ...(chosen ? ['--from', from, '--to', to] : []), ...(s.system ? ['--include-system'] : []), ...(s.seen ? [] : ['--include-unseen']),
-    ...(length < WEEK ? ['--force'] : []),
+    ...(length < WEEK || (s.seen && !s.maturity.learned) ? ['--force'] : []),
   );
   return (
     <div className={css.suggestion}>
       {length < WEEK && <p className={css.warn}><b>It rests on {lasting(Math.max(1, length))}.</b> What the subject does once a week or once a month is not in it and would be refused.</p>}
+      {s.seen && !s.maturity.learned && <p className={css.warn}><b>The subject is still learning.</b> What it needs is not known well: {s.maturity.why}.</p>}
       {!s.seen && <p className={css.warn}><b>It made no request in this range.</b> The recording does not show whether it is needed at all.</p>}
       {s.system && <p className={css.warn}><b>This is a subject of Kubernetes itself.</b> Its roles come back when the apiserver starts; changing them can break the cluster.</p>}
       {!p.holds && <p className={css.warn} role="alert"><b>The proof does not hold.</b> Do not apply this as it is.</p>}
