@@ -101,7 +101,7 @@ func (a *Advisor) narrowedTogether(suggestions []*Suggestion) (*Plan, error) {
 		if final, err = a.view.RBAC.Apply(c.changes()...); err != nil {
 			return false, fmt.Errorf("narrow roles: %w", err)
 		}
-		return size(final)-len(own) <= size(a.view.RBAC), nil
+		return len(users) == 1 || size(final)-len(own) <= size(a.view.RBAC), nil // of one, the plan is the suggestion
 	}); err != nil {
 		return nil, err
 	}
