@@ -101,6 +101,10 @@ lint: ## gofmt, go vet, staticcheck, deadcode; golangci-lint and govulncheck whe
 faults: ## Run a thousand schedules of faults, real processes and mutants (an hour of processor time; SEED, N)
 	@SEED=$(SEED) N=$(N) scripts/faults.sh
 
+.PHONY: whatif
+whatif: ## Compare what-if with replaying every event of the sample for 500 generated drafts (minutes; WHATIF_N)
+	@WHATIF_N=$(or $(WHATIF_N),500) $(GO) test -count=1 -timeout 60m -v -run 'TestReplay$$' ./analysis/whatif
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh $(or $(FUZZTIME),30s)

@@ -112,6 +112,9 @@ var rooms = []room{
 		"a request implies"},
 	{"analysis/revert", []string{"rbacindex", "replay/state", "replay/state/content"},
 		"what an object was before a write follows from the policy in time"},
+	{"analysis/whatif", []string{"ingest/event", "rbacindex", "verdict", "replay/authn", "replay/authz", "replay/authz/node",
+		"replay/implied", "replay/state", "replay/state/content", "replay/state/kept"},
+		"a draft is asked of the authorizers that decided, and of the checks that requests imply"},
 	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/config",
 		"replay/state", "replay/state/content", "replay/state/kept", "replay/state/observe", "storage/queries", "storage/codec",
 		"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage",
@@ -146,9 +149,9 @@ var pure = []string{
 	"replay/state/kept", "replay/state/observe", "replay/request", "replay/reason", "replay/release", "replay/config", "replay/authn",
 	"replay/authz", "replay/authz/node", "replay/admission", "replay/implied", "replay/review", "replay/evaluate",
 	"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage",
-	"analysis/revert", "query", "query/memory",
+	"analysis/revert", "analysis/whatif", "query", "query/memory",
 	"internal/gzipped", "internal/jsontext", "internal/kubenames", "internal/manifest",
-	"internal/moment", "internal/params", "internal/patchops",
+	"internal/moment", "internal/near", "internal/params", "internal/patchops",
 	"internal/phrase", "internal/safe",
 }
 
