@@ -66,10 +66,11 @@ type accessKey struct {
 	check                                                string
 	resource                                             bool
 	verb, namespace, group, res, subresource, name, path string
-	or                                                   string // the name that is as good
-	wanted                                               string // rules that are as good to hold, as JSON
-	perhaps                                              bool   // it is not certain that it was asked
-	other                                                bool   // another authorizer than RBAC allowed it when it was asked
+	or                                                   string           // the name that is as good
+	wanted                                               string           // rules that are as good to hold, as JSON
+	perhaps                                              bool             // it is not certain that it was asked
+	other                                                bool             // another authorizer than RBAC allowed it when it was asked
+	decided                                              verdict.Decision // where the record is what is compared with; else none
 }
 
 // use is how often a question was asked, and what was decided.
@@ -254,6 +255,9 @@ func (c *Comparison) keyOf(who *identity, a *verdict.Attributes) accessKey {
 
 // add counts a question. The strings of its key alias an event's buffer and are copied once.
 func (c *Comparison) add(k accessKey, n Count, decided verdict.Decision, wanted []rbacv1.PolicyRule) {
+	if c.o.Recorded || c.o.Chain.Worded() { // a webhook may answer the same question otherwise each time
+		k.decided = decided
+	}
 	u, ok := c.accesses[k]
 	if !ok {
 		for _, s := range []*string{&k.verb, &k.namespace, &k.group, &k.res, &k.subresource, &k.name, &k.path, &k.check} {

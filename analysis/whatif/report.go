@@ -58,7 +58,7 @@ func (c *Comparison) Report() *Report {
 			strings.Compare(a.Path, b.Path), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.APIGroup, b.APIGroup),
 			strings.Compare(a.Resource, b.Resource), strings.Compare(a.Subresource, b.Subresource), strings.Compare(a.Verb, b.Verb),
 			strings.Compare(a.Name, b.Name), strings.Compare(a.Check, b.Check), slices.Compare(a.Groups, b.Groups),
-			a.First.Compare(b.First))
+			cmp.Compare(a.Allowed, b.Allowed), a.First.Compare(b.First))
 	})
 	return r
 }
@@ -87,7 +87,7 @@ func (c *Comparison) classify(k *accessKey, u *use) Access {
 		return a
 	}
 	before, after := c.ask(&c.sim.Before, k, u), c.ask(&c.sim.After, k, u)
-	a.Class = classOf(&before, &after, u, c.o.Recorded)
+	a.Class = classOf(&before, &after, k.decided, c.o.Recorded)
 	if a.Class == Unchanged {
 		return a
 	}
@@ -112,32 +112,18 @@ func (c *Comparison) classify(k *accessKey, u *use) Access {
 }
 
 // classOf compares two replies. A policy that leaves an access to a webhook leaves it to the same answer whenever it does.
-func classOf(before, after *reply, u *use, recorded bool) Class {
+func classOf(before, after *reply, decided verdict.Decision, recorded bool) Class {
 	was := before.decision
 	switch {
 	case before.free && after.free && !recorded:
 		return Unchanged
 	case recorded || before.free: // the record shows what the webhook answered
-		switch {
-		case u.allowed > 0 && u.refused == 0:
-			was = verdict.DecisionAllow
-		case u.refused > 0 && u.allowed == 0:
-			was = verdict.DecisionForbid
-		case u.allowed > 0 && after.decision == verdict.DecisionAllow && !after.free:
-			was = verdict.DecisionForbid // some were refused
-		case u.allowed > 0:
-			was = verdict.DecisionAllow
-		default:
-			was = verdict.DecisionNone
-		}
+		was = decided
 	}
 	switch is := after.decision; {
 	case before.free && was == verdict.DecisionNone:
 		return Unknown
 	case after.free:
-		if was == verdict.DecisionForbid && recorded {
-			return Unchanged
-		}
 		return Unknown
 	case was == is && was != verdict.DecisionNone:
 		return Unchanged
