@@ -164,11 +164,10 @@ const (
 
 // trials are the answers of one policy to the recording, by full replay of each event.
 type trials struct {
-	main     []outcome
-	scan     *linearscan.Scan
-	world    *world
-	behind   outcome // what a refusal by RBAC comes to
-	unknowns bool
+	main   []outcome
+	scan   *linearscan.Scan
+	world  *world
+	behind outcome // what a refusal by RBAC comes to
 }
 
 func (r *recording) try(t testing.TB, engine *replay.Engine, w *world, unknown []rbacindex.Key, behind outcome) *trials {
