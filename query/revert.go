@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/analysis/revert"
+	"github.com/retrial-io/retrial/query/past"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
@@ -92,7 +93,7 @@ func (a *Service) metadataOf(ctx context.Context, cluster string, st *state.Stat
 	if v, _ := st.Version(resource, k.Namespace, k.Name, at); v.UID != o.UID {
 		return meta, false, nil
 	}
-	all := metadata{}
-	all.add(&o)
+	all := past.Metadata{}
+	all.Add(&o)
 	return all[k], true, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/lineage"
+	"github.com/retrial-io/retrial/query/past"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/config"
 )
@@ -40,6 +41,7 @@ type Service struct {
 
 	once  sync.Once
 	owned *replay.Engine // see engine
+	kept  past.Keeper    // what pages ask of everything that is stored
 }
 
 // engine returns the engine that questions decide with. There is only one, since it caches compiled configurations.

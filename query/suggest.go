@@ -3,20 +3,15 @@ package query
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/retrial-io/retrial/analysis/leastpriv"
-	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/query/past"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/replay/state/kept"
-	"github.com/retrial-io/retrial/replay/state/observe"
-	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/queries"
 )
 
@@ -24,6 +19,8 @@ import (
 // objects, unless changes are asked for.
 type SuggestAnswer struct {
 	Cluster string `json:"cluster"`
+	// Read says when what is kept was read, up to a quarter of an hour ago; zero unless what is kept was asked for.
+	Read time.Time `json:"read"`
 	// Window says what the recording covers, and lacks.
 	Window      leastpriv.Recording     `json:"window"`
 	Suggestions []*leastpriv.Suggestion `json:"suggestions"` // the most excess first
@@ -53,6 +50,7 @@ type SuggestRequest struct {
 	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`
 	Strict              bool      `json:"strict" help:"roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that"`
 	NoAddedVerbs        bool      `json:"noAddedVerbs" help:"narrowed roles without the verbs that go with those used, such as watch with list"`
+	Kept                bool      `json:"kept" help:"of everything stored, as it was a quarter of an hour ago at most; what was read for one such question is kept for the next"`
 	Learned             bool      `json:"learned" help:"only subjects of which it is learned what they need"`
 	Backtest            bool      `json:"backtest" help:"also ask what is suggested of the first 50, 70 and 90 % of the range about the rest"`
 	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs (strict, then), where no refusal on record speaks against it"`
@@ -62,12 +60,15 @@ func (r SuggestRequest) check() error {
 	if r.All == (len(r.Subjects) > 0) {
 		return Bad("name a subject, or pass all=true, not both")
 	}
+	if r.Kept && (r.Backtest || !r.From.IsZero() || !r.To.IsZero()) {
+		return Bad("what is kept has no range and no back-test: leave out from, to and backtest, or kept")
+	}
 	return before(r.From, r.To)
 }
 
 // Suggest answers with the least roles that subjects need.
 func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAnswer, err error) {
-	cluster, from, to := q.Cluster, q.From, q.To
+	cluster := q.Cluster
 	st, err := a.stateOf(ctx, cluster, Latest)
 	if err != nil {
 		return out, err
@@ -83,52 +84,52 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		return out, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster,
 			AdviceFor(cluster, "no-state").Command)
 	}
-	recorded, err := a.Store.Recording(ctx, cluster, from, to)
+	did, err := a.past(ctx, &q)
 	if err != nil {
 		return out, err
 	}
-	if recorded.Requests == 0 && a.Offline {
+	if did.Recorded.Requests == 0 && a.Offline {
 		return out, none("no request of this time is in the log")
 	}
-	if recorded.Requests == 0 {
+	if did.Recorded.Requests == 0 {
 		return out, none("no request of cluster %q is stored in this range", cluster)
 	}
-	collector, err := a.collect(ctx, cluster, from, to, q.Subjects)
+	// What was refused or allowed is looked at by the policy of its time.
+	if st, err = a.Replay.State(ctx, cluster, did.Recorded.First); err != nil {
+		return out, err
+	}
+	if !q.Kept || !q.All || q.Changes {
+		return a.advise(ctx, &q, did, st)
+	}
+	key := fmt.Sprint(q.System, q.Unseen, q.Strict, q.NoAddedVerbs, q.Wildcards, q.Learned)
+	answer, err := did.Answer(key, st.RBAC(Latest).RBAC, func() (any, error) { return a.advise(ctx, &q, did, st) })
 	if err != nil {
 		return out, err
 	}
-	metas := metadata{}
-	if err := a.Store.NewestPolicy(ctx, cluster, policyResources, func(text []byte) error {
-		if o, err := observe.Decode(text); err == nil { // as in the replay: what cannot be read stays unknown
-			metas.add(&o)
-		}
-		return nil
-	}); err != nil {
-		return out, err
-	}
-	// What was refused or allowed is looked at by the policy of its time.
-	if st, err = a.Replay.State(ctx, cluster, recorded.First); err != nil {
-		return out, err
-	}
-	recording := recordingOf(&recorded)
+	return answer.(SuggestAnswer), nil
+}
+
+// advise makes the answer of what was done.
+func (a *Service) advise(ctx context.Context, q *SuggestRequest, did *past.Past, st *state.State) (out SuggestAnswer, err error) {
+	recording := did.Recording()
 	recording.Describe(st)
 	wild := q.Wildcards == "verbs"
-	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: func(k rbacindex.Key) metav1.ObjectMeta { return metas[k] },
-		Recording: recording, Strict: q.Strict || wild, NoAddedVerbs: q.NoAddedVerbs, WildcardVerbs: wild})
-	out = SuggestAnswer{Cluster: cluster, Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
-	if err = a.suggest(ctx, &out, collector, advisor, &q, st); err == nil && q.Backtest {
-		err = a.backtest(ctx, &out, &q, st, &recorded)
+	advisor := did.Collector.Advise(st, Latest, leastpriv.Options{Metadata: did.Metadata, Recording: recording, Strict: q.Strict || wild,
+		NoAddedVerbs: q.NoAddedVerbs, WildcardVerbs: wild})
+	out = SuggestAnswer{Cluster: q.Cluster, Read: did.Read, Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{},
+		Unseen: []leastpriv.Unseen{}}
+	if err = a.suggest(ctx, &out, did.Collector, advisor, q, st); err == nil && q.Backtest {
+		err = a.backtest(ctx, &out, q, st, &did.Recorded)
 	}
 	return out, err
 }
 
-// collect returns what subjects, or all if none is named, did in a range.
-func (a *Service) collect(ctx context.Context, cluster string, from, to time.Time, subjects []string) (*leastpriv.Collector, error) {
-	c := leastpriv.NewCollector()
-	return c, a.Store.History(ctx, cluster, from, to, subjects, func(r codec.Alike) error {
-		c.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
-		return nil
-	})
+// past returns what is asked about: everything that is stored, as it was a while ago, if that may be.
+func (a *Service) past(ctx context.Context, q *SuggestRequest) (*past.Past, error) {
+	if q.Kept && a.Now != nil {
+		return a.kept.Past(ctx, a.Store, q.Cluster, a.Now())
+	}
+	return past.Read(ctx, a.Store, q.Cluster, q.From, q.To, q.Subjects)
 }
 
 // backtest cuts the range in time and asks what is suggested of each first part about the rest.
@@ -143,11 +144,11 @@ func (a *Service) backtest(ctx context.Context, out *SuggestAnswer, q *SuggestRe
 			return Bad("a recording of %s is too short for a back-test, which cuts it at whole minutes",
 				r.Last.Sub(r.First).Round(time.Second))
 		}
-		first, err := a.collect(ctx, q.Cluster, q.From, at, q.Subjects)
+		first, err := past.Collect(ctx, a.Store, q.Cluster, q.From, at, q.Subjects)
 		if err != nil {
 			return err
 		}
-		rest, err := a.collect(ctx, q.Cluster, at, q.To, q.Subjects)
+		rest, err := past.Collect(ctx, a.Store, q.Cluster, at, q.To, q.Subjects)
 		if err != nil {
 			return err
 		}
@@ -159,22 +160,6 @@ func (a *Service) backtest(ctx context.Context, out *SuggestAnswer, q *SuggestRe
 		out.Backtests = append(out.Backtests, b)
 	}
 	return nil
-}
-
-// recordingOf returns the recording of a range in the form of suggestions.
-func recordingOf(r *queries.Recording) leastpriv.Recording {
-	out := leastpriv.Recording{From: r.First, To: r.Last, Requests: r.Requests, Unjudged: map[string]int64{}, Truncated: r.Truncated,
-		DeadLetters: r.DeadLetters, Dropped: r.Dropped}
-	for _, c := range r.Classes {
-		switch c.Outcome {
-		case "match", "drift", "ambiguous":
-			out.Judged += c.Requests
-		}
-		if c.Outcome != "match" {
-			out.Unjudged[strings.TrimSpace(c.Outcome+" "+c.Class)] += c.Requests
-		}
-	}
-	return out
 }
 
 // suggest makes the suggestions that are wanted, and joins them.
@@ -229,28 +214,4 @@ func (a *Service) suggest(ctx context.Context, out *SuggestAnswer, collector *le
 	}
 	out.Plan.Counted()
 	return nil
-}
-
-// metadata keeps labels, annotations and owners of RBAC objects, which the state does not: for the rollback, and to name who writes them.
-type metadata map[rbacindex.Key]metav1.ObjectMeta
-
-// policyResources are the resources of the objects of a policy.
-var policyResources = []string{ //nolint:gochecknoglobals // constant table
-	kept.ClusterRoleBindings, kept.ClusterRoles, kept.RoleBindings, kept.Roles,
-}
-
-// add takes the metadata of an observation in place of an earlier one's.
-func (m metadata) add(o *observe.Observation) {
-	kind := kept.ResourceOf(o.Resource).RBACKind()
-	if kind == 0 || len(o.Object) == 0 {
-		return
-	}
-	var object struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-	}
-	if json.Unmarshal(o.Object, &object) == nil {
-		m[rbacindex.Key{Kind: kind, Namespace: strings.Clone(o.Namespace), Name: strings.Clone(o.Name)}] =
-			metav1.ObjectMeta{Labels: object.Metadata.Labels, Annotations: object.Metadata.Annotations,
-				OwnerReferences: object.Metadata.OwnerReferences}
-	}
 }

@@ -211,7 +211,7 @@ func pagesOf(f *pageFacts) []page {
 		{"Subjects", []pageQuestion{
 			{name: "ask", note: "subjects", with: []string{"question", "subjects"}, ranged: []string{"", ""}},
 			{name: "dangers", with: []string{"includeSystem", "true", "limit", "2000"}, ranged: until},
-			{name: "suggest", note: "all", with: []string{"all", "true", "includeSystem", "true"}, ranged: within, late: true},
+			{name: "suggest", note: "all", with: []string{"all", "true", "includeSystem", "true", "kept", "true"}},
 		}},
 		{"Subject", []pageQuestion{
 			{name: "subject", varied: subject, ranged: within},
@@ -220,7 +220,7 @@ func pagesOf(f *pageFacts) []page {
 			{name: "findings", with: []string{"limit", "50"}, varied: subject, ranged: within},
 			{name: "lineage", with: []string{"limit", "20", "brief", "true"}, varied: subject, ranged: within},
 			{name: "escalations", with: []string{"includeSystem", "true", "limit", "5"}, varied: user, ranged: until},
-			{name: "suggest", with: []string{"includeSystem", "true"}, varied: subject, ranged: within, late: true},
+			{name: "suggest", with: []string{"includeSystem", "true", "kept", "true"}, varied: subject},
 		}},
 		{"Access", []pageQuestion{
 			{name: "who-can", with: []string{"verb", "get", "resource", "secrets", "allNamespaces", "true"}, ranged: until},

@@ -3149,6 +3149,11 @@ export interface components {
             cluster: string;
             /** @description `plan` is all suggestions in force together. */
             plan: components["schemas"]["LeastprivPlan"];
+            /**
+             * Format: date-time
+             * @description `read` says when what is kept was read, up to a quarter of an hour ago; zero unless what is kept was asked for.
+             */
+            read: string;
             /** @description the most excess first */
             suggestions: components["schemas"]["LeastprivSuggestion"][];
             /** @description `texts` are the changes as text, where subjects are named; null for all. */
@@ -4763,6 +4768,8 @@ export interface operations {
                 strict?: boolean;
                 /** @description narrowed roles without the verbs that go with those used, such as watch with list */
                 noAddedVerbs?: boolean;
+                /** @description of everything stored, as it was a quarter of an hour ago at most; what was read for one such question is kept for the next */
+                kept?: boolean;
                 /** @description only subjects of which it is learned what they need */
                 learned?: boolean;
                 /** @description also ask what is suggested of the first 50, 70 and 90 % of the range about the rest */

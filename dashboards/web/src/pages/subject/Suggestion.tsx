@@ -26,33 +26,32 @@ const TABS: [id: 'apply' | 'remove' | 'rollback', label: string, told: string][]
 /** Suggestion shows the least it needs, the proof, and the change as the server wrote it. */
 export function Suggestion({ asks }: { asks: Asked<Answer<'suggest'>> }) {
   return (
-    <Card title="The least it needs" note="its roles narrowed to what it used, and the proof">
+    <Card title="The least it needs" note="its roles narrowed to what it used, of everything stored, and the proof">
       {asks.error && asks.error.status !== 0 && asks.error.status < 500 ? <Empty>{clean(asks.error.message)}</Empty> : (
-        <Question asks={asks} lines={8} empty={(a) => !a.suggestions.length && 'There is nothing to suggest: RBAC decided nothing about it in this range.'}>
-          {(a) => a.suggestions[0] && <Change one={a.suggestions[0]} texts={a.texts} />}
+        <Question asks={asks} lines={8} empty={(a) => !a.suggestions.length && 'There is nothing to suggest: RBAC decided nothing about it.'}>
+          {(a) => a.suggestions[0] && <Change one={a.suggestions[0]} texts={a.texts} read={a.read} />}
         </Question>
       )}
     </Card>
   );
 }
 
-function Change({ one: s, texts }: { one: One; texts: Answer<'suggest'>['texts'] }) {
+function Change({ one: s, texts, read }: { one: One; texts: Answer<'suggest'>['texts']; read: string }) {
   const { params, here } = useLinks();
   const p = s.proof;
   const tab = TABS.find(([id]) => id === params.get('text')) ?? TABS[0];
   const length = (Date.parse(s.window.to) - Date.parse(s.window.from)) / 1000;
-  const { cluster, from, to } = useScope();
-  const chosen = params.get('range') || params.get('from');
+  const { cluster } = useScope();
   const same = command(
     'retrial', 'suggest', '--cluster', cluster, '--subject', s.subject, '-o', 'yaml',
-    ...(chosen ? ['--from', from, '--to', to] : []), ...(s.system ? ['--include-system'] : []), ...(s.seen ? [] : ['--include-unseen']),
+    ...(s.system ? ['--include-system'] : []), ...(s.seen ? [] : ['--include-unseen']),
     ...(length < WEEK || (s.seen && !s.maturity.learned) ? ['--force'] : []),
   );
   return (
     <div className={css.suggestion}>
       {length < WEEK && <p className={css.warn}><b>It rests on {lasting(Math.max(1, length))}.</b> What the subject does once a week or once a month is not in it and would be refused.</p>}
       {s.seen && !s.maturity.learned && <p className={css.warn}><b>The subject is still learning.</b> What it needs is not known well: {s.maturity.why}.</p>}
-      {!s.seen && <p className={css.warn}><b>It made no request in this range.</b> The recording does not show whether it is needed at all.</p>}
+      {!s.seen && <p className={css.warn}><b>No request of it is stored.</b> The recording does not show whether it is needed at all.</p>}
       {s.system && <p className={css.warn}><b>This is a subject of Kubernetes itself.</b> Its roles come back when the apiserver starts; changing them can break the cluster.</p>}
       {!p.holds && <p className={css.warn} role="alert"><b>The proof does not hold.</b> Do not apply this as it is.</p>}
       <dl className={css.facts}>
@@ -68,7 +67,7 @@ function Change({ one: s, texts }: { one: One; texts: Answer<'suggest'>['texts']
           {(p.failures?.length ?? 0) > 0 && <ul className={css.list}>{p.failures?.map((f, i) => <li key={i}><Name plain most={400}>{f}</Name></li>)}</ul>}
         </dd>
         <dt>Recorded</dt>
-        <dd><Time at={s.window.from} /> – <Time at={s.window.to} />: {plural(s.window.requests, 'request')}, {percent(s.window.judged, s.window.requests)} of them judged.</dd>
+        <dd><Time at={s.window.from} /> – <Time at={s.window.to} />: {plural(s.window.requests, 'request')}, {percent(s.window.judged, s.window.requests)} of them judged; read <Time at={read} />.</dd>
         {s.window.gaps?.length > 0 && (
           <><dt>Not recorded</dt><dd><ul className={css.list}>{s.window.gaps.map((g, i) => <li key={i}><Name plain most={500}>{g}</Name></li>)}</ul></dd></>
         )}

@@ -13,10 +13,10 @@ export function useRights(subject: string) {
   return useQuestion('can', { cluster, subject: `user:${subject}`, at: to });
 }
 
-/** useSuggestion asks for the least it needs. */
+/** useSuggestion asks for the least it needs, of everything stored whatever the range: nobody should lose a right because of what one day shows. */
 export function useSuggestion(subject: string) {
-  const { cluster, from, to } = useScope();
-  return useQuestion('suggest', { cluster, subject, from, to, includeSystem: true });
+  const { cluster } = useScope();
+  return useQuestion('suggest', { cluster, subject, includeSystem: true, kept: true });
 }
 
 /** useActivity asks how many requests it made, step by step. */

@@ -45,12 +45,12 @@ describe('matrixOf', () => {
 });
 
 const one = (subject: string) => ({
-  subject, groups: [['devs']], system: false, seen: true, window: { from: T, to: '2026-11-20T11:40:00Z', requests: 5, judged: 5, coverage: 1 }, excess: { before: 6, after: 0, kept: 0, held: 8 },
+  subject, groups: [['devs']], system: false, seen: true, maturity: { learned: false, new: 0.2, since: T, lastNew: T, why: 'of 5 requests that its own roles allowed, 1 was the only one of its kind' }, window: { from: T, to: '2026-11-20T11:40:00Z', requests: 5, judged: 5, coverage: 1 }, excess: { before: 6, after: 0, kept: 0, held: 8 },
   proof: { holds: true, requests: 4, refused: 0, refusals: 1, newlyAllowed: 0 }, apply: [], remove: [], rollback: [], unused: [], keeps: [], added: [{ role: 'Role/a/r', verb: 'watch', resource: 'pods', reason: 'clients list and watch' }], owned: [], form: 'narrow', gaps: [], size: { apply: 2, remove: 1, rollback: 1 },
 });
 const FULL = (name: string) => ({
   ...STANDING, subject: doings([use({})], { rules: [{ binding: 'RoleBinding/a/b', role: 'Role/a/r', subject: 'Group/devs', rule: 0, own: false, scope: 'a', verbs: ['get'], requests: 0 }] }), can: rights([{ namespace: '', rules: [rule({ resources: ['pods', 'secrets'] })] }]),
-  suggest: { suggestions: [one(name)], texts: { apply: 'kind: Role\n', remove: 'kubectl delete rolebinding/b -n a\n', rollback: 'kind: RoleBinding\n' } },
+  suggest: { read: T, suggestions: [one(name)], texts: { apply: 'kind: Role\n', remove: 'kubectl delete rolebinding/b -n a\n', rollback: 'kind: RoleBinding\n' } },
   histogram: { steps: [{ t: T, counts: [4], others: 0 }], values: ['allow'], stepSeconds: 60, countedFrom: T, countedTo: '2026-11-20T11:40:00Z' },
   findings: { findings: [], rules: {} }, lineage: { credentials: [{ credential: 'JTI=1', issue: null, users: [name], requests: 3, forbidden: 0, uses: [] }] },
   escalations: { paths: [] },

@@ -9,10 +9,10 @@ export function useUses() {
   return useQuestion('ask', { cluster, question: 'subjects', values: JSON.stringify({ from, to, limit: '1000000' }) });
 }
 
-/** useExcess asks what everybody was granted and never used. It takes longer than the rest. */
+/** useExcess asks what everybody was granted and never used, of everything stored. The first answer in a while takes longer than the rest. */
 export function useExcess() {
-  const { cluster, from, to } = useScope();
-  return useQuestion('suggest', { cluster, all: true, includeSystem: true, from, to });
+  const { cluster } = useScope();
+  return useQuestion('suggest', { cluster, all: true, includeSystem: true, kept: true });
 }
 
 /** useDangers asks who holds what is dangerous, and whether it was used. */
