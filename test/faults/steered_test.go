@@ -179,6 +179,16 @@ func steered() (out []named) {
 			change, slow, first, again(20+seed, 5*time.Second), again(30+seed, 4*time.Second), again(40+seed, 4*time.Second),
 			again(50+seed, 4*time.Second), again(60+seed, 90*time.Second))...)
 	}
+	// The same where two processes have a partition each: the request is inserted into one, and belongs into the other when it comes again.
+	for _, seed := range []uint64{11, 12, 15} {
+		again := step{Kind: stepRepeat, N: 3, Seed: 10 + seed, Then: 13 * time.Second}
+		last := again
+		last.Then = 100 * time.Second
+		add(fmt.Sprint("layout/two-processes/", seed), seed == 11, false, step{Kind: stepJoin, Then: 30 * time.Second},
+			step{Kind: stepFault, On: onInsert, What: doSlow, For: time.Minute, Seed: 1},
+			step{Kind: stepPost, N: 1, Seed: seed, Then: 2 * time.Second},
+			step{Kind: stepLayout, N: 2, Per: 1, Seed: 3, Then: 2 * time.Second}, again, again, last)
+	}
 	for _, one := range []bool{true, false} {
 		where := map[bool]string{true: "one", false: "apart"}[one]
 		for _, what := range []string{doDie, doDieAfter} {
