@@ -3,8 +3,12 @@ package query
 import (
 	"strconv"
 
+	"github.com/retrial-io/retrial/query/resource"
 	"github.com/retrial-io/retrial/rbacindex"
 )
+
+// ResourceWord is a resource as people write it.
+type ResourceWord = resource.Word
 
 // AccessRequest is the request a question is about, as understood.
 type AccessRequest struct {
@@ -37,13 +41,13 @@ func (out *AccessRequest) check(word string) error {
 
 // request completes a question by the words of a policy's rules.
 func (out *AccessRequest) request(word string, policy *rbacindex.Snapshot) (r rbacindex.Attributes, hints []string, err error) {
-	named := namedIn(policy)
+	named := resource.NamedIn(policy)
 	say := func(hint string) {
 		if hint != "" {
 			hints = append(hints, hint)
 		}
 	}
-	hint, err := named.verb(out.Verb, word == "")
+	hint, err := named.Verb(out.Verb, word == "")
 	if err != nil {
 		return r, nil, Bad("verb: %w", err)
 	}
@@ -51,16 +55,16 @@ func (out *AccessRequest) request(word string, policy *rbacindex.Snapshot) (r rb
 	if word == "" {
 		return rbacindex.Attributes{Verb: out.Verb, Path: out.Path}, hints, nil
 	}
-	res, err := parseResource(word)
+	res, err := resource.Parse(word)
 	if err != nil {
 		return r, nil, Bad("resource: %w", err)
 	}
-	read, err := res.understand(named)
+	read, err := res.Understand(named)
 	if err != nil {
 		return r, nil, Bad("resource: %w", err)
 	}
 	say(read)
-	say(named.hint(&res))
+	say(named.Hint(&res))
 	out.Resource, out.Group, out.Subresource = res.Name, res.Group, res.Sub
 	if res.Group == "" && res.Name == "namespaces" && out.Namespace == "" && !out.AllNamespaces {
 		out.Namespace = out.Name // as the apiserver reads requests for one namespace

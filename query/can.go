@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/query/known"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
@@ -115,7 +116,7 @@ func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err err
 		}
 	}
 	for _, g := range asked {
-		text, mistaken := unbound(g, q.Verb == "", view.RBAC)
+		text, mistaken := known.Unbound(g, q.Verb == "", view.RBAC)
 		if mistaken && user == "" && len(asked) == 1 && len(out.Missing) == 0 {
 			return out, none("%s", text)
 		}

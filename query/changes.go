@@ -10,6 +10,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/query/known"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/queries"
@@ -171,7 +172,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 			return out, err
 		}
 	case group != "":
-		text, mistaken := unbound(group, true, changes.From.RBAC, changes.To.RBAC)
+		text, mistaken := known.Unbound(group, true, changes.From.RBAC, changes.To.RBAC)
 		if mistaken && out.certain() {
 			return out, none("%s", text)
 		}

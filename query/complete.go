@@ -9,6 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/internal/kubenames"
+	"github.com/retrial-io/retrial/query/known"
+	"github.com/retrial-io/retrial/query/resource"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/queries"
@@ -184,7 +186,7 @@ func namesOfPolicy(st *state.State, kind string) (out []CompletedValue) {
 	}
 	switch kind {
 	case "subject":
-		add(boundUsers(policy)...)
+		add(known.Users(policy)...)
 		there, _ := st.ServiceAccounts(Latest)
 		for _, x := range there {
 			add(kubenames.ServiceAccount(x.Namespace, x.Name))
@@ -195,11 +197,11 @@ func namesOfPolicy(st *state.State, kind string) (out []CompletedValue) {
 			add(x.Namespace)
 		}
 	case "verb":
-		for v := range namedIn(policy).verbs {
+		for v := range resource.NamedIn(policy).Verbs {
 			add(v)
 		}
 	case "resource":
-		for name, groups := range namedIn(policy).resources {
+		for name, groups := range resource.NamedIn(policy).Resources {
 			for _, g := range groups {
 				head, sub, _ := strings.Cut(name, "/")
 				if r := (ResourceWord{Name: head, Group: g, Sub: sub}); g != rbacv1.APIGroupAll && head != rbacv1.ResourceAll {
@@ -207,7 +209,7 @@ func namesOfPolicy(st *state.State, kind string) (out []CompletedValue) {
 				}
 			}
 		}
-		for name, g := range builtinGroups {
+		for name, g := range resource.Builtin {
 			r := ResourceWord{Name: name, Group: g}
 			add(r.String())
 		}

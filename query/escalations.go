@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/escalation"
 	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query/known"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/content"
@@ -147,7 +148,7 @@ func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out Es
 		return out, nil
 	}
 	if user == "" && len(asked) == 1 && view.Certain() {
-		if text, mistaken := unbound(asked[0], true, view.RBAC); mistaken {
+		if text, mistaken := known.Unbound(asked[0], true, view.RBAC); mistaken {
 			return out, none("%s", text)
 		}
 	}

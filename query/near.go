@@ -1,21 +1,16 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/internal/near"
 	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query/known"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/kept"
 )
@@ -29,54 +24,14 @@ const (
 
 // near returns the subjects that somebody may have meant by a name: of those who made requests, and of those that bindings name.
 func (a *Service) near(ctx context.Context, cluster, name string, policy *rbacindex.Snapshot) ([]string, error) {
-	known, err := a.Store.NearSubjects(ctx, cluster, name, nearCandidates)
+	names, err := a.Store.NearSubjects(ctx, cluster, name, nearCandidates)
 	if err != nil {
 		return nil, err
 	}
 	if policy != nil {
-		known = append(known, boundUsers(policy)...)
+		names = append(names, known.Users(policy)...)
 	}
-	return NearSubjects(name, known, mostNear), nil
-}
-
-// unbound tells of a group that no binding of some policies names: a text, "" if one of them does, and whether it is to be taken for a
-// mistake. It is if groups are called much like it, or if nothing could be answered of it, as being in it gives nothing; but not if
-// Kubernetes has the group.
-func unbound(group string, nothing bool, policies ...*rbacindex.Snapshot) (text string, mistaken bool) {
-	var known []string
-	for _, policy := range policies {
-		if policy.Names(group, true) {
-			return "", false
-		}
-		known = append(known, boundGroups(policy)...)
-	}
-	if group == groupMasters {
-		return "", false
-	}
-	text = fmt.Sprintf("no binding names the group %q", group)
-	if slices.Contains(ownGroups, group) || strings.HasPrefix(group, kubenames.ServiceAccountsOf("")) {
-		return text, false
-	}
-	names := NearSubjects(group, append(known, ownGroups...), mostNear)
-	return text + didYouMean(quoted(names)), len(names) > 0 || nothing && !kubenames.Own(group)
-}
-
-// ownGroups are groups that Kubernetes gives users without a binding that names them.
-var ownGroups = []string{kubenames.Authenticated, kubenames.Masters, kubenames.Nodes, kubenames.ServiceAccounts,
-	kubenames.Unauthenticated, "system:bootstrappers", "system:monitoring"}
-
-// boundGroups returns the groups that bindings name.
-func boundGroups(policy *rbacindex.Snapshot) (groups []string) {
-	policy.All(func(_ rbacindex.Key, object any) bool {
-		subjects, _, _ := rbacindex.BindingOf(object)
-		for _, s := range subjects {
-			if s.Kind == rbacv1.GroupKind && !slices.Contains(groups, s.Name) {
-				groups = append(groups, s.Name)
-			}
-		}
-		return true
-	})
-	return groups
+	return NearSubjects(name, names, mostNear), nil
 }
 
 // noNamespace tells of a namespace that certainly was not there at a moment, "" if it may have been. One that is called much like another
@@ -123,23 +78,6 @@ func quoted(names []string) []string {
 		out[i] = strconv.Quote(n)
 	}
 	return out
-}
-
-// boundUsers returns the users and service accounts that bindings name.
-func boundUsers(policy *rbacindex.Snapshot) (users []string) {
-	policy.All(func(k rbacindex.Key, object any) bool {
-		subjects, _, _ := rbacindex.BindingOf(object)
-		for _, s := range subjects {
-			switch s.Kind {
-			case rbacv1.UserKind:
-				users = append(users, s.Name)
-			case rbacv1.ServiceAccountKind:
-				users = append(users, authn.PrefixServiceAccount+cmp.Or(s.Namespace, k.Namespace)+":"+s.Name)
-			}
-		}
-		return true
-	})
-	return users
 }
 
 // NearSubjects returns up to most of the subjects whose names resemble a name.

@@ -1,4 +1,5 @@
-package query
+// Package resource reads resources as people write them, in the words of a policy and of Kubernetes itself.
+package resource
 
 import (
 	"errors"
@@ -8,35 +9,37 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/internal/near"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// ResourceWord is a resource as people write it.
-type ResourceWord struct {
+// Word is a resource as people write it.
+type Word struct {
 	Name, Group, Sub string
 	grouped          bool // the group was given, if only by a final dot
 }
 
-// parseResource parses RESOURCE[.GROUP][/SUBRESOURCE], or RESOURCE/SUBRESOURCE.GROUP as rules
+// Parse parses RESOURCE[.GROUP][/SUBRESOURCE], or RESOURCE/SUBRESOURCE.GROUP as rules
 // and kubectl have it. A dot at the end is the core group.
-func parseResource(word string) (ResourceWord, error) {
+func Parse(word string) (Word, error) {
 	head, sub, slash := strings.Cut(word, "/")
 	if slash && sub == "" || strings.Contains(sub, "/") {
-		return ResourceWord{}, fmt.Errorf("%q is not RESOURCE, RESOURCE.GROUP or RESOURCE/SUBRESOURCE", word)
+		return Word{}, fmt.Errorf("%q is not RESOURCE, RESOURCE.GROUP or RESOURCE/SUBRESOURCE", word)
 	}
-	var r ResourceWord
+	var r Word
 	r.Name, r.Group, r.grouped = strings.Cut(head, ".")
 	if r.Sub = sub; !r.grouped {
 		r.Sub, r.Group, r.grouped = strings.Cut(sub, ".")
 	}
 	if r.Name == "" || slash && r.Sub == "" {
-		return ResourceWord{}, errors.New("the resource before the group is missing")
+		return Word{}, errors.New("the resource before the group is missing")
 	}
 	return r, nil
 }
 
 // String returns the word in rules' notation, with its group.
-func (r *ResourceWord) String() string {
+func (r *Word) String() string {
 	s := r.Name
 	if r.Group != "" {
 		s += "." + r.Group
@@ -48,37 +51,37 @@ func (r *ResourceWord) String() string {
 }
 
 // inRules returns the resource as rules name it.
-func (r *ResourceWord) inRules() string {
+func (r *Word) inRules() string {
 	if r.Sub != "" {
 		return r.Name + "/" + r.Sub
 	}
 	return r.Name
 }
 
-// names are the words that a policy's rules use, in place of asking the cluster what exists.
-type names struct {
-	resources map[string][]string // groups by resource, or resource/subresource
-	verbs     map[string]bool
+// Names are the words that a policy's rules use, in place of asking the cluster what exists.
+type Names struct {
+	Resources map[string][]string // groups by resource, or resource/subresource
+	Verbs     map[string]bool
 	policy    *rbacindex.Snapshot
 }
 
-// namedIn returns the words of all rules.
-func namedIn(policy *rbacindex.Snapshot) names {
-	n := names{map[string][]string{}, map[string]bool{}, policy}
+// NamedIn returns the words of all rules.
+func NamedIn(policy *rbacindex.Snapshot) Names {
+	n := Names{map[string][]string{}, map[string]bool{}, policy}
 	policy.All(func(_ rbacindex.Key, object any) bool {
 		rules, _ := rbacindex.RulesOf(object)
 		for i := range rules {
 			for _, v := range rules[i].Verbs {
-				n.verbs[v] = true
+				n.Verbs[v] = true
 			}
 			for _, r := range rules[i].Resources {
-				groups := n.resources[r]
+				groups := n.Resources[r]
 				for _, g := range rules[i].APIGroups {
 					if !slices.Contains(groups, g) {
 						groups = append(groups, g)
 					}
 				}
-				n.resources[r] = groups
+				n.Resources[r] = groups
 			}
 		}
 		return true
@@ -86,10 +89,10 @@ func namedIn(policy *rbacindex.Snapshot) names {
 	return n
 }
 
-// understand completes a resource as it was written. A short name, a singular or a kind is read as the resource it means, as kubectl does,
+// Understand completes a resource as it was written. A short name, a singular or a kind is read as the resource it means, as kubectl does,
 // and read says so. Without a group it gets that of Kubernetes' own resource of the name, or the only one in which rules name it. What then
 // is nothing anybody knows of is an error: the answer would be about another question than was meant.
-func (r *ResourceWord) understand(n names) (read string, err error) {
+func (r *Word) Understand(n Names) (read string, err error) {
 	if r.grouped || r.Name == rbacv1.ResourceAll {
 		return "", nil
 	}
@@ -98,8 +101,8 @@ func (r *ResourceWord) understand(n names) (read string, err error) {
 		meant := n.meant(r.Name)
 		if len(meant) != 1 {
 			text := fmt.Sprintf("no rule names the resource %s, and Kubernetes has none of that name", written)
-			if near := n.near(r); len(near) > 0 {
-				return "", errors.New(text + didYouMean(near))
+			if alike := n.near(r); len(alike) > 0 {
+				return "", errors.New(text + phrase.DidYouMean("; ", alike))
 			}
 			return "", fmt.Errorf("%s: write it with its group, as widgets.example.com", text)
 		}
@@ -110,13 +113,13 @@ func (r *ResourceWord) understand(n names) (read string, err error) {
 }
 
 // has reports whether rules name a resource, or one of its subresources, or Kubernetes has it.
-func (n *names) has(r *ResourceWord) bool {
-	_, builtin := builtinGroups[r.Name]
-	return builtin || len(n.resources[r.inRules()]) > 0 || len(n.resources[r.Name]) > 0
+func (n *Names) has(r *Word) bool {
+	_, builtin := Builtin[r.Name]
+	return builtin || len(n.Resources[r.inRules()]) > 0 || len(n.Resources[r.Name]) > 0
 }
 
 // meant returns the resources that a short name, a singular or a kind stands for.
-func (n *names) meant(word string) []string {
+func (n *Names) meant(word string) []string {
 	word = strings.ToLower(word)
 	if full, ok := aliases[word]; ok {
 		return []string{full}
@@ -127,10 +130,10 @@ func (n *names) meant(word string) []string {
 			out = append(out, plural)
 		}
 	}
-	for plural := range builtinGroups {
+	for plural := range Builtin {
 		add(plural)
 	}
-	for plural := range n.resources {
+	for plural := range n.Resources {
 		if !strings.Contains(plural, "/") && plural != rbacv1.ResourceAll {
 			add(plural)
 		}
@@ -140,14 +143,14 @@ func (n *names) meant(word string) []string {
 }
 
 // choose fills in the group. Rules still name the group "extensions" for resources that moved long ago.
-func (r *ResourceWord) choose(n names) error {
-	if group, ok := builtinGroups[r.Name]; ok {
+func (r *Word) choose(n Names) error {
+	if group, ok := Builtin[r.Name]; ok {
 		r.Group = group
 		return nil
 	}
-	groups := n.resources[r.inRules()]
+	groups := n.Resources[r.inRules()]
 	if len(groups) == 0 {
-		groups = n.resources[r.Name]
+		groups = n.Resources[r.Name]
 	}
 	var others []string
 	for _, g := range groups {
@@ -173,45 +176,45 @@ func (r *ResourceWord) choose(n names) error {
 var usualVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind",
 	"escalate", "approve", "sign", "use", rbacv1.VerbAll}
 
-// verb checks that requests have a verb, or that rules name it. One that resembles such a verb is an error, any other unknown verb gets a
+// Verb checks that requests have a verb, or that rules name it. One that resembles such a verb is an error, any other unknown verb gets a
 // hint.
-func (n *names) verb(verb string, path bool) (hint string, err error) {
-	if n.verbs[verb] || slices.Contains(usualVerbs, verb) || path && slices.Contains([]string{"post", "put", "head", "options"}, verb) {
+func (n *Names) Verb(verb string, path bool) (hint string, err error) {
+	if n.Verbs[verb] || slices.Contains(usualVerbs, verb) || path && slices.Contains([]string{"post", "put", "head", "options"}, verb) {
 		return "", nil
 	}
 	known := slices.Clone(usualVerbs)
-	for v := range n.verbs {
+	for v := range n.Verbs {
 		known = append(known, v)
 	}
 	hint = fmt.Sprintf("no rule names the verb %q", verb)
-	if near := Nearest(verb, known, 2); len(near) > 0 {
-		return "", errors.New(hint + ", and requests do not have it" + didYouMean(near))
+	if alike := near.Words(verb, known, 2); len(alike) > 0 {
+		return "", errors.New(hint + ", and requests do not have it" + phrase.DidYouMean("; ", alike))
 	}
 	return hint, nil
 }
 
-// hint returns a hint if no rule names a resource: only wildcards grant it, or its group is misspelt.
-func (n *names) hint(r *ResourceWord) string {
+// Hint returns a hint if no rule names a resource: only wildcards grant it, or its group is misspelt.
+func (n *Names) Hint(r *Word) string {
 	if r.Name == rbacv1.ResourceAll || r.Group == rbacv1.APIGroupAll || n.names(r) {
 		return ""
 	}
 	text := fmt.Sprintf("no rule names the resource %s: only wildcards grant it", r)
-	return text + didYouMean(n.near(r))
+	return text + phrase.DidYouMean("; ", n.near(r))
 }
 
 // names reports whether a rule names the resource in its group.
-func (n *names) names(r *ResourceWord) bool {
+func (n *Names) names(r *Word) bool {
 	list := []string{r.inRules()}
 	if r.Sub != "" {
 		list = append(list, "*/"+r.Sub)
 	}
 	return slices.ContainsFunc(list, func(word string) bool {
-		return slices.Contains(n.resources[word], r.Group) || slices.Contains(n.resources[word], rbacv1.APIGroupAll)
+		return slices.Contains(n.Resources[word], r.Group) || slices.Contains(n.Resources[word], rbacv1.APIGroupAll)
 	})
 }
 
 // near returns what may have been meant, as it should be written.
-func (n *names) near(r *ResourceWord) []string {
+func (n *Names) near(r *Word) []string {
 	withSub := func(list []string) []string {
 		if r.Sub != "" {
 			for i := range list {
@@ -225,9 +228,9 @@ func (n *names) near(r *ResourceWord) []string {
 	}
 	// The same resource in another group.
 	var out []string
-	for _, g := range n.resources[r.inRules()] {
+	for _, g := range n.Resources[r.inRules()] {
 		if g != r.Group && g != rbacv1.APIGroupAll && g != "extensions" {
-			other := ResourceWord{Name: r.Name, Group: g, Sub: r.Sub}
+			other := Word{Name: r.Name, Group: g, Sub: r.Sub}
 			out = append(out, other.String())
 		}
 	}
@@ -236,15 +239,15 @@ func (n *names) near(r *ResourceWord) []string {
 		return out
 	}
 	var known []string
-	for word := range n.resources {
+	for word := range n.Resources {
 		if word != rbacv1.ResourceAll && !strings.HasPrefix(word, "*/") {
 			known = append(known, word)
 		}
 	}
-	for _, word := range Nearest(r.inRules(), known, 3) {
+	for _, word := range near.Words(r.inRules(), known, 3) {
 		head, sub, _ := strings.Cut(word, "/")
-		other := ResourceWord{Name: head, Sub: sub, grouped: true}
-		groups := slices.Sorted(slices.Values(n.resources[word]))
+		other := Word{Name: head, Sub: sub, grouped: true}
+		groups := slices.Sorted(slices.Values(n.Resources[word]))
 		for _, g := range groups {
 			if g != "extensions" || len(groups) == 1 {
 				other.Group = g
@@ -288,8 +291,8 @@ ev events, hpa horizontalpodautoscalers, ing ingresses, limits limitranges, netp
 pv persistentvolumes, pvc persistentvolumeclaims, quota resourcequotas, rc replicationcontrollers, rs replicasets, sa serviceaccounts, sc storageclasses, sts statefulsets, svc services
 `
 
-// builtinGroups has the groups of Kubernetes' own resources, aliases the meaning of their short names.
-var builtinGroups, aliases = readBuiltins()
+// Builtin has the groups of Kubernetes' own resources, aliases the meaning of their short names.
+var Builtin, aliases = readBuiltins()
 
 func readBuiltins() (groups, short map[string]string) {
 	groups, short = map[string]string{}, map[string]string{}
