@@ -38,6 +38,17 @@ func IsAction(request any) bool {
 	return is
 }
 
+// Posted is embedded in requests that are too long for a URL: they are asked by POST, with a JSON object, and change nothing.
+type Posted struct{}
+
+func (Posted) posted() {}
+
+// IsPosted reports whether a request that changes nothing is asked by POST.
+func IsPosted(request any) bool {
+	_, is := request.(interface{ posted() })
+	return is
+}
+
 // Cost says what a question may cost the store.
 type Cost uint8
 
@@ -54,6 +65,7 @@ type Question struct {
 	Summary string
 	Cost    Cost
 	Action  bool         // it changes something
+	Posted  bool         // it is asked by POST, though it changes nothing
 	Request reflect.Type // a struct
 	Answer  reflect.Type
 	// Ask answers a request, to which it is given a pointer.
@@ -71,7 +83,7 @@ func (q *Question) Parameters() []params.Field { return params.Fields(q.Request)
 func NewQuestion[R Request[A], A any](cost Cost, summary string, answer func(context.Context, R) (A, error)) Question {
 	var r R
 	return Question{
-		Name: NameOf(r), Summary: summary, Cost: cost, Action: IsAction(r), Request: reflect.TypeFor[R](),
+		Name: NameOf(r), Summary: summary, Cost: cost, Action: IsAction(r), Posted: IsPosted(r), Request: reflect.TypeFor[R](),
 		Answer: reflect.TypeOf(r.answer()),
 		Ask: func(ctx context.Context, request any) (any, error) {
 			r := request.(*R)

@@ -27,6 +27,7 @@ func (s *Service) Questions() []Question {
 		NewQuestion(CostQuery, "the life of credentials", s.Lineage),
 		NewQuestion(CostQuery, "what a subject did, could do and never did", inSQL(s, s.Subject)),
 		NewQuestion(CostHistory, "the least roles that subjects need", s.Suggest),
+		NewQuestion(CostHistory, "what a draft of roles and bindings would refuse and allow", s.WhatIf),
 		NewQuestion(CostPage, "what detections found", s.Findings),
 		NewQuestion(CostNothing, "the rules that detect", s.Rules),
 		NewQuestion(CostQuery, "what apiservers sent and what of it is missing", inSQL(s, s.Completeness)),

@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/retrial-io/retrial/rbacindex"
@@ -47,6 +48,15 @@ func (b *Bounds) TooLarge(want func(Node) bool, limit int) (nodes []Node, count 
 		return b.certain.TooLarge(want, limit)
 	}
 	return b.most.TooLarge(want, limit)
+}
+
+// All returns every identity that reaches a goal, be it only by what is in doubt.
+func (b *Bounds) All() map[Node]bool {
+	out := b.certain.reaching()
+	if b.most != nil {
+		maps.Copy(out, b.most.reaching())
+	}
+	return out
 }
 
 // reaching returns every identity that reaches a goal.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,6 +44,38 @@ func kindNames() (out []string) {
 
 // errEmptyDraft is the error of a draft that holds nothing.
 var errEmptyDraft = errors.New("it holds no object: want Roles, ClusterRoles, RoleBindings or ClusterRoleBindings as YAML or JSON")
+
+// Read reads the files of a draft, by their names, and the names of objects to delete. Every object is in it once.
+func Read(files map[string]string, deletes []string) (out []Object, err error) {
+	first := map[rbacindex.Key]Object{}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		objects, err := Parse(file, []byte(files[file]))
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if had, twice := first[o.Key]; twice {
+				return nil, fmt.Errorf("%s:%d: %s is in the draft twice, first at %s:%d", o.File, o.Line, o.Key, had.File, had.Line)
+			}
+			first[o.Key] = o
+		}
+		if out = append(out, objects...); len(out) > MostObjects {
+			return nil, fmt.Errorf("%s: a draft has at most %d objects", file, MostObjects)
+		}
+	}
+	for _, text := range deletes {
+		o, err := ParseDelete(text)
+		if err != nil {
+			return nil, err
+		}
+		if had, drafted := first[o.Key]; drafted && had.Object != nil {
+			return nil, fmt.Errorf("%s is to be deleted, and is in the draft at %s:%d", o.Key, had.File, had.Line)
+		} else if !drafted {
+			first[o.Key], out = o, append(out, o)
+		}
+	}
+	return out, nil
+}
 
 // Parse reads a draft: documents of YAML or JSON, each an object or a list of objects. Errors begin with the file and the line.
 func Parse(file string, text []byte) ([]Object, error) {

@@ -166,3 +166,22 @@ func TestReads(t *testing.T) {
 		}
 	}
 }
+
+func TestRead(t *testing.T) {
+	list, err := Read(map[string]string{"b.yaml": twoDocuments}, []string{"ClusterRole/old", "clusterroles/old"})
+	if err != nil || len(list) != 3 || list[0].File != "b.yaml" || list[2].Object != nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for says, deletes := range map[string][]string{
+		"ClusterRole/reader is in the draft twice, first at a.yaml:2":          {},
+		"ClusterRole/reader is to be deleted, and is in the draft at a.yaml:2": {"ClusterRole/reader"},
+	} {
+		files := map[string]string{"a.yaml": twoDocuments, "b.yaml": twoDocuments}
+		if len(deletes) > 0 {
+			delete(files, "b.yaml")
+		}
+		if _, err := Read(files, deletes); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}

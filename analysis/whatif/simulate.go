@@ -27,9 +27,9 @@ const (
 
 // Change is what a draft does to an object.
 type Change struct {
-	Object string `json:"object"` // Kind/name or Kind/namespace/name
-	What   string `json:"what"`   // added, replaced, deleted, unchanged, aggregated
-	File   string `json:"file,omitempty"`
+	Object string `json:"object"`         // Kind/name or Kind/namespace/name
+	What   string `json:"what"`           // added, replaced, deleted, unchanged, aggregated
+	File   string `json:"file,omitempty"` // that it was read from
 	Line   int    `json:"line,omitempty"` // it begins at in the file
 }
 

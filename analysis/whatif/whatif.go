@@ -39,12 +39,12 @@ const SourceRBAC = "rbac"
 
 // Counts are numbers by class.
 type Counts struct {
-	Revoked      int64 `json:"revoked"`
-	Gained       int64 `json:"gained"`
-	MaybeRevoked int64 `json:"maybe_revoked"`
-	MaybeGained  int64 `json:"maybe_gained"`
-	Unknown      int64 `json:"unknown"`
-	Unchanged    int64 `json:"unchanged"`
+	Revoked      int64 `json:"revoked"`       // allowed, and then refused
+	Gained       int64 `json:"gained"`        // refused, and then allowed
+	MaybeRevoked int64 `json:"maybe_revoked"` // perhaps refused: what is not known decides
+	MaybeGained  int64 `json:"maybe_gained"`  // perhaps allowed
+	Unknown      int64 `json:"unknown"`       // a webhook decides
+	Unchanged    int64 `json:"unchanged"`     // as they are
 }
 
 // Of returns the number of a class.
@@ -70,19 +70,18 @@ type Access struct {
 	Subject     string   `json:"subject"`
 	Groups      []string `json:"groups"`
 	Verb        string   `json:"verb"`
-	APIGroup    string   `json:"apiGroup"`
+	APIGroup    string   `json:"apiGroup"` // "" is the core group
 	Resource    string   `json:"resource"`
 	Subresource string   `json:"subresource"`
 	Namespace   string   `json:"namespace"`
 	Name        string   `json:"name,omitempty"`
 	Path        string   `json:"path,omitempty"` // of a request about no resource
 	// Check is the check behind a request that this is, as verdicts name it; left out for the request itself.
-	Check string `json:"check,omitempty"`
-	Class Class  `json:"class"`
-	// Count is how many requests there were, of which Allowed were allowed when they came, and Refused refused.
-	Count   int64     `json:"count"`
-	Allowed int64     `json:"allowed"`
-	Refused int64     `json:"refused"`
+	Check   string    `json:"check,omitempty"`
+	Class   Class     `json:"class"`
+	Count   int64     `json:"count"`   // requests
+	Allowed int64     `json:"allowed"` // of them, when they came
+	Refused int64     `json:"refused"` // of them, when they came
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
 	// Before and After are the grants that allow it, by each policy: eight of each at most.

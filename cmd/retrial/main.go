@@ -67,6 +67,7 @@ the event, the verdict and every grant that made it possible.
   retrial config check DIR           what is understood of an apiserver's configuration
   retrial partitions                 how clusters are spread over processes; add partitions
   retrial suggest                    the least roles each subject needs, with a proof
+  retrial whatif -f DRAFT            what a draft of roles and bindings would refuse and allow
   retrial evaluate --state S --events LOG
                                      replay offline, without Kafka or ClickHouse`,
 		Args:    cli.NoArgs,
@@ -75,7 +76,8 @@ the event, the verdict and every grant that made it possible.
 	}
 	s = s.WithLook(root)
 	root.AddCommand(
-		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s),
+		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newWhatIf(s), newFindings(s), newWhy(s),
+		newWhoCan(s),
 		newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s),
 		newRefusals(s), newPolicyChanges(s), newFirstUses(s), newDangers(s),
 		newAsk(s), newEvents(s), newTail(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s),

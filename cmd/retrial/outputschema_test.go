@@ -35,7 +35,7 @@ func outputs() map[string]any {
 	}
 	for _, answer := range []any{query.WhoCanAnswer{}, query.CanAnswer{}, query.ChangesAnswer{}, query.EscalationsAnswer{},
 		query.HygieneAnswer{}, query.WhyAnswer{}, query.ExplainDenyAnswer{}, query.DriftAnswer{}, query.LineageAnswer{},
-		query.RefusalsAnswer{}, query.PolicyChangesAnswer{}, query.FirstUsesAnswer{}, query.DangersAnswer{},
+		query.RefusalsAnswer{}, query.PolicyChangesAnswer{}, query.FirstUsesAnswer{}, query.DangersAnswer{}, query.WhatIfAnswer{},
 		completenessAnswer{}, query.AskAnswer{}, []query.Finding{}, []query.Suggestion{}, query.RejudgeJobsAnswer{}, server.Partitions{}} {
 		kinds[cli.KindOf(reflect.TypeOf(answer))] = answer
 	}

@@ -63,7 +63,7 @@ func TestSurfaceRoutesGolden(t *testing.T) {
 	var lines []string
 	for _, q := range append((&query.Service{}).Questions(), (&doctor.Service{}).Questions()...) {
 		method := "GET"
-		if q.Action {
+		if q.Action || q.Posted {
 			method = "POST"
 		}
 		var names []string
@@ -159,7 +159,7 @@ var surfaceRefused = []string{
 	"GET /api/v1/overview?cluster=sample", "GET /api/v1/why", "GET /api/v1/why?auditID=absent",
 	"GET /api/v1/who-can?cluster=sample&verb=list", "GET /api/v1/who-can?cluster=sample&verb=list&resource=nothings",
 	"GET /api/v1/can?cluster=sample", "GET /api/v1/can?cluster=absent&subject=a", "GET /api/v1/ask?cluster=sample&question=absent",
-	"GET /api/v1/suggest?cluster=sample", "POST /api/v1/rejudge?cluster=absent",
+	"GET /api/v1/suggest?cluster=sample", "GET /api/v1/whatif", "POST /api/v1/whatif?cluster=sample", "POST /api/v1/rejudge?cluster=absent",
 }
 
 // surfaceCommands are run against the server.
@@ -172,8 +172,9 @@ var surfaceCommands = []string{
 	"policy-changes --id absent", "first-uses", "first-uses --from {from}",
 	"findings", "findings -o json", "drift", "drift -o json",
 	"lineage {user}", "lineage {user} -o json", "completeness --from {from} --to {to}", "ask", "ask top-users", "ask top-users -o json",
-	"ask top-users -o csv", "suggest --cluster sample --subject {user}", "suggest --all -o json", "cluster list", "rejudge --list",
-	"tail --lines 2 --for 50ms", "who-can list secrets -o name",
+	"ask top-users -o csv", "suggest --cluster sample --subject {user}", "suggest --all -o json",
+	"whatif --delete ClusterRoleBinding/a-bot1", "whatif", "whatif --delete ClusterRoleBinding/a-bot1 -o markdown --fail-on revoked",
+	"cluster list", "rejudge --list", "tail --lines 2 --for 50ms", "who-can list secrets -o name",
 	"findings --min-severity critical -o csv", "can {user} -o jsonpath={.groups}", "hygiene -o wide",
 	"ask subject-events --param subject=kubernetes-admim", "findings --subject kubernetes-admim", "why --last --subject kubernetes-admim",
 	"evaluate", "who-can", "why", "connect", "drift --fail --output odd",

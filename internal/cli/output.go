@@ -18,6 +18,9 @@ import (
 // answerForms are the forms of -o in which every list and every object can be printed, the first by default.
 var answerForms = []string{"table", "wide", "name", "json", "yaml", "csv", jsonPathForm} //nolint:gochecknoglobals // constant table
 
+// AnswerForms returns the forms in which every list and every object can be printed.
+func AnswerForms() []string { return slices.Clone(answerForms) }
+
 // AddOutput adds -o with the formats a command can print, the first as the default; without any, those of every answer. Any other format
 // is refused before the command starts.
 func AddOutput(c *cobra.Command, into *string, forms ...string) {

@@ -11,6 +11,7 @@
 //	enum:"a,b,c"                the values there are
 //	min:"1" max:"500"           bounds of a number, or of a duration
 //	list:"csv"                  how a list is written in one value: csv, lines or json
+//	most:"4194304"              how many bytes it may have (16384 where it does not say)
 //	old:"user"                  names that are still taken
 package params
 
@@ -39,6 +40,7 @@ type Field struct {
 	Enum        []string
 	Min, Max    string // "" for none
 	List        string // "csv", "lines", "json"; "" for what is not a list
+	Bytes       int    // it may have at most
 	Type        reflect.Type
 	index       []int
 	least, most int64
@@ -90,12 +92,19 @@ func fieldOf(t reflect.Type, sf reflect.StructField, index []int) Field {
 	f := Field{
 		Name: tag("json"), Help: tag("help"), Old: list(tag("old")), Flag: tag("name"), Short: tag("short"), FlagHelp: tag("flag"),
 		Default: tag("default"), Required: tag("required") == "true", Enum: list(tag("enum")),
-		Min: tag("min"), Max: tag("max"), List: tag("list"), Type: sf.Type, index: index,
+		Min: tag("min"), Max: tag("max"), List: tag("list"), Bytes: MaxValue, Type: sf.Type, index: index,
 	}
 	f.Name, _, _ = strings.Cut(f.Name, ",")
 	bad := func(what string) { panic(fmt.Sprintf("%s.%s: %s", t, sf.Name, what)) }
 	if f.Name == "" || f.Help == "" {
 		bad("a parameter needs the tags json and help")
+	}
+	if text := tag("most"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			bad(err.Error())
+		}
+		f.Bytes = n
 	}
 	f.Flag = cmp.Or(f.Flag, Kebab(f.Name))
 	f.FlagHelp = cmp.Or(f.FlagHelp, f.Help)

@@ -17,7 +17,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxValue is how many bytes a parameter may have.
+// MaxValue is how many bytes a parameter may have, unless its field says otherwise.
 const MaxValue = 16 << 10
 
 // Read fills a request, to which it is given a pointer, from the parameters of a URL. It is strict:
@@ -36,8 +36,8 @@ func Read(request any, q url.Values) (old map[string]string, err error) {
 			return nil, fmt.Errorf("there is no parameter %q; known are: %s", name, strings.Join(names(fields), ", "))
 		case len(values) > 1:
 			return nil, fmt.Errorf("%s is given %d times", name, len(values))
-		case len(values[0]) > MaxValue:
-			return nil, fmt.Errorf("%s has %d bytes; at most %d are taken", name, len(values[0]), MaxValue)
+		case len(values[0]) > fields[i].Bytes:
+			return nil, fmt.Errorf("%s has %d bytes; at most %d are taken", name, len(values[0]), fields[i].Bytes)
 		case !utf8.ValidString(values[0]):
 			return nil, fmt.Errorf("%s is not UTF-8", name)
 		case values[0] == "":

@@ -44,8 +44,8 @@ const (
 	mostWaiting, mostOfCaller = 256, 64
 	// LongestQuery is how long one may take.
 	LongestQuery = 30 * time.Second
-	// longestBody bounds the bytes of an action's request.
-	longestBody = 64 << 10
+	// longestBody bounds the bytes of an action's request, longestPosted those of a question that is too long for a URL.
+	longestBody, longestPosted = 64 << 10, 4 << 20
 )
 
 // historyTimes is how many times as long a query that reads a whole history may take.
@@ -57,7 +57,8 @@ var (
 	errMany    = fmt.Errorf("you have %d questions waiting already; ask more when they are answered", mostOfCaller)
 )
 
-// New serves questions, each at its name: those that change something by POST and on the machine itself alone, all others by GET.
+// New serves questions, each at its name: those that change something by POST and on the machine itself alone, long ones by POST, all
+// others by GET.
 func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest time.Duration) http.Handler {
 	h := handler{asking: asking, log: log.Named("api"), store: newQueue(QueriesAtOnce, mostWaiting), history: newQueue(1, mostWaiting),
 		pages: newShared(), longest: longest}
@@ -65,17 +66,23 @@ func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest 
 	for i := range questions {
 		q := &questions[i]
 		method := "GET "
-		if q.Action {
+		if q.Action || q.Posted {
 			method = "POST "
 		}
 		mux.HandleFunc(method+"/api/v1/"+q.Name, h.asked(q.Name, h.ask(q)))
+		if q.Posted {
+			mux.HandleFunc("/api/v1/"+q.Name, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Allow", "POST")
+				Plain(w, http.StatusMethodNotAllowed, q.Name+" is asked by POST, with a JSON object; see docs/api.md")
+			})
+		}
 	}
 	mux.HandleFunc("GET /api/v1/openapi.json", serveOpenAPI)
 	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
 		status, text := http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" in the API; see docs/api.md"
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			status, text = http.StatusMethodNotAllowed, "the API only answers GET"
+			status, text = http.StatusMethodNotAllowed, "the API answers GET, and POST where docs/api.md says so"
 		}
 		Plain(w, status, text)
 	})
@@ -119,14 +126,18 @@ func read(w http.ResponseWriter, r *http.Request, request any) error {
 	var old map[string]string
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") && r.Method == http.MethodPost {
 		var body []byte
-		if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, longestBody)); err != nil {
-			return query.Bad("the body cannot be read: %w", err)
+		most := int64(longestBody)
+		if query.IsPosted(request) {
+			most = longestPosted
+		}
+		if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, most)); err != nil {
+			return query.Bad("the body cannot be read, or has more than %d bytes: %w", most, err)
 		}
 		if len(q) > 0 {
 			return query.Bad("parameters are either in the URL or in the body")
 		}
 		if old, err = params.ReadJSON(request, body); err == nil {
-			r.URL.RawQuery = params.Write(request).Encode()
+			r.URL.RawQuery = recorded(params.Write(request)).Encode()
 		}
 	} else {
 		old, err = params.Read(request, q)
@@ -138,6 +149,16 @@ func read(w http.ResponseWriter, r *http.Request, request any) error {
 		w.Header().Add("Warning", fmt.Sprintf("299 - \"the parameter %s is called %s now\"", name, old[name]))
 	}
 	return nil
+}
+
+// recorded are the parameters of a body as the query log has them: of a long one how long it is.
+func recorded(q url.Values) url.Values {
+	for name := range q {
+		if n := len(q.Get(name)); n > params.MaxValue {
+			q.Set(name, fmt.Sprintf("(%d bytes)", n))
+		}
+	}
+	return q
 }
 
 type answering func(ctx context.Context, who asker, request any) (any, error)

@@ -58,7 +58,7 @@ func describe(t *testing.T, questions []query.Question) document {
 			"operationId": operationID(q), "summary": q.Summary, "description": requestText(r, q),
 			"responses": responses(schemaOf(t, r, q.Answer, schemas)),
 		}
-		if q.Action {
+		if q.Action || q.Posted {
 			operation["requestBody"] = document{"required": true,
 				"content": document{"application/json": document{"schema": bodySchema(q)}}}
 			path["post"] = operation
@@ -151,13 +151,16 @@ func parameterSchema(f *params.Field) document {
 	return s
 }
 
-// bodySchema describes the body of an action.
+// bodySchema describes the body of an action, or of a question that is posted.
 func bodySchema(q *query.Question) document {
 	properties, required := document{}, []string{}
 	for _, f := range q.Parameters() {
 		s := parameterSchema(&f)
 		if f.List != "" {
 			s = document{"type": "array", "items": document{"type": "string"}}
+		}
+		if f.Type.Kind() == reflect.Map {
+			s = document{"type": "object", "additionalProperties": document{"type": "string"}}
 		}
 		s["description"] = parameterText(&f)
 		properties[f.Name] = s

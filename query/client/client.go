@@ -76,26 +76,36 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Ask asks a question or an action, and returns the answer.
 func Ask[A any](ctx context.Context, c *Client, request query.Request[A]) (answer A, err error) {
 	method := http.MethodGet
-	if query.IsAction(request) {
+	switch {
+	case query.IsPosted(request):
+		body, err := json.Marshal(request)
+		if err != nil {
+			return answer, fmt.Errorf("write the question: %w", err)
+		}
+		return answer, c.do(ctx, http.MethodPost, query.NameOf(request), nil, body, &answer)
+	case query.IsAction(request):
 		method = http.MethodPost
 	}
-	err = c.do(ctx, method, query.NameOf(request), params.Write(request), &answer)
+	err = c.do(ctx, method, query.NameOf(request), params.Write(request), nil, &answer)
 	return answer, err
 }
 
 // AskByName asks a question that changes nothing by its name, and returns the answer's JSON.
 func (c *Client) AskByName(ctx context.Context, name string, parameters url.Values) (answer json.RawMessage, err error) {
-	err = c.do(ctx, http.MethodGet, name, parameters, &answer)
+	err = c.do(ctx, http.MethodGet, name, parameters, nil, &answer)
 	return answer, err
 }
 
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, v any) error {
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body []byte, v any) error {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/api/v1/" + path
 	u.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	if token := os.Getenv("RETRIAL_TOKEN"); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)

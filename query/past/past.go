@@ -68,16 +68,23 @@ func Read(ctx context.Context, rows Rows, cluster string, from, to time.Time, su
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
-	p := &Past{Recorded: recorded, metas: Metadata{}, answers: map[string]answer{}, Collector: leastpriv.NewCollector()}
+	p := &Past{Recorded: recorded, answers: map[string]answer{}, Collector: leastpriv.NewCollector()}
 	if recorded.Requests == 0 {
 		return p, nil
 	}
 	if p.Collector, err = Collect(ctx, rows, cluster, from, to, subjects); err != nil {
 		return nil, err
 	}
-	return p, rows.NewestPolicy(ctx, cluster, policyResources, func(text []byte) error { //nolint:wrapcheck // it says what failed
+	p.metas, err = ReadMetadata(ctx, rows, cluster)
+	return p, err
+}
+
+// ReadMetadata reads the metadata of every object of the newest policy.
+func ReadMetadata(ctx context.Context, rows Rows, cluster string) (Metadata, error) {
+	m := Metadata{}
+	return m, rows.NewestPolicy(ctx, cluster, policyResources, func(text []byte) error { //nolint:wrapcheck // it says what failed
 		if o, err := observe.Decode(text); err == nil { // as in the replay: what cannot be read stays unknown
-			p.metas.Add(&o)
+			m.Add(&o)
 		}
 		return nil
 	})

@@ -605,6 +605,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/whatif": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * what a draft of roles and bindings would refuse and allow
+         * @description Asks what a draft of roles and bindings would refuse and allow of what was recorded, before anybody applies it: docs/whatif.md. It is asked by POST, with a JSON object of at most 4 MiB, and changes nothing. One answer is made at a time, in ten minutes at most (503, 504). 400 for a draft that cannot be read (the text has file and line) and an object to delete that does not exist; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never listed, and a range without requests.
+         */
+        post: operations["query.WhatIf"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/who-can": {
         parameters: {
             query?: never;
@@ -1754,6 +1774,17 @@ export interface components {
             users: number;
             /** @description the outcome; the name will be removed in the next release */
             verdict: string;
+        };
+        /** @description EscalationChange says for whom a draft opens and closes a way to become cluster administrator. */
+        EscalationChange: {
+            /** @description `closed` are those there are now, of those who then have none: 100 at most. */
+            closed: components["schemas"]["Path"][];
+            /** @description how many there are in all */
+            closedCount: number;
+            /** @description `opened` are the shortest paths, with the draft, of those who have none now: 100 at most. */
+            opened: components["schemas"]["Path"][];
+            /** @description how many there are in all */
+            openedCount: number;
         };
         /** @description EscalationsAnswer says who can become what. */
         EscalationsAnswer: {
@@ -3258,6 +3289,17 @@ export interface components {
             /** @description as the binding names it, in the same form */
             subject: string;
         };
+        /** @description GrantNames names a grant, in every answer alike. Objects are written Kind/name or Kind/namespace/name. */
+        VerdictGrantNames: {
+            /** @description that gives it, Kind/name or Kind/namespace/name */
+            binding: string;
+            /** @description that the binding names, in the same form */
+            role: string;
+            /** @description index in the role's rules */
+            rule: number;
+            /** @description as the binding names it, in the same form */
+            subject: string;
+        };
         /** @description the impersonation check in a Line. */
         VerdictImpersonationLine: {
             /** @description what lies behind it */
@@ -3425,6 +3467,119 @@ export interface components {
             from: components["schemas"]["VerdictJudgement"];
             /** @description end, exclusive */
             to: components["schemas"]["VerdictJudgement"];
+        };
+        /** @description WhatIfAnswer says what a draft of roles and bindings would refuse and allow of what was recorded. */
+        WhatIfAnswer: {
+            /** @description `accesses` are those that change, or may: revoked ones first, and of each class those asked for most. */
+            accesses: components["schemas"]["WhatifAccess"][];
+            /** @description `changes` are what the draft does to objects. */
+            changes: components["schemas"]["WhatifChange"][];
+            /** @description name of the cluster */
+            cluster: string;
+            escalation: components["schemas"]["EscalationChange"];
+            /**
+             * Format: date-time
+             * @description `first` and Last are when the first and the last request came.
+             */
+            first: string;
+            /**
+             * Format: date-time
+             * @description latest request
+             */
+            last: string;
+            /** @description `more` is how many accesses change beyond those listed. */
+            more: number;
+            /** @description `notes` say what would not go as the draft has it, and what may be wrong with it. */
+            notes: string[];
+            /** @description how many */
+            requests: components["schemas"]["WhatifCounts"];
+            /** @description `summary` counts accesses of those whom the draft concerns, Requests their requests. */
+            summary: components["schemas"]["WhatifCounts"];
+            /** @description `unjudged` are requests of theirs that had no certain verdict, by outcome and class: they are in no class. */
+            unjudged: {
+                [key: string]: number;
+            };
+            /** @description `unreadable` counts writes of roles, bindings and certificates whose content is not kept: the checks behind them are not looked at. */
+            unreadable: number;
+        };
+        /** @description something that a subject asked for, or that one of its requests implied, and what becomes of it. */
+        WhatifAccess: {
+            /** @description what came after, or was so after */
+            after: components["schemas"]["VerdictGrantNames"][];
+            /** @description of them, when they came */
+            allowed: number;
+            /** @description "" is the core group */
+            apiGroup: string;
+            /** @description `because` are the objects of the draft by which it changes. */
+            because: string[];
+            /** @description `before` and After are the grants that allow it, by each policy: eight of each at most. */
+            before: components["schemas"]["VerdictGrantNames"][];
+            /** @description `check` is the check behind a request that this is, as verdicts name it; left out for the request itself. */
+            check?: string;
+            /** @description class of the verdict, as of classes */
+            class: string;
+            /** @description requests */
+            count: number;
+            /**
+             * Format: date-time
+             * @description earliest request
+             */
+            first: string;
+            /** @description groups of the subject */
+            groups: string[];
+            /**
+             * Format: date-time
+             * @description latest request
+             */
+            last: string;
+            /** @description `missing` is what would have to be known to tell. */
+            missing?: string[];
+            /** @description name of the object */
+            name?: string;
+            /** @description "" is the whole cluster, or none */
+            namespace: string;
+            /** @description of a request about no resource */
+            path?: string;
+            /** @description of them, when they came */
+            refused: number;
+            /** @description plural name */
+            resource: string;
+            /** @description `sample` are audit IDs of such requests, three at most, while events are kept. */
+            sample: string[];
+            /** @description rbac */
+            source: string;
+            /** @description who it is about */
+            subject: string;
+            /** @description "" for none */
+            subresource: string;
+            /** @description verb of the request */
+            verb: string;
+        };
+        /** @description what a draft does to an object. */
+        WhatifChange: {
+            /** @description that it was read from */
+            file?: string;
+            /** @description it begins at in the file */
+            line?: number;
+            /** @description Kind/name or Kind/namespace/name */
+            object: string;
+            /** @description added, replaced, deleted, unchanged, aggregated */
+            what: string;
+        };
+        /** @description numbers by class. */
+        WhatifCounts: {
+            /** @description refused, and then allowed */
+            gained: number;
+            /** @description perhaps allowed */
+            maybe_gained: number;
+            /** @description perhaps refused: what is not known decides */
+            maybe_revoked: number;
+            /** @description allowed, and then refused */
+            revoked: number;
+            /** @description as they are */
+            unchanged: number;
+            /** @description a webhook decides */
+            unknown: number;
         };
         /** @description WhoCanAnswer says whom RBAC grants a request. */
         WhoCanAnswer: {
@@ -4790,6 +4945,60 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SuggestAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            421: components["responses"]["421"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    "query.WhatIf": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description cluster the question is about */
+                    cluster: string;
+                    /** @description objects that the draft deletes: KIND/NAME, or KIND/NAMESPACE/NAME */
+                    delete?: string[];
+                    /** @description Roles, ClusterRoles, RoleBindings and ClusterRoleBindings as YAML or JSON, by the names of their files */
+                    draft?: {
+                        [key: string]: string;
+                    };
+                    /**
+                     * Format: date-time
+                     * @description only requests from this time on (RFC 3339), in whole minutes
+                     */
+                    from?: string;
+                    /** @description only requests of these users, named as audit events have them */
+                    subject?: string[];
+                    /**
+                     * Format: date-time
+                     * @description only requests before this time (RFC 3339), in whole minutes
+                     */
+                    to?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description the answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WhatIfAnswer"];
                 };
             };
             400: components["responses"]["400"];
