@@ -163,7 +163,7 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	if !a.strict && s.Maturity.new(&a.recording) {
 		s.Form = FormUnchanged
 		s.Gaps = append(s.Gaps, fmt.Sprintf("it was first seen at %s, in the last tenth of the recording: too little is known of it to "+
-			"suggest anything (--strict suggests what it used)", s.Maturity.Since.UTC().Format(time.RFC3339)))
+			"suggest anything (--strict suggests what it used)", s.Maturity.seen.UTC().Format(time.RFC3339)))
 	} else if before > 0 || !s.Proof.Holds {
 		if final, err = a.change(s, u, h, ix, on); err != nil {
 			return nil, err

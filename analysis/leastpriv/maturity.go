@@ -18,10 +18,12 @@ type Maturity struct {
 	Since   time.Time `json:"since"`         // its first request that its own roles allowed; zero: there was none
 	LastNew time.Time `json:"lastNew"`       // when it last used something for the first time
 	Why     string    `json:"why,omitempty"` // what is missing; empty if learned
+
+	seen time.Time // its first request that RBAC allowed
 }
 
 // new reports whether too little is known of a subject to narrow anything.
-func (m *Maturity) new(r *Recording) bool { return m.Since.After(r.To.Add(-r.To.Sub(r.From) / recent)) }
+func (m *Maturity) new(r *Recording) bool { return m.seen.After(r.To.Add(-r.To.Sub(r.From) / recent)) }
 
 // What makes a subject learned; docs/least-privilege.md shows what it is worth.
 const (
@@ -41,6 +43,9 @@ func maturityOf(h *history, base *rbacindex.Snapshot, end time.Time) Maturity {
 	requests, once := int64(0), int64(0)
 	for i := range h.needs {
 		n := &h.needs[i]
+		if m.seen.IsZero() || n.first.Before(m.seen) {
+			m.seen = n.first
+		}
 		if n.allowed(base) {
 			continue
 		}
@@ -72,7 +77,7 @@ func maturityOf(h *history, base *rbacindex.Snapshot, end time.Time) Maturity {
 	case requests == 0:
 		m.Why = "its own roles allowed none of its requests"
 	case m.New > mostNew:
-		m.Why = fmt.Sprintf("of %d requests that its own roles allowed, %d were the only one of their kind", requests, once)
+		m.Why = fmt.Sprintf("requests that its own roles allowed: %d, of them the only one of its kind: %d", requests, once)
 	case end.Sub(m.LastNew) < known/quiet:
 		m.Why = fmt.Sprintf("it used something for the first time at %s", m.LastNew.UTC().Format(time.RFC3339))
 	default:
