@@ -50,7 +50,7 @@ type SuggestRequest struct {
 	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`
 	Strict              bool      `json:"strict" help:"roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that"`
 	NoAddedVerbs        bool      `json:"noAddedVerbs" help:"narrowed roles without the verbs that go with those used, such as watch with list"`
-	Kept                bool      `json:"kept" help:"of everything stored, as it was a quarter of an hour ago at most; what was read for one such question is kept for the next"`
+	Kept                bool      `json:"kept" help:"of everything stored, as it was a quarter of an hour ago at most; what was read of all subjects is kept for the next such question"`
 	Learned             bool      `json:"learned" help:"only subjects of which it is learned what they need"`
 	Backtest            bool      `json:"backtest" help:"also ask what is suggested of the first 50, 70 and 90 % of the range about the rest"`
 	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs (strict, then), where no refusal on record speaks against it"`
@@ -127,7 +127,7 @@ func (a *Service) advise(ctx context.Context, q *SuggestRequest, did *past.Past,
 // past returns what is asked about: everything that is stored, as it was a while ago, if that may be.
 func (a *Service) past(ctx context.Context, q *SuggestRequest) (*past.Past, error) {
 	if q.Kept && a.Now != nil {
-		return a.kept.Past(ctx, a.Store, q.Cluster, a.Now())
+		return a.kept.Past(ctx, a.Store, q.Cluster, q.Subjects, a.Now())
 	}
 	return past.Read(ctx, a.Store, q.Cluster, q.From, q.To, q.Subjects)
 }

@@ -51,15 +51,15 @@ func TestAPISuggest(t *testing.T) {
 	t.Run("kept", func(t *testing.T) {
 		now := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
 		a := query.Service{Store: f, Replay: f.replay(), Now: func() time.Time { return now }}
-		one, err := a.Suggest(t.Context(), query.SuggestRequest{Cluster: "c", Subjects: []string{"ann"}, Kept: true})
-		if err != nil || len(one.Suggestions) != 1 || len(f.about) != 0 || !one.Read.Equal(now) || one.Suggestions[0].Proof.Requests != 7 {
-			t.Errorf("got %+v, %v, about %v: what is kept is of all", one, err, f.about)
+		all, err := a.Suggest(t.Context(), query.SuggestRequest{Cluster: "c", All: true, Kept: true})
+		if err != nil || len(all.Suggestions) != 1 || all.Suggestions[0].Size.Apply != 2 || !all.Read.Equal(now) {
+			t.Errorf("got %+v, %v of all", all, err)
 		}
 		read := now
 		now = now.Add(time.Minute)
-		all, err := a.Suggest(t.Context(), query.SuggestRequest{Cluster: "c", All: true, Kept: true})
-		if err != nil || len(all.Suggestions) != 1 || all.Suggestions[0].Size.Apply != 2 || !all.Read.Equal(read) {
-			t.Errorf("got %+v, %v of all, want what was read before", all, err)
+		one, err := a.Suggest(t.Context(), query.SuggestRequest{Cluster: "c", Subjects: []string{"ann"}, Kept: true})
+		if err != nil || len(one.Suggestions) != 1 || len(f.about) != 0 || !one.Read.Equal(read) || one.Suggestions[0].Proof.Requests != 7 {
+			t.Errorf("got %+v, %v, about %v: what is kept is of all, and was read before", one, err, f.about)
 		}
 		res := askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true&kept=true&from=2026-11-20T11:36:00Z")
 		if res.Code != http.StatusBadRequest {

@@ -163,8 +163,9 @@ type keeping struct {
 	asked time.Time
 }
 
-// Past returns everything that is stored of a cluster, read within Fresh before now. Who comes while it is read waits for that.
-func (k *Keeper) Past(ctx context.Context, rows Rows, cluster string, now time.Time) (*Past, error) {
+// Past returns everything that is stored of a cluster, read within Fresh before now. Who comes while it is read waits for that. While
+// nothing is kept, only what named subjects did is read for a question about them, and not kept: that of all takes much longer.
+func (k *Keeper) Past(ctx context.Context, rows Rows, cluster string, subjects []string, now time.Time) (*Past, error) {
 	of := k.of(cluster, now)
 	select {
 	case <-of.turn:
@@ -176,11 +177,11 @@ func (k *Keeper) Past(ctx context.Context, rows Rows, cluster string, now time.T
 		return of.past, nil
 	}
 	of.past = nil // two of them need not be in memory at once
-	p, err := Read(ctx, rows, cluster, time.Time{}, time.Time{}, nil)
+	p, err := Read(ctx, rows, cluster, time.Time{}, time.Time{}, subjects)
 	if err != nil {
 		return nil, err
 	}
-	if p.Read = now; p.Recorded.Requests > 0 {
+	if p.Read = now; p.Recorded.Requests > 0 && len(subjects) == 0 {
 		of.past = p
 	}
 	return p, nil

@@ -41,7 +41,7 @@ func TestKeeper(t *testing.T) {
 	r := &rows{read: map[string]int{}}
 	ask := func(cluster string, at time.Time, want int) {
 		t.Helper()
-		p, err := k.Past(ctx, r, cluster, at)
+		p, err := k.Past(ctx, r, cluster, nil, at)
 		if err != nil || p.Read.After(at) || at.Sub(p.Read) > past.Fresh {
 			t.Fatalf("%s at %s: read at %v, %v", cluster, at, p, err)
 		}
@@ -56,7 +56,7 @@ func TestKeeper(t *testing.T) {
 	ask("a", now.Add(past.Fresh-1), 3)
 	ask("a", now.Add(past.Fresh), 4)
 	r.fails = true
-	if _, err := k.Past(ctx, r, "a", now.Add(3*past.Fresh)); err == nil {
+	if _, err := k.Past(ctx, r, "a", nil, now.Add(3*past.Fresh)); err == nil {
 		t.Error("an error is not told")
 	}
 	r.fails = false
@@ -65,10 +65,19 @@ func TestKeeper(t *testing.T) {
 		ask(fmt.Sprint("other-", i), now.Add(3*past.Fresh), 1)
 	}
 	ask("other-19", now.Add(3*past.Fresh), 1)
-	ask("a", now.Add(3*past.Fresh), 6) // it made room for others
+	ask("a", now.Add(3*past.Fresh), 6)       // it made room for others
+	for i, want := range []int{1, 2, 3, 3} { // of somebody alone it is read each time, until that of all is kept
+		var who []string
+		if who = []string{"ann"}; i == 2 {
+			who = nil
+		}
+		if _, err := k.Past(ctx, r, "new", who, now); err != nil || r.read["new"] != want {
+			t.Errorf("question %d: read %d times, %v, want %d", i, r.read["new"], err, want)
+		}
+	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := k.Past(gone, r, "a", now.Add(9*past.Fresh)); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := k.Past(gone, r, "a", nil, now.Add(9*past.Fresh)); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("%v of somebody who went away", err)
 	}
 }

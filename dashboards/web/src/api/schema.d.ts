@@ -4923,7 +4923,7 @@ export interface operations {
                 strict?: boolean;
                 /** @description narrowed roles without the verbs that go with those used, such as watch with list */
                 noAddedVerbs?: boolean;
-                /** @description of everything stored, as it was a quarter of an hour ago at most; what was read for one such question is kept for the next */
+                /** @description of everything stored, as it was a quarter of an hour ago at most; what was read of all subjects is kept for the next such question */
                 kept?: boolean;
                 /** @description only subjects of which it is learned what they need */
                 learned?: boolean;
