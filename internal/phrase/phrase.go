@@ -21,7 +21,15 @@ func Number(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
-	return strconv.Itoa(n) + " " + word + "s"
+	return strconv.Itoa(n) + " " + plural(word)
+}
+
+// plural returns the plural of a noun: access, accesses.
+func plural(noun string) string {
+	if strings.HasSuffix(noun, "s") {
+		return noun + "es"
+	}
+	return noun + "s"
 }
 
 // Count is [Number] with the digits in groups of three.
@@ -29,7 +37,7 @@ func Count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return Thousands(n) + " " + thing + "s"
+	return Thousands(n) + " " + plural(thing)
 }
 
 // Thousands returns a number with its digits in groups of three.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 )
@@ -71,7 +72,7 @@ func Markdown(w io.Writer, a *query.WhatIfAnswer) error {
 	}
 	for i := range a.Accesses {
 		if i == mostCommented {
-			fmt.Fprintf(&b, "\n… and %s.\n", counted(len(a.Accesses)+a.More-i, "access more"))
+			fmt.Fprintf(&b, "\n… and %s.\n", phrase.Number(len(a.Accesses)+a.More-i, "access")+" more")
 			break
 		}
 		x := &a.Accesses[i]

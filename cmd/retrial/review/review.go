@@ -35,29 +35,19 @@ func Conditions() []string { return []string{"revoked", "gained", "maybe", "esca
 func Failing(a *query.WhatIfAnswer, on []string) (texts []string) {
 	s := &a.Summary
 	for _, c := range []struct {
-		on   string
-		n    int
-		what string
+		on         string
+		n          int
+		noun, what string
 	}{
-		{"revoked", int(s.Revoked), "access would be refused"}, {"gained", int(s.Gained), "access would be allowed"},
-		{"maybe", int(s.MaybeRevoked + s.MaybeGained + s.Unknown), "access may change"},
-		{"escalation", a.Escalation.OpenedCount, "way to cluster administrator would be opened"},
+		{"revoked", int(s.Revoked), "access", "would be refused"}, {"gained", int(s.Gained), "access", "would be allowed"},
+		{"maybe", int(s.MaybeRevoked + s.MaybeGained + s.Unknown), "access", "may change"},
+		{"escalation", a.Escalation.OpenedCount, "way", "to cluster administrator would be opened"},
 	} {
 		if c.n > 0 && slices.Contains(on, c.on) {
-			texts = append(texts, counted(c.n, c.what))
+			texts = append(texts, phrase.Number(c.n, c.noun)+" "+c.what)
 		}
 	}
 	return texts
-}
-
-// counted puts a number before a phrase that begins with a singular noun.
-func counted(n int, what string) string {
-	noun, rest, _ := strings.Cut(what, " ")
-	plural := map[string]string{"access": "accesses", "way": "ways"}[noun]
-	if n != 1 {
-		noun = plural
-	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s %s", n, noun, rest))
 }
 
 // Table prints what breaks first: for whom, how often, and when last.
@@ -98,7 +88,7 @@ func Sentence(a *query.WhatIfAnswer) string {
 	var parts []string
 	for _, w := range words {
 		if n := *a.Summary.Of(w.class); n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s (%s)", counted(int(n), "access"), w.text,
+			parts = append(parts, fmt.Sprintf("%s %s (%s)", phrase.Number(int(n), "access"), w.text,
 				phrase.Number(int(*a.Requests.Of(w.class)), "request")))
 		}
 	}
@@ -118,7 +108,7 @@ func Sentence(a *query.WhatIfAnswer) string {
 func Notes(a *query.WhatIfAnswer) []string {
 	notes := slices.Clone(a.Notes)
 	if a.More > 0 {
-		notes = append(notes, counted(a.More, "access")+" more: ask about fewer --subject, or a shorter time")
+		notes = append(notes, phrase.Number(a.More, "access")+" more: ask about fewer --subject, or a shorter time")
 	}
 	unjudged := int64(0)
 	for _, n := range a.Unjudged {
