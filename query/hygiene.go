@@ -9,7 +9,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/retrial-io/retrial/analysis/escalation"
@@ -210,14 +209,7 @@ func aggregatedRoles(policy *rbacindex.Snapshot) map[string]string {
 	})
 	slices.SortFunc(roles, func(a, b *rbacv1.ClusterRole) int { return strings.Compare(a.Name, b.Name) })
 	for _, into := range roles {
-		if into.AggregationRule == nil {
-			continue
-		}
-		for i := range into.AggregationRule.ClusterRoleSelectors {
-			takes, err := metav1.LabelSelectorAsSelector(&into.AggregationRule.ClusterRoleSelectors[i])
-			if err != nil {
-				continue
-			}
+		for _, takes := range rbacindex.SelectorsOf(into) {
 			for _, r := range roles {
 				if r != into && len(r.Labels) > 0 && takes.Matches(labels.Set(r.Labels)) {
 					out[r.Name] = fmt.Sprintf("ClusterRole/%s", into.Name)

@@ -8,7 +8,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -142,13 +141,11 @@ func (l *looking) concerned(changed []change, views ...*rbacindex.Snapshot) map[
 		add := func(k rbacindex.Key) bool {
 			object, _ := policy.Get(k)
 			subjects, _, _ := rbacindex.BindingOf(object)
-			for _, s := range subjects {
-				of := l.users[s.Name]
-				switch s.Kind {
-				case rbacv1.GroupKind:
+			for i := range subjects {
+				s := &subjects[i]
+				of := l.users[rbacindex.UserOf(s, k.Namespace)]
+				if s.Kind == rbacv1.GroupKind {
 					of = l.groups[s.Name]
-				case rbacv1.ServiceAccountKind:
-					of = l.users[kubenames.ServiceAccount(cmp.Or(s.Namespace, k.Namespace), s.Name)]
 				}
 				for _, i := range of {
 					out[i] = true

@@ -153,8 +153,9 @@ func (a *Service) doubtDraft(ctx context.Context, out *WhatIfAnswer, sim *whatif
 	for _, k := range sim.Changed {
 		object, _ := sim.After.RBAC.Get(k)
 		subjects, _, _ := rbacindex.BindingOf(object)
-		for _, s := range subjects {
-			user := known.UserOf(s, k.Namespace)
+		for i := range subjects {
+			s := &subjects[i]
+			user := rbacindex.UserOf(s, k.Namespace)
 			if looked[s.Kind+user+s.Name] || len(looked) == mostOpened || user != "" && sim.Before.RBAC.Names(user, false) {
 				continue
 			}

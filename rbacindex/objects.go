@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/retrial-io/retrial/internal/kubenames"
 )
@@ -228,20 +231,52 @@ func (r *ref) of() *rbacv1.Subject { return &r.b.subjects()[r.subject] }
 // a group name. A ServiceAccount is the user name its tokens carry; RBAC knows it by that
 // name only. ok is false for subjects that never match.
 func (b *binding) principal(s *rbacv1.Subject) (name string, group, ok bool) {
+	namespace := ""
 	switch s.Kind {
 	case rbacv1.UserKind:
 		return s.Name, false, true
 	case rbacv1.GroupKind:
 		return s.Name, true, true
 	case rbacv1.ServiceAccountKind:
-		ns := s.Namespace
-		if ns == "" {
-			ns, _ = b.id()
+		if s.Namespace == "" {
+			namespace, _ = b.id()
 		}
-		if ns == "" {
-			return "", false, false
-		}
-		return kubenames.ServiceAccount(ns, s.Name), false, true
 	}
-	return "", false, false
+	name = UserOf(s, namespace)
+	return name, false, name != ""
+}
+
+// UserOf returns the user name that a subject of a binding in a namespace stands for, "" for a group and for a ServiceAccount without a
+// namespace: that of the subject, else of the binding.
+func UserOf(s *rbacv1.Subject, namespace string) string {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name
+	case rbacv1.ServiceAccountKind:
+		if namespace = cmp.Or(s.Namespace, namespace); namespace != "" {
+			return kubenames.ServiceAccount(namespace, s.Name)
+		}
+	}
+	return ""
+}
+
+// SameRule reports whether two rules have the same lists in the same order; an empty list is as good as none.
+func SameRule(a, b rbacv1.PolicyRule) bool {
+	return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
+		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
+}
+
+// SelectorsOf returns by which labels an aggregated ClusterRole takes the rules of others, none for any other object. Selectors that
+// cannot be read select nothing, as for Kubernetes' controller.
+func SelectorsOf(object any) (out []labels.Selector) {
+	r, ok := object.(*rbacv1.ClusterRole)
+	if !ok || r.AggregationRule == nil {
+		return nil
+	}
+	for i := range r.AggregationRule.ClusterRoleSelectors {
+		if s, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
+			out = append(out, s)
+		}
+	}
+	return out
 }

@@ -54,6 +54,7 @@ type Advisor struct {
 	own        map[string][]rbacindex.Key // bindings by the user name they name
 	group      map[string][]rbacindex.Key // bindings by the group they name
 	histories  map[string]*history
+	maturities map[string]Maturity
 	selectors  []labels.Selector // of aggregated roles, once they are asked for
 	steps      int               // see effort
 }
@@ -62,7 +63,7 @@ type Advisor struct {
 func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, recording: o.Recording, wild: o.WildcardVerbs,
 		strict: o.Strict, companions: !o.NoAddedVerbs,
-		histories: map[string]*history{}, steps: allSteps}
+		histories: map[string]*history{}, maturities: map[string]Maturity{}, steps: allSteps}
 	if a.meta == nil {
 		a.meta = func(rbacindex.Key) metav1.ObjectMeta { return metav1.ObjectMeta{} }
 	}
@@ -72,47 +73,6 @@ func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	}
 	a.own, a.group = boundBy(a.view.RBAC)
 	return a
-}
-
-// boundBy returns the bindings of a policy by the users, and by the groups, that they name, each in order.
-func boundBy(policy *rbacindex.Snapshot) (users, groups map[string][]rbacindex.Key) {
-	users, groups = map[string][]rbacindex.Key{}, map[string][]rbacindex.Key{}
-	policy.All(func(k rbacindex.Key, o any) bool {
-		subjects, _, ok := rbacindex.BindingOf(o)
-		if !ok {
-			return true
-		}
-		for i := range subjects {
-			into, name := users, userOf(&subjects[i], k.Namespace)
-			if subjects[i].Kind == rbacv1.GroupKind {
-				into, name = groups, subjects[i].Name
-			}
-			if name != "" && !slices.Contains(into[name], k) {
-				into[name] = append(into[name], k)
-			}
-		}
-		return true
-	})
-	for _, by := range []map[string][]rbacindex.Key{users, groups} {
-		for _, keys := range by {
-			slices.SortFunc(keys, rbacindex.Key.Compare)
-		}
-	}
-	return users, groups
-}
-
-// userOf returns the user name a subject of a binding names, "" if it names a group, or
-// nobody.
-func userOf(s *rbacv1.Subject, namespace string) string {
-	switch s.Kind {
-	case rbacv1.UserKind:
-		return s.Name
-	case rbacv1.ServiceAccountKind:
-		if namespace = cmp.Or(s.Namespace, namespace); namespace != "" {
-			return kubenames.ServiceAccount(namespace, s.Name)
-		}
-	}
-	return ""
 }
 
 // Recording returns what suggestions say of the whole recording.
@@ -157,7 +117,7 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Maturity = maturityOf(h, on.base, a.recording.To)
+	s.Maturity = a.maturityOf(subject, on.base)
 	final := now
 	s.Proof = h.prove(now, on)
 	if !a.strict && s.Maturity.new(&a.recording) {
@@ -191,6 +151,16 @@ func (a *Advisor) historyOf(subject string) *history {
 	return h
 }
 
+// maturityOf returns the maturity of a subject; base is the policy without its own bindings.
+func (a *Advisor) maturityOf(subject string, base *rbacindex.Snapshot) Maturity {
+	m, ok := a.maturities[subject]
+	if !ok {
+		m = maturityOf(a.historyOf(subject), base, a.recording.To)
+		a.maturities[subject] = m
+	}
+	return m
+}
+
 // without returns the final policy without the subject in any binding.
 func (a *Advisor) without(subject string) (*rbacindex.Snapshot, error) {
 	var changes []rbacindex.Change
@@ -204,34 +174,6 @@ func (a *Advisor) without(subject string) (*rbacindex.Snapshot, error) {
 		return nil, fmt.Errorf("take %s out of its bindings: %w", subject, err)
 	}
 	return out, nil
-}
-
-// parted takes users out of a binding. It returns who was taken out, and the binding of the others,
-// nil if there are none.
-func parted(o any, k rbacindex.Key, users map[string]bool) (went []rbacv1.Subject, rest any) {
-	subjects, _, _ := rbacindex.BindingOf(o)
-	var stay []rbacv1.Subject
-	for i := range subjects {
-		if users[userOf(&subjects[i], k.Namespace)] {
-			went = append(went, subjects[i])
-		} else {
-			stay = append(stay, subjects[i])
-		}
-	}
-	if len(stay) == 0 {
-		return went, nil
-	}
-	switch b := o.(type) {
-	case *rbacv1.RoleBinding:
-		c := b.DeepCopy()
-		c.Subjects = stay
-		return went, c
-	case *rbacv1.ClusterRoleBinding:
-		c := b.DeepCopy()
-		c.Subjects = stay
-		return went, c
-	}
-	return went, nil
 }
 
 // ground returns the policies that the subject's proofs are evaluated against.
@@ -319,13 +261,6 @@ func (a *Advisor) narrowed(s *Suggestion, u *usage, h *history, ix *usedIndex, o
 	}
 	_, _, s.Excess.After, _ = a.weigh(final, ix, own)
 	return final, len(tooMuch) == 0, nil
-}
-
-// bindsUser reports whether a binding of a policy names a user.
-func bindsUser(policy *rbacindex.Snapshot, k rbacindex.Key, user string) bool {
-	o, _ := policy.Get(k)
-	subjects, _, _ := rbacindex.BindingOf(o)
-	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return userOf(&s, k.Namespace) == user })
 }
 
 // noMore reports whether everything that a suggestion applies is held today.
@@ -446,7 +381,7 @@ func sameObject(a, b any) bool {
 	}
 	as, _ := rbacindex.RulesOf(a)
 	bs, _ := rbacindex.RulesOf(b)
-	return slices.EqualFunc(as, bs, func(x, y rbacv1.PolicyRule) bool { return compareRules(x, y) == 0 })
+	return slices.EqualFunc(as, bs, rbacindex.SameRule)
 }
 
 func (a *Advisor) removal(k rbacindex.Key, o any, users map[string]bool) Remove {

@@ -67,7 +67,7 @@ func Cuts() []int { return []int{50, 70, 90} }
 func BacktestOf(before, after *Collector, st *state.State, at time.Time, subjects []string) (Backtest, error) {
 	out := Backtest{At: at, Forms: []BacktestForm{}}
 	later := after.Advise(st, at, Options{})
-	names, learned := []string{}, map[string]bool{}
+	names, rest := []string{}, []laterUse{}
 	a := before.Advise(st, at, Options{})
 	for _, name := range subjects {
 		if !before.Seen(name) {
@@ -77,38 +77,34 @@ func BacktestOf(before, after *Collector, st *state.State, at time.Time, subject
 		if err != nil {
 			return out, err
 		}
-		names, learned[name] = append(names, name), maturityOf(a.historyOf(name), base, at).Learned
+		q := laterUseOf(name, later.historyOf(name), a.view.RBAC)
+		q.learned = maturityOf(a.historyOf(name), base, at).Learned
+		names, rest = append(names, name), append(rest, q)
+		if q.requests == 0 {
+			continue
+		}
+		out.Requests, out.Subjects = out.Requests+q.requests, out.Subjects+1
+		if q.learned {
+			out.LearnedRequests, out.Learned = out.LearnedRequests+q.requests, out.Learned+1
+		}
 	}
 	for _, form := range []struct {
-		name string
-		o    Options
-		make func(*Advisor, []string) (*rbacindex.Snapshot, error)
+		name               string
+		strict, companions bool
+		make               func(*Advisor, []string) (*rbacindex.Snapshot, error)
 	}{
-		{BacktestToday, Options{}, (*Advisor).today}, {BacktestNarrow, Options{}, (*Advisor).suggested},
-		{BacktestNoAdded, Options{NoAddedVerbs: true}, (*Advisor).suggested}, {BacktestStrict, Options{Strict: true}, (*Advisor).suggested},
-		{BacktestUnion, Options{}, (*Advisor).united},
+		{BacktestToday, false, true, (*Advisor).today}, {BacktestNarrow, false, true, (*Advisor).suggested},
+		{BacktestNoAdded, false, false, (*Advisor).suggested}, {BacktestStrict, true, true, (*Advisor).suggested},
+		{BacktestUnion, false, true, (*Advisor).united},
 	} {
-		a := before.Advise(st, at, form.o)
+		a.strict, a.companions, a.steps = form.strict, form.companions, allSteps
 		final, err := form.make(a, names)
 		if err != nil {
 			return out, fmt.Errorf("back-test of form %s: %w", form.name, err)
 		}
 		f := BacktestForm{Form: form.name, Excess: a.excessIn(final, names), Objects: size(final), Lost: []Lost{}}
-		out.Requests, out.Subjects, out.Learned, out.LearnedRequests = 0, 0, 0, 0
-		for _, name := range names {
-			refused := f.Refused
-			n := f.ask(name, later.historyOf(name), a.view.RBAC, final)
-			if n == 0 {
-				continue
-			}
-			out.Requests, out.Subjects = out.Requests+n, out.Subjects+1
-			if refused = f.Refused - refused; refused > 0 {
-				f.RefusedSubjects++
-			}
-			if learned[name] {
-				out.Learned, out.LearnedRequests, f.LearnedRefused = out.Learned+1, out.LearnedRequests+n, f.LearnedRefused+refused
-				f.LearnedRefusedSubjects += int(min(refused, 1))
-			}
+		for i := range rest {
+			f.ask(&rest[i], final)
 		}
 		slices.SortStableFunc(f.Lost, func(a, b Lost) int {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Subject, b.Subject), strings.Compare(a.Access, b.Access))
@@ -119,25 +115,50 @@ func BacktestOf(before, after *Collector, st *state.State, at time.Time, subject
 	return out, nil
 }
 
-// ask asks a policy about what a subject did later, and returns how many requests that were.
-func (f *BacktestForm) ask(subject string, h *history, today, final *rbacindex.Snapshot) (requests int64) {
+// laterUse is what a subject asked for later: what the roles at the cut allow, and what they and the record refuse.
+type laterUse struct {
+	subject         string
+	learned         bool
+	needs, refusals []*need
+	requests        int64 // of the needs
+}
+
+func laterUseOf(subject string, h *history, today *rbacindex.Snapshot) laterUse {
+	q := laterUse{subject: subject}
 	for i := range h.needs {
-		n := &h.needs[i]
-		if !n.allowed(today) {
-			continue
-		}
-		requests += n.count
-		if !n.allowed(final) {
-			f.Refused += n.count
-			f.Lost = append(f.Lost, Lost{subject, n.String(), n.count})
+		if n := &h.needs[i]; n.allowed(today) {
+			q.needs, q.requests = append(q.needs, n), q.requests+n.count
 		}
 	}
 	for i := range h.refusals {
-		if n := &h.refusals[i]; !n.allowed(today) && n.allowed(final) {
+		if n := &h.refusals[i]; !n.allowed(today) {
+			q.refusals = append(q.refusals, n)
+		}
+	}
+	return q
+}
+
+// ask asks a policy about what a subject did later.
+func (f *BacktestForm) ask(q *laterUse, final *rbacindex.Snapshot) {
+	refused := int64(0)
+	for _, n := range q.needs {
+		if !n.allowed(final) {
+			refused += n.count
+			f.Lost = append(f.Lost, Lost{q.subject, n.String(), n.count})
+		}
+	}
+	for _, n := range q.refusals {
+		if n.allowed(final) {
 			f.NewlyAllowed++
 		}
 	}
-	return requests
+	if refused == 0 {
+		return
+	}
+	f.Refused, f.RefusedSubjects = f.Refused+refused, f.RefusedSubjects+1
+	if q.learned {
+		f.LearnedRefused, f.LearnedRefusedSubjects = f.LearnedRefused+refused, f.LearnedRefusedSubjects+1
+	}
 }
 
 // size counts the objects of a policy.
@@ -173,14 +194,8 @@ func (a *Advisor) suggested(subjects []string) (*rbacindex.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	var changes []rbacindex.Change
-	for i := range plan.Remove {
-		changes = append(changes, rbacindex.Change{Key: plan.Remove[i].key, Object: plan.Remove[i].Object})
-	}
-	for _, o := range plan.Apply {
-		changes = append(changes, change(o))
-	}
-	final, err := a.view.RBAC.Apply(changes...)
+	change := roleChange{write: plan.Apply, remove: plan.Remove}
+	final, err := a.view.RBAC.Apply(change.changes()...)
 	if err != nil {
 		return nil, fmt.Errorf("put suggestions in force: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/retrial-io/retrial/rbacindex"
@@ -130,7 +129,7 @@ func (a *Advisor) holders(users []planned, whole map[rbacindex.Key]map[string]bo
 // complement adds the verbs that go with those a user used; more of them if it writes, and is still learning.
 func (a *Advisor) complement(u *planned, roles map[rbacindex.Key]*holder, base *rbacindex.Snapshot) {
 	learning := false
-	if m := maturityOf(a.historyOf(u.user), base, a.recording.To); !m.Learned {
+	if m := a.maturityOf(u.user, base); !m.Learned {
 		for _, h := range roles {
 			learning = learning || h.part.writes()
 		}
@@ -255,7 +254,7 @@ func (a *Advisor) editable(role rbacindex.Key, holders map[string]*holder) bool 
 		o, _ := a.view.RBAC.Get(b)
 		subjects, _, _ := rbacindex.BindingOf(o)
 		for i := range subjects {
-			ours = ours && holders[userOf(&subjects[i], b.Namespace)] != nil
+			ours = ours && holders[rbacindex.UserOf(&subjects[i], b.Namespace)] != nil
 		}
 		return ours
 	})
@@ -293,15 +292,7 @@ func (a *Advisor) aggregates(role rbacindex.Key) bool {
 func (a *Advisor) aggregationSelectors() []labels.Selector {
 	out := []labels.Selector{}
 	a.view.RBAC.All(func(_ rbacindex.Key, o any) bool {
-		r, ok := o.(*rbacv1.ClusterRole)
-		if !ok || r.AggregationRule == nil {
-			return true
-		}
-		for i := range r.AggregationRule.ClusterRoleSelectors {
-			if s, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
-				out = append(out, s)
-			}
-		}
+		out = append(out, rbacindex.SelectorsOf(o)...)
 		return true
 	})
 	return out

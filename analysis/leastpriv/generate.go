@@ -117,12 +117,9 @@ func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
 	grants := map[pair]*names{}
 	for i := range wanted {
 		a := &wanted[i]
-		k := pair{verb: a.Verb, url: a.Path}
-		if a.ResourceRequest {
-			k = pair{group: a.APIGroup, resource: ruleResource(a), verb: a.Verb}
-			if g.wild && wildcard(k.group, k.resource) {
-				k.verb = "*"
-			}
+		k := askedPair(a)
+		if a.ResourceRequest && g.wild && wildcard(k.group, k.resource) {
+			k.verb = "*"
 		}
 		n, ok := grants[k]
 		if !ok {

@@ -32,7 +32,7 @@ func HeldBy(policy *rbacindex.Snapshot, user string, groups []string) []Held {
 		}
 		for i := range subjects {
 			s := &subjects[i]
-			if userOf(s, k.Namespace) != user && !(s.Kind == rbacv1.GroupKind && slices.Contains(groups, s.Name)) {
+			if rbacindex.UserOf(s, k.Namespace) != user && !(s.Kind == rbacv1.GroupKind && slices.Contains(groups, s.Name)) {
 				continue
 			}
 			rules, _ := rulesOf(policy, &ref, k.Namespace)

@@ -66,7 +66,7 @@ func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdi
 			}
 			continue
 		case verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
-			k.name = signerOf(check, e, v)
+			k.name = implied.SignerOf(check, e, &v.Attributes)
 		case verdict.CheckPolicyParam:
 			// Checked for all objects of all namespaces, which is what an empty name and namespace
 			// mean.
@@ -106,20 +106,6 @@ func reasonOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string
 	return "a check behind the request: " + check.Check
 }
 
-// signerOf returns the signer a check was about. It may have passed by the right to all signers of
-// the domain; only the one is needed.
-func signerOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string {
-	if !strings.HasSuffix(check.Attributes.Name, "/*") {
-		return check.Attributes.Name
-	}
-	for _, asked := range implied.Of(e, &v.Attributes, nil, nil) {
-		if asked.Name == check.Check && asked.Attributes.Name != "" {
-			return asked.Attributes.Name
-		}
-	}
-	return check.Attributes.Name
-}
-
 // wait stores a candidate, once for the same check on the same content.
 func (c *Collector) wait(u *usage, cand candidate, n Count) {
 	rules, err := json.Marshal(cand.rules)
@@ -134,7 +120,7 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 	if !ok {
 		for _, s := range []*string{&cand.key.verb, &cand.key.namespace, &cand.key.group, &cand.key.res, &cand.key.subresource,
 			&cand.key.name} {
-			*s = c.str(*s)
+			*s = c.strings.Str(*s)
 		}
 		have = &cand
 		u.hidden[id] = have
@@ -161,7 +147,7 @@ func (c *Collector) impersonation(e *event.Event, v *verdict.Verdict, n Count) {
 	set := u.groupSet(c, e.User.Groups)
 	for i := range v.Implied {
 		if check := &v.Implied[i]; check.ByRequestor() && check.Replayed == verdict.DecisionAllow {
-			c.add(u.allowed, keyOf(set, &check.Attributes), c.str(reasonOf(check, e, v)), n)
+			c.add(u.allowed, keyOf(set, &check.Attributes), c.strings.Str(reasonOf(check, e, v)), n)
 		}
 	}
 }

@@ -49,10 +49,7 @@ func maturityOf(h *history, base *rbacindex.Snapshot, end time.Time) Maturity {
 		if n.allowed(base) {
 			continue
 		}
-		k := pair{verb: n.attrs.Verb, url: n.attrs.Path}
-		if n.attrs.ResourceRequest {
-			k = pair{verb: n.attrs.Verb, group: n.attrs.APIGroup, resource: ruleResource(&n.attrs)}
-		}
+		k := askedPair(&n.attrs)
 		u := pairs[k]
 		if u.first.IsZero() || n.first.Before(u.first) {
 			u.first = n.first

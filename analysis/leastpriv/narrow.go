@@ -39,18 +39,23 @@ func (p *part) need(i int, a *rbacindex.Attributes) { p.used[i][pairOf(a, &p.rul
 
 // pairOf returns what a rule that allows a request has to keep for it.
 func pairOf(a *rbacindex.Attributes, r *rbacv1.PolicyRule) pair {
-	if a.ResourceRequest {
-		return pair{verb: a.Verb, group: a.APIGroup, resource: ruleResource(a)}
-	}
-	if slices.Contains(r.NonResourceURLs, a.Path) {
-		return pair{verb: a.Verb, url: a.Path}
+	if a.ResourceRequest || slices.Contains(r.NonResourceURLs, a.Path) {
+		return askedPair(a)
 	}
 	for _, url := range r.NonResourceURLs {
 		if prefix, ok := strings.CutSuffix(url, "*"); ok && strings.Trim(prefix, "/") != "" && strings.HasPrefix(a.Path, prefix) {
 			return pair{verb: a.Verb, url: url}
 		}
 	}
-	return pair{verb: a.Verb, url: a.Path}
+	return askedPair(a)
+}
+
+// askedPair returns the verb and resource, or path, that a request asked for.
+func askedPair(a *rbacindex.Attributes) pair {
+	if !a.ResourceRequest {
+		return pair{verb: a.Verb, url: a.Path}
+	}
+	return pair{verb: a.Verb, group: a.APIGroup, resource: ruleResource(a)}
 }
 
 // keeps reports whether a pair of rule i is kept, as used or as added.

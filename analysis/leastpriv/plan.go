@@ -150,7 +150,7 @@ func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggesti
 		}
 		for i := range subjects {
 			s := &subjects[i]
-			if !users[userOf(s, k.Namespace)] && !(s.Kind == "Group" && groups[s.Name]) {
+			if !users[rbacindex.UserOf(s, k.Namespace)] && !(s.Kind == "Group" && groups[s.Name]) {
 				continue
 			}
 			keys[k] = o

@@ -101,7 +101,7 @@ func (a *Advisor) copyOf(role rbacindex.Key, s *share) copied {
 		b, _ := a.view.RBAC.Get(k)
 		subjects, _, _ := rbacindex.BindingOf(b)
 		for _, of := range subjects {
-			if !slices.ContainsFunc(s.holders, func(h *holder) bool { return h.user == userOf(&of, k.Namespace) }) {
+			if !slices.ContainsFunc(s.holders, func(h *holder) bool { return h.user == rbacindex.UserOf(&of, k.Namespace) }) {
 				continue
 			}
 			if of.Kind == rbacv1.ServiceAccountKind {
@@ -189,7 +189,7 @@ func (c *copied) objects(salt int) Objects {
 	users := map[string]bool{}
 	for _, scope := range scopes {
 		for s := range c.audience[scope] {
-			users[userOf(&s, scope)] = true
+			users[rbacindex.UserOf(&s, scope)] = true
 		}
 	}
 	name := objectName(strings.Join(c.from, "+")+"\x00"+strings.Join(slices.Sorted(maps.Keys(users)), "\x00"), salt)

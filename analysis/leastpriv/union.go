@@ -58,10 +58,7 @@ func unionOf(needs []need) map[string][]rbacv1.PolicyRule {
 		if n.why != "" || n.alternative {
 			continue
 		}
-		k := pair{verb: n.attrs.Verb, url: n.attrs.Path}
-		if n.attrs.ResourceRequest {
-			k = pair{group: n.attrs.APIGroup, resource: ruleResource(&n.attrs), verb: n.attrs.Verb}
-		}
+		k := askedPair(&n.attrs)
 		u, ok := by[k]
 		if !ok {
 			u = &used{map[string]bool{}, map[string]bool{}}

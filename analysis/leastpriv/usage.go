@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -17,7 +18,7 @@ import (
 // concurrent use.
 type Collector struct {
 	subjects map[string]*usage
-	strings  map[string]string
+	strings  content.Interner
 	from, to time.Time
 
 	requests, judged int64
@@ -26,7 +27,7 @@ type Collector struct {
 
 // NewCollector returns an empty Collector.
 func NewCollector() *Collector {
-	return &Collector{subjects: map[string]*usage{}, strings: map[string]string{}, unjudged: map[string]int64{}}
+	return &Collector{subjects: map[string]*usage{}, unjudged: map[string]int64{}}
 }
 
 // usage is what one subject did.
@@ -153,7 +154,7 @@ func (c *Collector) cover(first, last time.Time) {
 func (c *Collector) subject(user string) *usage {
 	u, ok := c.subjects[user]
 	if !ok {
-		user = c.str(user)
+		user = c.strings.Str(user)
 		u = &usage{user: user, groupSets: map[string]int{}, unjudged: map[string]int64{},
 			allowed: map[accessKey]*access{}, refused: map[accessKey]*access{}, hidden: map[string]*candidate{}}
 		c.subjects[user] = u
@@ -172,7 +173,7 @@ func (u *usage) groupSet(c *Collector, groups []string) int {
 		return i
 	}
 	for i := range sorted {
-		sorted[i] = c.str(sorted[i])
+		sorted[i] = c.strings.Str(sorted[i])
 	}
 	i := len(u.groups)
 	u.groups = append(u.groups, sorted)
@@ -189,7 +190,7 @@ func (c *Collector) add(into map[accessKey]*access, k accessKey, why string, n C
 	} else {
 		a = &access{why: why}
 		for _, s := range []*string{&k.verb, &k.namespace, &k.group, &k.res, &k.subresource, &k.name, &k.path} {
-			*s = c.str(*s)
+			*s = c.strings.Str(*s)
 		}
 		into[k] = a
 	}
@@ -200,19 +201,6 @@ func (c *Collector) add(into map[accessKey]*access, k accessKey, why string, n C
 	if n.Last.After(a.last) {
 		a.last = n.Last
 	}
-}
-
-// str returns a copy of s, the same for equal strings.
-func (c *Collector) str(s string) string {
-	if s == "" {
-		return ""
-	}
-	if have, ok := c.strings[s]; ok {
-		return have
-	}
-	s = strings.Clone(s)
-	c.strings[s] = s
-	return s
 }
 
 // Subjects returns the names of all subjects about which RBAC decided anything, sorted.

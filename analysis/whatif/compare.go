@@ -11,10 +11,10 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/implied"
+	"github.com/retrial-io/retrial/replay/state/content"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -39,7 +39,7 @@ type Comparison struct {
 	roles    map[rbacindex.Key]bool // that change
 	who      map[string]*identity
 	accesses map[accessKey]*use
-	strings  map[string]string
+	strings  content.Interner
 
 	unjudged   map[string]int64
 	unreadable int64
@@ -90,7 +90,7 @@ func New(sim *Simulation, o Options) *Comparison {
 		o.Chain = authz.Assume(0)
 	}
 	c := &Comparison{o: o, sim: sim, concerns: holdersOf(sim), roles: map[rbacindex.Key]bool{}, who: map[string]*identity{},
-		accesses: map[accessKey]*use{}, strings: map[string]string{}, unjudged: map[string]int64{}}
+		accesses: map[accessKey]*use{}, unjudged: map[string]int64{}}
 	for _, k := range sim.Changed {
 		if k.Kind == rbacindex.KindRole || k.Kind == rbacindex.KindClusterRole {
 			c.roles[k] = true
@@ -178,9 +178,9 @@ func (c *Comparison) implied(who *identity, e *event.Event, v *verdict.Verdict, 
 		k.check, k.perhaps = check.Check, check.Perhaps != ""
 		switch check.Check {
 		case verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
-			k.name = signerOf(check, e, v)
+			k.name = implied.SignerOf(check, e, &v.Attributes)
 			if domain, _, ok := strings.Cut(k.name, "/"); ok {
-				k.or = c.str(domain + "/*")
+				k.or = c.strings.Str(domain + "/*")
 			}
 			k.perhaps = k.perhaps || k.name == k.or // which signer it was is not known
 		case verdict.CheckOwnerFinalizers, verdict.CheckClaimBinding, verdict.CheckClaimDriver:
@@ -191,23 +191,10 @@ func (c *Comparison) implied(who *identity, e *event.Event, v *verdict.Verdict, 
 				c.unreadable += n.Requests
 				continue
 			}
-			k.wanted = c.str(string(rules))
+			k.wanted = c.strings.Str(string(rules))
 		}
 		c.add(k, n, decided, check.Wanted)
 	}
-}
-
-// signerOf returns the signer a check was about, which may have passed by the right to all signers of the domain.
-func signerOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string {
-	if !strings.HasSuffix(check.Attributes.Name, "/*") {
-		return check.Attributes.Name
-	}
-	for _, asked := range implied.Of(e, &v.Attributes, nil, nil) {
-		if asked.Name == check.Check && asked.Attributes.Name != "" {
-			return asked.Attributes.Name
-		}
-	}
-	return check.Attributes.Name
 }
 
 // boundRole returns the role that a check to bind is about, the zero key for other checks.
@@ -237,9 +224,9 @@ func (c *Comparison) identify(u *event.User) *identity {
 		return who
 	}
 	for i := range groups {
-		groups[i] = c.str(groups[i])
+		groups[i] = c.strings.Str(groups[i])
 	}
-	who := &identity{user: event.User{Username: c.str(u.Username), Groups: groups}}
+	who := &identity{user: event.User{Username: c.strings.Str(u.Username), Groups: groups}}
 	who.concerned = c.concerns.has(who.user.Username, groups)
 	c.who[strings.Clone(key)] = who
 	return who
@@ -261,7 +248,7 @@ func (c *Comparison) add(k accessKey, n Count, decided verdict.Decision, wanted 
 	u, ok := c.accesses[k]
 	if !ok {
 		for _, s := range []*string{&k.verb, &k.namespace, &k.group, &k.res, &k.subresource, &k.name, &k.path, &k.check} {
-			*s = c.str(*s)
+			*s = c.strings.Str(*s)
 		}
 		u = &use{first: n.First, last: n.Last}
 		if k.wanted != "" {
@@ -289,19 +276,6 @@ func (c *Comparison) add(k accessKey, n Count, decided verdict.Decision, wanted 
 			u.sample = append(u.sample, strings.Clone(id))
 		}
 	}
-}
-
-// str returns a copy of s, the same for equal strings.
-func (c *Comparison) str(s string) string {
-	if s == "" {
-		return ""
-	}
-	if have, ok := c.strings[s]; ok {
-		return have
-	}
-	s = strings.Clone(s)
-	c.strings[s] = s
-	return s
 }
 
 // attributes returns the question as authorizers are asked it.
@@ -337,19 +311,13 @@ func (h *holders) add(k rbacindex.Key, view *rbacindex.Snapshot) {
 	object, _ := view.Get(k)
 	subjects, _, _ := rbacindex.BindingOf(object)
 	for i := range subjects {
-		switch s := &subjects[i]; s.Kind {
-		case rbacv1.GroupKind:
+		if s := &subjects[i]; s.Kind == rbacv1.GroupKind {
 			h.groups[s.Name] = true
-		case rbacv1.UserKind:
-			h.users[s.Name] = true
-		case rbacv1.ServiceAccountKind:
-			namespace := s.Namespace
-			if namespace == "" {
-				namespace = k.Namespace
-			}
-			h.users[authn.PrefixServiceAccount+namespace+":"+s.Name] = true
+		} else {
+			h.users[rbacindex.UserOf(s, k.Namespace)] = true
 		}
 	}
+	delete(h.users, "") // subjects that never match
 }
 
 // has reports whether a user in some groups is one of them.

@@ -343,9 +343,15 @@ func (r *recording) reported(t testing.TB, sim *Simulation, chain *authz.Chain) 
 	report, out := c.Report(), tally{}
 	for i := range report.Accesses {
 		a := &report.Accesses[i]
-		out.add(&event.User{Username: a.Subject, Groups: a.Groups}, a.Check, &a.attrs, a.Class, a.Count)
+		out.add(&event.User{Username: a.Subject, Groups: a.Groups}, a.Check, attributesOf(a), a.Class, a.Count)
 	}
 	return out, report
+}
+
+// attributesOf returns what an access of a report asked for.
+func attributesOf(a *Access) *verdict.Attributes {
+	return &verdict.Attributes{Verb: a.Verb, ResourceRequest: a.Path == "", APIGroup: a.APIGroup, Resource: a.Resource,
+		Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name, Path: a.Path}
 }
 
 // seeds returns how many drafts are compared: WHATIF_N, else few.
@@ -467,7 +473,7 @@ func sameWorld(t *testing.T, sim *Simulation, want *world) {
 		}
 		rules, _ := rbacindex.RulesOf(o)
 		wanted, _ := rbacindex.RulesOf(want.objects[k])
-		if !slices.EqualFunc(rules, wanted, sameRule) {
+		if !slices.EqualFunc(rules, wanted, rbacindex.SameRule) {
 			t.Errorf("rules of %s are %+v, want %+v", k, rules, wanted)
 		}
 		return true

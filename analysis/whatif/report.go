@@ -78,7 +78,7 @@ func (c *Comparison) classify(k *accessKey, u *use) Access {
 		Resource: k.res, Subresource: k.subresource, Namespace: k.namespace, Name: k.name, Path: k.path, Check: k.check,
 		Count: u.count, Allowed: u.allowed,
 		Refused: u.refused, First: u.first, Last: u.last, Before: []verdict.GrantNames{}, After: []verdict.GrantNames{},
-		Because: []string{}, Sample: append([]string{}, u.sample...), attrs: k.attributes()}
+		Because: []string{}, Sample: append([]string{}, u.sample...)}
 	if a.Groups == nil {
 		a.Groups = []string{}
 	}

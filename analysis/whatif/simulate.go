@@ -151,13 +151,7 @@ func sameMeaning(a, b any) bool {
 	}
 	as, _ := rbacindex.RulesOf(a)
 	bs, _ := rbacindex.RulesOf(b)
-	return slices.EqualFunc(as, bs, sameRule)
-}
-
-// sameRule reports whether two rules have the same lists, an empty one being as good as none.
-func sameRule(a, b rbacv1.PolicyRule) bool {
-	return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
-		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
+	return slices.EqualFunc(as, bs, rbacindex.SameRule)
 }
 
 // with returns a view with changes in it: what they write is known, whatever it was before.
@@ -199,7 +193,7 @@ func (s *Simulation) aggregate(after *rbacindex.Snapshot, drafted map[rbacindex.
 		}
 		roles[k] = r
 		if r.AggregationRule != nil {
-			takers = append(takers, taking{k, selectorsOf(r)})
+			takers = append(takers, taking{k, rbacindex.SelectorsOf(r)})
 		}
 		return true
 	})
@@ -246,13 +240,13 @@ func (s *Simulation) aggregate(after *rbacindex.Snapshot, drafted map[rbacindex.
 					}
 					for i := range roles[k].Rules {
 						r := &roles[k].Rules[i]
-						if !slices.ContainsFunc(rules, func(have rbacv1.PolicyRule) bool { return sameRule(have, *r) }) {
+						if !slices.ContainsFunc(rules, func(have rbacv1.PolicyRule) bool { return rbacindex.SameRule(have, *r) }) {
 							rules = append(rules, *r)
 						}
 					}
 				}
 			}
-			if slices.EqualFunc(rules, roles[t.key].Rules, sameRule) {
+			if slices.EqualFunc(rules, roles[t.key].Rules, rbacindex.SameRule) {
 				continue
 			}
 			roles[t.key] = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: t.key.Name}, Rules: rules,
@@ -271,7 +265,7 @@ func (s *Simulation) aggregate(after *rbacindex.Snapshot, drafted map[rbacindex.
 		old, had := s.Before.RBAC.Get(t.key)
 		was, _ := rbacindex.RulesOf(old)
 		out = append(out, rbacindex.Change{Key: t.key, Object: roles[t.key]})
-		if had && slices.EqualFunc(was, roles[t.key].Rules, sameRule) {
+		if had && slices.EqualFunc(was, roles[t.key].Rules, rbacindex.SameRule) {
 			continue
 		}
 		s.Changed = append(s.Changed, t.key)
@@ -285,16 +279,6 @@ func (s *Simulation) aggregate(after *rbacindex.Snapshot, drafted map[rbacindex.
 		for i := range out {
 			out[i].Object = nil
 			s.open = append(s.open, out[i].Key)
-		}
-	}
-	return out
-}
-
-// selectorsOf returns by which labels a role takes rules from others.
-func selectorsOf(r *rbacv1.ClusterRole) (out []labels.Selector) {
-	for i := range r.AggregationRule.ClusterRoleSelectors {
-		if x, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
-			out = append(out, x)
 		}
 	}
 	return out

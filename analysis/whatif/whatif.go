@@ -93,6 +93,4 @@ type Access struct {
 	Missing []string `json:"missing,omitempty"`
 	// Sample are audit IDs of such requests, three at most, while events are kept.
 	Sample []string `json:"sample"`
-
-	attrs verdict.Attributes
 }

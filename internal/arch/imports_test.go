@@ -112,7 +112,7 @@ var rooms = []room{
 		"a request implies"},
 	{"analysis/revert", []string{"rbacindex", "replay/state", "replay/state/content"},
 		"what an object was before a write follows from the policy in time"},
-	{"analysis/whatif", []string{"ingest/event", "rbacindex", "verdict", "replay/authn", "replay/authz", "replay/authz/node",
+	{"analysis/whatif", []string{"ingest/event", "rbacindex", "verdict", "replay/authz", "replay/authz/node",
 		"replay/implied", "replay/state", "replay/state/content", "replay/state/kept"},
 		"a draft is asked of the authorizers that decided, and of the checks that requests imply"},
 	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config",

@@ -2,7 +2,6 @@
 package known
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -66,23 +65,12 @@ func Groups(policy *rbacindex.Snapshot) (groups []string) {
 func Users(policy *rbacindex.Snapshot) (users []string) {
 	policy.All(func(k rbacindex.Key, object any) bool {
 		subjects, _, _ := rbacindex.BindingOf(object)
-		for _, s := range subjects {
-			if name := UserOf(s, k.Namespace); name != "" {
+		for i := range subjects {
+			if name := rbacindex.UserOf(&subjects[i], k.Namespace); name != "" {
 				users = append(users, name)
 			}
 		}
 		return true
 	})
 	return users
-}
-
-// UserOf returns a subject of a binding as requests carry its name, "" for a group.
-func UserOf(s rbacv1.Subject, namespace string) string {
-	switch s.Kind {
-	case rbacv1.UserKind:
-		return s.Name
-	case rbacv1.ServiceAccountKind:
-		return kubenames.ServiceAccount(cmp.Or(s.Namespace, namespace), s.Name)
-	}
-	return ""
 }

@@ -216,11 +216,11 @@ func same(old, object any) bool {
 	switch n := object.(type) {
 	case *rbacv1.ClusterRole:
 		o, ok := old.(*rbacv1.ClusterRole)
-		return ok && (o == n || o.Name == n.Name && slices.EqualFunc(o.Rules, n.Rules, sameRule) &&
+		return ok && (o == n || o.Name == n.Name && slices.EqualFunc(o.Rules, n.Rules, rbacindex.SameRule) &&
 			apiequality.Semantic.DeepEqual(o.AggregationRule, n.AggregationRule))
 	case *rbacv1.Role:
 		o, ok := old.(*rbacv1.Role)
-		return ok && (o == n || o.Namespace == n.Namespace && o.Name == n.Name && slices.EqualFunc(o.Rules, n.Rules, sameRule))
+		return ok && (o == n || o.Namespace == n.Namespace && o.Name == n.Name && slices.EqualFunc(o.Rules, n.Rules, rbacindex.SameRule))
 	case *rbacv1.ClusterRoleBinding:
 		o, ok := old.(*rbacv1.ClusterRoleBinding)
 		return ok && (o == n || o.Name == n.Name && o.RoleRef == n.RoleRef && slices.Equal(o.Subjects, n.Subjects))
@@ -230,9 +230,4 @@ func same(old, object any) bool {
 			n.Subjects))
 	}
 	return false
-}
-
-func sameRule(a, b rbacv1.PolicyRule) bool {
-	return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
-		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -74,4 +75,18 @@ func (d *derivation) signerName(kind string) (name, open string) {
 		return "", d.lacksBody()
 	}
 	return "", "the object before the patch"
+}
+
+// SignerOf returns the signer that a check about signers was about. It may have passed by the right to all signers of the domain; which one
+// it was tells the request, if its content is known.
+func SignerOf(check *verdict.Implied, e *event.Event, a *verdict.Attributes) string {
+	if !strings.HasSuffix(check.Attributes.Name, "/*") {
+		return check.Attributes.Name
+	}
+	for _, asked := range Of(e, a, nil, nil) {
+		if asked.Name == check.Check && asked.Attributes.Name != "" {
+			return asked.Attributes.Name
+		}
+	}
+	return check.Attributes.Name
 }
