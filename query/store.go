@@ -70,6 +70,8 @@ type Tables interface {
 	QueryLog(ctx context.Context, before time.Time, limit int) ([]queries.Asked, error)
 	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
 	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (queries.SubjectUsage, error)
+	// Samples names of each access its newest requests that are stored, so many at most.
+	Samples(ctx context.Context, cluster string, of []queries.Sampled, most int) ([][]string, error)
 	// VisitAnswer answers a question by its name, row by row, after begin.
 	VisitAnswer(ctx context.Context, name, cluster string, values map[string]string, begin func(queries.Question) error,
 		row func([]any) error) error

@@ -13,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -20,6 +21,9 @@ import (
 const (
 	mostDrafted = 2000 // accesses
 	mostOpened  = 100  // paths, and names that are looked up
+	mostSampled = 200  // accesses, in a store
+	mostSamples = 3    // audit IDs of each
+	sampledText = 64 << 10
 )
 
 // What commands print of an answer.
@@ -141,10 +145,40 @@ func (a *Service) WhatIf(ctx context.Context, q WhatIfRequest) (out WhatIfAnswer
 	if out.More = max(0, len(out.Accesses)-mostDrafted); out.More > 0 {
 		out.Accesses = out.Accesses[:mostDrafted]
 	}
-	if err = a.doubtDraft(ctx, &out, sim); err == nil {
+	if err = a.sample(ctx, &out); err == nil {
+		err = a.doubtDraft(ctx, &out, sim)
+	}
+	if err == nil {
 		out.Escalation, err = a.escalationChange(ctx, q.Cluster, &sim.Before, &sim.After)
 	}
 	return out, err
+}
+
+// sample names stored requests of the first accesses: a log has named its own.
+func (a *Service) sample(ctx context.Context, out *WhatIfAnswer) error {
+	tables, stored := a.Store.(Tables)
+	if !stored {
+		return nil
+	}
+	var of []queries.Sampled
+	var to []*whatif.Access
+	for i, size := 0, 0; i < len(out.Accesses) && len(of) < mostSampled; i++ {
+		x := &out.Accesses[i]
+		if size += len(x.Subject) + len(x.Path) + len(x.Name) + len(x.Resource) + len(x.Namespace); size > sampledText {
+			break
+		}
+		to, of = append(to, x), append(of, queries.Sampled{Subject: x.Subject, Groups: x.Groups, Check: x.Check, Last: x.Last,
+			Attributes: verdict.Attributes{Verb: x.Verb, APIGroup: x.APIGroup, Resource: x.Resource, Subresource: x.Subresource,
+				Namespace: x.Namespace, Name: x.Name, Path: x.Path}})
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	ids, err := tables.Samples(ctx, out.Cluster, of, mostSamples)
+	for i, list := range ids {
+		to[i].Sample = append(to[i].Sample, list...)
+	}
+	return err
 }
 
 // doubtDraft notes who is named by the draft alone and is called much like somebody known.

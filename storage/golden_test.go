@@ -146,6 +146,11 @@ func TestGoldenQueries(t *testing.T) {
 		{"History of one subject", func() error {
 			return s.History(ctx, "c", from, to, []string{in[0].Event.EffectiveUser().Username}, func(codec.Alike) error { return nil })
 		}},
+		{"Samples", func() error {
+			_, err := s.Samples(ctx, "c", []queries.Sampled{{Subject: "u", Last: from},
+				{Subject: "u", Check: verdict.CheckRoleBind, Last: to}}, 3)
+			return err
+		}},
 		{"NewestPolicy", func() error {
 			return s.NewestPolicy(ctx, "c", []string{"roles.rbac.authorization.k8s.io"}, func([]byte) error { return nil })
 		}},

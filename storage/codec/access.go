@@ -83,8 +83,8 @@ func trailingHex(s string) int {
 	return start
 }
 
-// groupSet returns the key of a set of groups: the same for any order and repetition.
-func groupSet(groups []string) uint64 {
+// GroupSet returns the key of a set of groups: the same for any order and repetition.
+func GroupSet(groups []string) uint64 {
 	var sum uint64
 	once := func(g string) { sum += xxhash.Sum64String(g)*0x9E3779B97F4A7C15 + 1 }
 	if len(groups) > manyGroups {

@@ -15,13 +15,13 @@ func TestGroupSet(t *testing.T) {
 		for i := range n {
 			groups = append(groups, fmt.Sprint("group-", i))
 		}
-		want := groupSet(groups)
+		want := GroupSet(groups)
 		again := slices.Concat(groups, groups)
 		slices.Reverse(again)
-		if groupSet(again) != want {
+		if GroupSet(again) != want {
 			t.Errorf("%d groups: order and repetition change the key", n)
 		}
-		if groupSet(append(again, "another")) == want {
+		if GroupSet(append(again, "another")) == want {
 			t.Errorf("%d groups: another member does not change the key", n)
 		}
 	}

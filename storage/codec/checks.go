@@ -96,7 +96,7 @@ func (b *Block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
 		}
 		asker, by := x.who, ""
 		if c.ByRequestor() {
-			if asker.groups = groupSet(r.Event.User.Groups); c.Attributes.Verb != "" {
+			if asker.groups = GroupSet(r.Event.User.Groups); c.Attributes.Verb != "" {
 				asker = b.whoIs(r, &r.Event.User, false, &c.Attributes, was)
 			}
 			by = strconv.FormatUint(asker.groups, 10)

@@ -21,7 +21,7 @@ type who struct {
 
 // whoIs returns whom an access of a user is counted for. was is as for count; acting says that somebody else acts as the user.
 func (b *Block) whoIs(r *verdict.Row, u *event.User, acting bool, a *verdict.Attributes, was []uint64) who {
-	own := who{u.Username, groupSet(u.Groups)}
+	own := who{u.Username, GroupSet(u.Groups)}
 	noGroups, nobody := who{u.Username, OtherGroups}, who{Other, OtherSubject}
 	if len(was) > 0 {
 		for _, as := range [...]who{own, noGroups, nobody} {

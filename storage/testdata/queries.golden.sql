@@ -393,6 +393,28 @@ GROUP BY ALL
 HAVING requests > 0
 SETTINGS max_bytes_before_external_group_by = 268435456;
 
+-- Samples
+SELECT asked, audit_id FROM (SELECT audit_id, sign, request_received,
+        concat(subject, '\0', toString(group_set), '\0\0', attr_verb, '\0', attr_api_group, '\0', attr_resource, '\0',
+            attr_subresource, '\0', attr_namespace, '\0', attr_name, '\0', attr_path) AS asked
+    FROM `retrial`.events WHERE subject IN {subjects:Array(String)} AND 
+    minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND intDiv(toUInt32(minute), 86400) IN {days:Array(UInt32)} AND
+    cluster = {cluster:String} AND outcome IN ('match', 'ambiguous'))
+WHERE asked IN {asked:Array(String)} AND audit_id != ''
+GROUP BY asked, audit_id HAVING sum(toInt64(sign)) > 0
+ORDER BY max(request_received) DESC, audit_id LIMIT 3 BY asked;
+SELECT asked, audit_id FROM (SELECT audit_id, sign, request_received, arrayJoin(implied) AS i, JSONExtractString(i, 1) AS check, JSONExtractString(i, 20) AS by,
+        concat(if(by = '', subject, user_name), '\0', if(by = '', toString(group_set), by), '\0', check, '\0',
+            JSONExtractString(i, 5), '\0', JSONExtractString(i, 7), '\0', JSONExtractString(i, 9), '\0', JSONExtractString(i, 10), '\0',
+            JSONExtractString(i, 11), '\0', if(startsWith(check, 'signer-'), '', JSONExtractString(i, 12)), '\0',
+            JSONExtractString(i, 13)) AS asked
+    FROM `retrial`.events WHERE (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)}) AND notEmpty(implied) AND 
+    minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND intDiv(toUInt32(minute), 86400) IN {days:Array(UInt32)} AND
+    cluster = {cluster:String} AND outcome IN ('match', 'ambiguous'))
+WHERE asked IN {asked:Array(String)} AND audit_id != ''
+GROUP BY asked, audit_id HAVING sum(toInt64(sign)) > 0
+ORDER BY max(request_received) DESC, audit_id LIMIT 3 BY asked;
+
 -- NewestPolicy
 SELECT argMax(observation, toUInt64OrZero(resource_version))
 FROM `retrial`.policy_objects
