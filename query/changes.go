@@ -155,7 +155,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 	add := func(of rbacindex.Access, list []rbacindex.Difference) {
 		if s := of.Subject(); len(list) > 0 {
 			out.Subjects = append(out.Subjects,
-				changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+				changedOf(changes.Causes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
 		}
 	}
 	switch {
@@ -231,7 +231,8 @@ func (out *ChangesAnswer) doubt(st *state.State, c *state.Changes, until time.Ti
 }
 
 // changedOf writes a subject's differences down and gathers what caused them.
-func changedOf(c *state.Changes, out ChangedSubject, list []rbacindex.Difference, causes map[rbacindex.Key]bool) ChangedSubject {
+func changedOf(causesOf func(*rbacindex.ChangedRule) []rbacindex.Key, out ChangedSubject, list []rbacindex.Difference,
+	causes map[rbacindex.Key]bool) ChangedSubject {
 	rules := func(list []rbacindex.ChangedRule) []ChangedRule {
 		to := make([]ChangedRule, 0, len(list))
 		for i := range list {
@@ -240,7 +241,7 @@ func changedOf(c *state.Changes, out ChangedSubject, list []rbacindex.Difference
 			for j := range r.Except {
 				rule.Except = append(rule.Except, Rule(r.Except[j]))
 			}
-			for _, k := range c.Causes(r) {
+			for _, k := range causesOf(r) {
 				causes[k] = true
 				rule.Because = append(rule.Because, k.String())
 			}

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/escalation"
@@ -20,7 +21,7 @@ import (
 // Bounds of an answer.
 const (
 	mostDrafted = 2000 // accesses
-	mostOpened  = 100  // paths, and names that are looked up
+	mostOpened  = 100  // paths, names that are looked up, and subjects of what becomes possible
 	mostSampled = 200  // accesses, in a store
 	mostSamples = 3    // audit IDs of each
 	sampledText = 64 << 10
@@ -41,6 +42,11 @@ type WhatIfAnswer struct {
 	// More is how many accesses change beyond those listed.
 	More       int              `json:"more"`
 	Escalation EscalationChange `json:"escalation"`
+	// Possible is what becomes possible and impossible, whether or not anybody asked for it: what the name of a subject alone gives or, of
+	// a group, what being in it gives; 100 subjects at most, without users that are not asked about.
+	Possible []ChangedSubject `json:"possible"`
+	// MorePossible is how many subjects there are beyond those.
+	MorePossible int `json:"morePossible"`
 	// Changes are what the draft does to objects.
 	Changes []whatif.Change `json:"changes"`
 	// Notes say what would not go as the draft has it, and what may be wrong with it.
@@ -145,6 +151,7 @@ func (a *Service) WhatIf(ctx context.Context, q WhatIfRequest) (out WhatIfAnswer
 	if out.More = max(0, len(out.Accesses)-mostDrafted); out.More > 0 {
 		out.Accesses = out.Accesses[:mostDrafted]
 	}
+	out.possible(ctx, sim, q.Subjects)
 	if err = a.sample(ctx, &out); err == nil {
 		err = a.doubtDraft(ctx, &out, sim)
 	}
@@ -152,6 +159,35 @@ func (a *Service) WhatIf(ctx context.Context, q WhatIfRequest) (out WhatIfAnswer
 		out.Escalation, err = a.escalationChange(ctx, q.Cluster, &sim.Before, &sim.After)
 	}
 	return out, err
+}
+
+// possible enters what becomes possible and impossible.
+func (out *WhatIfAnswer) possible(ctx context.Context, sim *whatif.Simulation, users []string) {
+	out.Possible = []ChangedSubject{}
+	causes := map[rbacindex.Key]bool{}
+	causesOf := func(r *rbacindex.ChangedRule) (of []rbacindex.Key) {
+		for _, by := range r.By {
+			for _, k := range [...]rbacindex.Key{by.BindingKey(), by.RoleKey()} {
+				if slices.Contains(sim.Changed, k) && !slices.Contains(of, k) {
+					of = append(of, k)
+				}
+			}
+		}
+		return of
+	}
+	sim.After.RBAC.Differences(sim.Before.RBAC, sim.Changed, func(list []rbacindex.Difference) bool {
+		s := rbacindex.Access{Name: list[0].Name, Group: list[0].Group}
+		switch {
+		case !s.Group && len(users) > 0 && !slices.Contains(users, s.Name):
+		case len(out.Possible) == mostOpened:
+			out.MorePossible++
+		default:
+			of := s.Subject()
+			out.Possible = append(out.Possible,
+				changedOf(causesOf, ChangedSubject{Kind: of.Kind, Name: of.Name, Namespace: of.Namespace}, list, causes))
+		}
+		return ctx.Err() == nil
+	})
 }
 
 // sample names stored requests of the first accesses: a log has named its own.

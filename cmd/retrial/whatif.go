@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/cmd/retrial/review"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/query"
 )
@@ -100,7 +101,15 @@ func (o *whatIfOptions) run(ctx context.Context) error {
 	case "sarif":
 		err = review.SARIF(o.Out, &answer, version.Version)
 	default:
-		err = o.show(answer, func(p *cli.Page) { review.Table(p, &answer) })
+		err = o.show(answer, func(p *cli.Page) {
+			review.Table(p, &answer)
+			if n := len(answer.Possible) + answer.MorePossible; n > 0 && !p.Flat() {
+				p.Table("")
+				p.Printf("\nWhat becomes possible (+) and impossible (-) for %s, whether or not anybody asked for it:\n",
+					phrase.Number(n, "subject"))
+				printChanged(p, &query.ChangesAnswer{Subjects: answer.Possible})
+			}
+		})
 	}
 	if failing := review.Failing(&answer, o.failOn); err == nil && len(failing) > 0 {
 		err = cli.ExitWith(cli.ExitFinding, fmt.Errorf("%s", strings.Join(failing, ", ")))

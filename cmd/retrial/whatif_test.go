@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +101,11 @@ func TestWhatIfGains(t *testing.T) {
 	a := drafted(t, run, "-f", draft)
 	if a.Summary.Gained == 0 || a.Summary.Revoked != 0 || a.Escalation.OpenedCount == 0 || a.Escalation.ClosedCount != 0 {
 		t.Errorf("%+v %+v", a.Summary, a.Escalation)
+	}
+	if i := slices.IndexFunc(a.Possible, func(s query.ChangedSubject) bool { return s.Kind == "User" && s.Name == "dave" }); i < 0 ||
+		a.Possible[i].Scopes[0].Gained[0].Verbs[0] != "*" ||
+		a.Possible[i].Scopes[0].Gained[0].Because[0] != "ClusterRoleBinding/more-admins" {
+		t.Errorf("it does not say what dave could then do: %+v", a.Possible)
 	}
 	if text := strings.Join(a.Notes, "\n"); !strings.Contains(text, `did you mean "alice"?`) || !strings.Contains(text, `"team:catalog"`) {
 		t.Errorf("the notes %s do not tell who was meant", text)

@@ -3489,8 +3489,12 @@ export interface components {
             last: string;
             /** @description `more` is how many accesses change beyond those listed. */
             more: number;
+            /** @description `morePossible` is how many subjects there are beyond those. */
+            morePossible: number;
             /** @description `notes` say what would not go as the draft has it, and what may be wrong with it. */
             notes: string[];
+            /** @description `possible` is what becomes possible and impossible, whether or not anybody asked for it: what the name of a subject alone gives or, of a group, what being in it gives; 100 subjects at most, without users that are not asked about. */
+            possible: components["schemas"]["ChangedSubject"][];
             /** @description how many */
             requests: components["schemas"]["WhatifCounts"];
             /** @description `summary` counts accesses of those whom the draft concerns, Requests their requests. */
