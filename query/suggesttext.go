@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/internal/manifest"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/rbacindex"
 )
 
 // SuggestTexts are the changes of named subjects as text, to be read, kept and applied.
@@ -98,7 +100,7 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 		}
 		fmt.Fprintln(w, "#")
 	}
-	if err := manifest.Objects(w, a.Plan.Apply); err != nil {
+	if err := writeNoted(w, a.Plan.Apply, leastpriv.Notes(a.Plan.Why)); err != nil {
 		return err
 	}
 	if len(a.Plan.Remove) == 0 {
@@ -111,6 +113,23 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 			return err
 		}
 		manifest.Comment(w, "  %s", command)
+	}
+	return nil
+}
+
+// writeNoted writes objects, each rule of a role behind the reasons why it stays.
+func writeNoted(w io.Writer, objects []RBACObject, notes map[string][][]string) error {
+	for i, o := range objects {
+		if i > 0 {
+			fmt.Fprintln(w, "---")
+		}
+		k, err := rbacindex.KeyOf(o)
+		if err != nil {
+			return fmt.Errorf("print as yaml: %w", err)
+		}
+		if err := manifest.Role(w, o, notes[k.String()]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -30,3 +30,16 @@ func (s *Suggestion) KeptTexts() []string {
 	}
 	return out
 }
+
+// Notes returns the texts of reasons by role and rule.
+func Notes(why []RuleReason) map[string][][]string {
+	out := map[string][][]string{}
+	for i := range why {
+		r := &why[i]
+		for len(out[r.Role]) <= r.Rule {
+			out[r.Role] = append(out[r.Role], nil)
+		}
+		out[r.Role][r.Rule] = r.Texts
+	}
+	return out
+}

@@ -54,6 +54,7 @@ type Advisor struct {
 	own        map[string][]rbacindex.Key // bindings by the user name they name
 	group      map[string][]rbacindex.Key // bindings by the group they name
 	histories  map[string]*history
+	indexes    map[string]*usedIndex // of the needs in histories
 	maturities map[string]Maturity
 	selectors  []labels.Selector // of aggregated roles, once they are asked for
 	steps      int               // see effort
@@ -63,7 +64,7 @@ type Advisor struct {
 func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, recording: o.Recording, wild: o.WildcardVerbs,
 		strict: o.Strict, companions: !o.NoAddedVerbs,
-		histories: map[string]*history{}, maturities: map[string]Maturity{}, steps: allSteps}
+		histories: map[string]*history{}, indexes: map[string]*usedIndex{}, maturities: map[string]Maturity{}, steps: allSteps}
 	if a.meta == nil {
 		a.meta = func(rbacindex.Key) metav1.ObjectMeta { return metav1.ObjectMeta{} }
 	}
@@ -97,12 +98,12 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 		return nil, err
 	}
 	h := a.historyOf(subject)
-	ix := indexNeeds(h.needs)
+	ix := a.indexOf(subject)
 	s := &Suggestion{Subject: u.user, Groups: slices.SortedFunc(slices.Values(u.groups), slices.Compare[[]string]),
 		System: a.collector.System(subject), Seen: seen,
 		Window: Window{From: a.recording.From, To: a.recording.To, Requests: u.requests, Judged: u.judged, Gaps: a.recording.Gaps},
 		Apply:  Objects{}, Remove: []Remove{}, Rollback: Objects{}, Unused: []Unused{}, Keeps: []Keep{},
-		Added: []Added{}, Owned: []Owned{}, Gaps: []string{}, Form: FormNarrow}
+		Added: []Added{}, Why: []RuleReason{}, Owned: []Owned{}, Gaps: []string{}, Form: FormNarrow}
 	if a.strict {
 		s.Form = FormStrict
 	}
@@ -134,6 +135,7 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 		loose = nil
 	}
 	s.Owned = a.owned(s.Apply, s.Remove)
+	s.Why = append(s.Why, a.why(s.Apply, final, map[string]*rbacindex.Snapshot{subject: on.base}, s.reasons)...)
 	a.keeps(s, u, ix, loose)
 	a.gaps(s, u, h, final)
 	return s, nil
@@ -149,6 +151,16 @@ func (a *Advisor) historyOf(subject string) *history {
 		a.histories[subject] = h
 	}
 	return h
+}
+
+// indexOf finds the needs of a subject by what a rule grants.
+func (a *Advisor) indexOf(subject string) *usedIndex {
+	ix, ok := a.indexes[subject]
+	if !ok {
+		ix = indexNeeds(a.historyOf(subject).needs)
+		a.indexes[subject] = ix
+	}
+	return ix
 }
 
 // maturityOf returns the maturity of a subject; base is the policy without its own bindings.
@@ -217,6 +229,7 @@ func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on 
 	}
 	narrow := *s
 	s.Apply, s.Remove, s.Rollback, s.Added, s.Form = Objects{}, []Remove{}, Objects{}, []Added{}, FormStrict
+	s.reasons = nil
 	if final, err = a.exactly(s, u, h.heldIn(a.view.RBAC), ix, on); err != nil {
 		return nil, err
 	}
@@ -247,7 +260,7 @@ func (a *Advisor) narrowed(s *Suggestion, u *usage, h *history, ix *usedIndex, o
 	}
 	s.Proof = h.prove(final, on)
 	s.Apply, s.Remove, s.Rollback = append(s.Apply, c.write...), append(s.Remove, c.remove...), append(s.Rollback, c.rollback...)
-	s.Added = append(s.Added, c.added...)
+	s.Added, s.reasons = append(s.Added, c.added...), c.reasons
 	var own []rbacindex.Key
 	for _, k := range a.own[u.user] {
 		if bindsUser(final, k, u.user) {
@@ -344,6 +357,25 @@ func (a *Advisor) exactly(s *Suggestion, u *usage, h *history, ix *usedIndex, on
 	}
 	_, _, s.Excess.After, _ = a.weigh(final, ix, own)
 	return final, nil
+}
+
+// why says of each rule of the roles that are written why it stays, for users by the bindings of the final policy; each comes with the
+// policy without its own.
+func (a *Advisor) why(apply Objects, final *rbacindex.Snapshot, users map[string]*rbacindex.Snapshot, reasons keptOf) []RuleReason {
+	out, of := []RuleReason{}, map[string]gets{}
+	for user, base := range users {
+		of[user] = gets{user: user, used: a.indexOf(user), base: base}
+	}
+	for _, o := range apply {
+		rules, ok := rbacindex.RulesOf(o)
+		if !ok {
+			continue
+		}
+		k := change(o).Key
+		out = append(out, whyOf(k, rules, getting(final, k, of), reasons[k])...)
+	}
+	slices.SortStableFunc(out, compareReasons)
+	return out
 }
 
 // free reports whether no object under these names belongs to anybody else: a binding of another

@@ -171,7 +171,7 @@ func size(policy *rbacindex.Snapshot) int {
 func (a *Advisor) excessIn(policy *rbacindex.Snapshot, subjects []string) (excess int) {
 	own, _ := boundBy(policy)
 	for _, name := range subjects {
-		_, _, n, _ := a.weigh(policy, indexNeeds(a.historyOf(name).needs), own[name])
+		_, _, n, _ := a.weigh(policy, a.indexOf(name), own[name])
 		excess += n
 	}
 	return excess

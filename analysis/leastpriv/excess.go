@@ -81,6 +81,7 @@ func danger(group, resource, verb string) int {
 // usedIndex finds the needs a grant could have served.
 type usedIndex struct {
 	asked []rbacindex.Attributes
+	of    []*need        // by the number of what is asked: whose it is
 	by    map[atom][]int // without name
 }
 
@@ -90,6 +91,9 @@ func indexNeeds(needs []need) *usedIndex {
 		ix.asked = append(ix.asked, needs[i].attrs)
 		if needs[i].alternative && !needs[i].escalates() {
 			ix.asked = append(ix.asked, needs[i].instead()...)
+		}
+		for len(ix.of) < len(ix.asked) {
+			ix.of = append(ix.of, &needs[i])
 		}
 	}
 	for i := range ix.asked {

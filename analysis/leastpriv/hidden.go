@@ -33,6 +33,7 @@ type candidate struct {
 	count   int64
 	first   time.Time // of the first request
 	at      time.Time // of the latest
+	days    days
 	refused bool
 	held    bool // the replica grants it, one way or another
 	covered bool // at the latest request the subject held the rules
@@ -126,6 +127,7 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 		u.hidden[id] = have
 	}
 	have.count += n.Requests
+	have.days = have.days.with(n.First, n.Last)
 	if have.first.IsZero() || n.First.Before(have.first) {
 		have.first = n.First
 	}

@@ -53,6 +53,8 @@ type Suggestion struct {
 	Remove   []Remove `json:"remove"` // bindings, and roles that nobody holds any more, to delete
 	// Added are verbs that the roles to apply hold although nobody used them, and why.
 	Added []Added `json:"added"`
+	// Why says of each rule of the roles in Apply why it stays.
+	Why []RuleReason `json:"why"`
 	// Owned are the objects to write or to remove that something else writes: the change has to be made there.
 	Owned []Owned `json:"owned"`
 	// Rollback holds the objects as they were. What Apply created and Rollback does not hold is to
@@ -64,6 +66,8 @@ type Suggestion struct {
 	Gaps []string `json:"gaps"`
 	// Size counts Apply, Remove and Rollback, also where they are left out.
 	Size Size `json:"size"`
+
+	reasons keptOf
 }
 
 // Forms of a suggestion.
@@ -81,6 +85,20 @@ type Added struct {
 	Reason   string `json:"reason"`   // with which use it goes
 }
 
+// RuleReason says why a rule of a role to apply stays.
+type RuleReason struct {
+	Role string `json:"role"` // that is applied: Kind/name or Kind/namespace/name
+	Rule int    `json:"rule"` // index in the role
+	// Requests counts those on record, and the checks behind them, that Subjects need the rule for: without their own bindings they would
+	// be refused.
+	Requests int64     `json:"requests"`
+	Subjects []string  `json:"subjects"` // who needs it
+	Days     int       `json:"days"`     // distinct days (UTC) on which it was needed
+	Last     time.Time `json:"last"`     // when it was needed last; zero: never
+	// Texts say so in words, and why verbs stay that nobody used: a line each. They are the comments of the YAML.
+	Texts []string `json:"texts"`
+}
+
 // Owned is an object that a release, an application or another object owns, and writes again.
 type Owned struct {
 	Object string `json:"object"` // Kind/name or Kind/namespace/name
@@ -95,7 +113,9 @@ type Size struct {
 }
 
 // Counted leaves out the change, of which only the size is kept.
-func (s *Suggestion) Counted() { s.Apply, s.Remove, s.Rollback = Objects{}, []Remove{}, Objects{} }
+func (s *Suggestion) Counted() {
+	s.Apply, s.Remove, s.Rollback, s.Why = Objects{}, []Remove{}, Objects{}, []RuleReason{}
+}
 
 // Changes reports whether there is anything to apply or to remove.
 func (s *Suggestion) Changes() bool { return s.Size.Apply+s.Size.Remove > 0 }

@@ -208,6 +208,15 @@ func granting(rules []rbacv1.PolicyRule, i int, p *pair) int {
 	return slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool { return rbacindex.RuleAllows(&a, &r) })
 }
 
+// why returns the reasons of what is kept although nobody used it.
+func (p *part) why() map[pair]string {
+	out := map[pair]string{}
+	for i := range p.added {
+		maps.Copy(out, p.added[i])
+	}
+	return out
+}
+
 // reasons lists what is kept although nobody used it.
 func (p *part) reasons(role string) []Added {
 	var out []Added

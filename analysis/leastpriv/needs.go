@@ -19,6 +19,8 @@ type need struct {
 	attrs rbacindex.Attributes
 	count int64
 	first time.Time // when it was asked for the first time
+	last  time.Time // and the last
+	days  days      // on which it was asked for
 	why   string
 	// alternative: holding all of rules, in the namespace of attrs, also suffices.
 	alternative bool
@@ -90,14 +92,15 @@ func historyOf(u *usage, st *state.State) *history {
 	h := &history{before: map[accessKey]bool{}}
 	for _, k := range slices.SortedFunc(maps.Keys(u.allowed), compareKeys) {
 		a := u.allowed[k]
-		h.need(need{key: k, attrs: k.attributes(u), count: a.count, first: a.first, why: a.why})
+		h.need(need{key: k, attrs: k.attributes(u), count: a.count, first: a.first, last: a.last, days: a.days, why: a.why})
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(u.refused), compareKeys) {
 		h.refusals = append(h.refusals, need{key: k, attrs: k.attributes(u), count: u.refused[k].count})
 	}
 	for _, id := range slices.Sorted(maps.Keys(u.hidden)) {
 		cand := u.hidden[id]
-		n := need{key: cand.key, attrs: cand.key.attributes(u), count: cand.count, first: cand.first, why: cand.why}
+		n := need{key: cand.key, attrs: cand.key.attributes(u), count: cand.count, first: cand.first, last: cand.at,
+			days: cand.days, why: cand.why}
 		switch n.attrs.Verb {
 		case "bind":
 			n.rules, n.alternative = rulesOf(st.RBAC(cand.at).RBAC, roleRefOf(&n.attrs), n.attrs.Namespace)

@@ -14,6 +14,10 @@ type Plan struct {
 	Apply    Objects  `json:"apply"`    // objects to write
 	Remove   []Remove `json:"remove"`   // objects to delete
 	Rollback Objects  `json:"rollback"` // objects that undo the plan
+	// Why says of each rule of the roles in Apply why it stays.
+	Why []RuleReason `json:"why"`
+	// Owned are the objects to write or to remove that something else writes: the change has to be made there.
+	Owned []Owned `json:"owned"`
 	// Final are the RBAC objects of the final state that concern the subjects: their bindings,
 	// those of their groups, and the roles that these name.
 	Final Objects `json:"final"`
@@ -21,11 +25,13 @@ type Plan struct {
 	// Proofs are those of the subjects, in the order of the suggestions, against the policy
 	// with all of the suggestions in force.
 	Proofs []Proof `json:"proofs"`
+
+	reasons keptOf
 }
 
 // Counted leaves out the objects: the proofs stay.
 func (p *Plan) Counted() {
-	p.Apply, p.Remove, p.Rollback, p.Final = Objects{}, []Remove{}, Objects{}, Objects{}
+	p.Apply, p.Remove, p.Rollback, p.Final, p.Why, p.Owned = Objects{}, []Remove{}, Objects{}, Objects{}, []RuleReason{}, []Owned{}
 }
 
 // Together joins suggestions of this Advisor.
@@ -81,7 +87,7 @@ func (a *Advisor) narrowedTogether(suggestions []*Suggestion) (*Plan, error) {
 	users := make([]planned, 0, len(suggestions))
 	var own, back Objects // of those that get roles of their own
 	for _, s := range suggestions {
-		u := planned{user: s.Subject, used: indexNeeds(a.historyOf(s.Subject).needs), form: s.Form}
+		u := planned{user: s.Subject, used: a.indexOf(s.Subject), form: s.Form}
 		switch {
 		case s.Form == FormStrict:
 			own, back = append(own, s.Apply...), append(back, s.Rollback...)
@@ -111,23 +117,26 @@ func (a *Advisor) narrowedTogether(suggestions []*Suggestion) (*Plan, error) {
 		}
 	}
 	p := &Plan{Apply: append(Objects{}, c.write...), Remove: append([]Remove{}, c.remove...), Rollback: append(Objects{}, c.rollback...),
-		Proofs: []Proof{}, Holds: true}
+		Proofs: []Proof{}, Holds: true, reasons: c.reasons}
 	return p, a.proveTogether(p, final, suggestions)
 }
 
 // proveTogether evaluates the histories of all subjects against a final state.
 func (a *Advisor) proveTogether(p *Plan, final *rbacindex.Snapshot, suggestions []*Suggestion) error {
+	users := map[string]*rbacindex.Snapshot{}
 	for _, s := range suggestions {
 		h := a.historyOf(s.Subject)
 		on, err := a.ground(s.Subject, h)
 		if err != nil {
 			return err
 		}
+		users[s.Subject] = on.base
 		proof := h.prove(final, on)
 		p.Proofs = append(p.Proofs, proof)
 		p.Holds = p.Holds && proof.Holds
 	}
 	p.Final = a.concerning(final, suggestions)
+	p.Why, p.Owned = a.why(p.Apply, final, users, p.reasons), a.owned(p.Apply, p.Remove)
 	return nil
 }
 

@@ -19,18 +19,20 @@ type roleChange struct {
 	remove   []Remove
 	rollback Objects
 	added    []Added
+	reasons  keptOf
 }
 
 // copied is what holders get in place of what they hold of a role, or of several.
 type copied struct {
 	from     []string // names of the roles
 	rules    []rbacv1.PolicyRule
+	reasons  map[pair]string                    // of verbs that nobody used
 	audience map[string]map[rbacv1.Subject]bool // by scope
 }
 
 // changeOf writes edits as objects.
 func (a *Advisor) changeOf(edits []roleEdit) *roleChange {
-	c := &roleChange{}
+	c := &roleChange{reasons: keptOf{}}
 	leaving := map[rbacindex.Key]map[string]bool{}
 	leave := func(h *holder) {
 		for _, k := range h.bindings {
@@ -56,6 +58,7 @@ func (a *Advisor) changeOf(edits []roleEdit) *roleChange {
 				edited = true
 			case e.inPlace && !edited:
 				edited = true
+				c.reasons.add(e.role, s.part.why())
 				c.write = append(c.write, a.restored(e.role, ruled(role, s.part.narrowed())))
 				c.rollback = append(c.rollback, a.restored(e.role, role))
 			default:
@@ -71,7 +74,7 @@ func (a *Advisor) changeOf(edits []roleEdit) *roleChange {
 			c.rollback = append(c.rollback, a.restored(e.role, role))
 		}
 	}
-	c.write = append(c.write, a.written(copies)...)
+	c.write = append(c.write, a.written(copies, c.reasons)...)
 	var bindings []Remove
 	for _, k := range slices.SortedFunc(maps.Keys(leaving), rbacindex.Key.Compare) {
 		o, _ := a.view.RBAC.Get(k)
@@ -96,7 +99,8 @@ func (c *roleChange) changes() []rbacindex.Change {
 
 // copyOf returns what the holders of a share get in place of a role. Where a subject has it everywhere, its other bindings are not needed.
 func (a *Advisor) copyOf(role rbacindex.Key, s *share) copied {
-	c := copied{from: []string{role.Name}, rules: s.part.narrowed(), audience: map[string]map[rbacv1.Subject]bool{}}
+	c := copied{from: []string{role.Name}, rules: s.part.narrowed(), reasons: s.part.why(),
+		audience: map[string]map[rbacv1.Subject]bool{}}
 	for _, k := range s.bindings() { // those of the cluster come first
 		b, _ := a.view.RBAC.Get(k)
 		subjects, _, _ := rbacindex.BindingOf(b)
@@ -120,13 +124,13 @@ func (a *Advisor) copyOf(role rbacindex.Key, s *share) copied {
 }
 
 // written writes copies as objects: what the same subjects get in the same places is one role, and equal rules are one role.
-func (a *Advisor) written(copies []copied) (out Objects) {
+func (a *Advisor) written(copies []copied, reasons keptOf) (out Objects) {
 	copies = joinEqual(copies, (*copied).audienceText, func(into, c *copied) {
-		into.takeNames(c)
+		into.take(c)
 		into.rules = mergedRules(slices.Concat(into.rules, c.rules))
 	})
 	copies = joinEqual(copies, func(c *copied) string { return fmt.Sprintf("%q", c.effective()) }, func(into, c *copied) {
-		into.takeNames(c)
+		into.take(c)
 		for scope, subjects := range c.audience {
 			if into.audience[scope] == nil {
 				into.audience[scope] = map[rbacv1.Subject]bool{}
@@ -144,6 +148,7 @@ func (a *Advisor) written(copies []copied) (out Objects) {
 			for _, o := range objects {
 				taken[change(o).Key] = true
 			}
+			reasons.add(change(objects[0]).Key, copies[i].reasons) // the role is the first
 			out = append(out, objects...)
 			break
 		}
@@ -151,8 +156,9 @@ func (a *Advisor) written(copies []copied) (out Objects) {
 	return out
 }
 
-// takeNames adds the names of the roles that another copy is of.
-func (c *copied) takeNames(of *copied) {
+// take adds the names of the roles that another copy is of, and its reasons.
+func (c *copied) take(of *copied) {
+	maps.Copy(c.reasons, of.reasons)
 	for _, name := range of.from {
 		if !slices.Contains(c.from, name) {
 			c.from = append(c.from, name)

@@ -56,6 +56,7 @@ type accessKey struct {
 type access struct {
 	count       int64
 	first, last time.Time
+	days        days
 	why         string // the hidden check it comes from, "" for the request itself
 }
 
@@ -195,6 +196,7 @@ func (c *Collector) add(into map[accessKey]*access, k accessKey, why string, n C
 		into[k] = a
 	}
 	a.count += n.Requests
+	a.days = a.days.with(n.First, n.Last)
 	if a.first.IsZero() || n.First.Before(a.first) {
 		a.first = n.First
 	}

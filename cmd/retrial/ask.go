@@ -36,11 +36,16 @@ type asker struct {
 
 // bind adds the flags of a command that asks a server, a store or a log, those of the named parameters of its request, and -o.
 func (a *asker) bind(c *cobra.Command, s cli.Streams, request any, names ...string) {
+	a.bindForms(c, s, request, cli.AnswerForms(), names...)
+}
+
+// bindForms does so for a command that prints in forms of its own.
+func (a *asker) bindForms(c *cobra.Command, s cli.Streams, request any, forms []string, names ...string) {
 	a.bindServer(c, s)
 	a.bindLog(c)
 	cli.BindRequest(c, request, names...)
 	a.completeFlags(c)
-	cli.AddOutput(c, &a.output)
+	cli.AddOutput(c, &a.output, forms...)
 }
 
 // bindServer adds the flags that ask a server or a store. Help shows the configuration's flags that matter to all such commands.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/cmd/retrial/advice"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query"
@@ -157,7 +158,7 @@ func TestSuggestHostileNames(t *testing.T) {
 	if err := answer.WriteYAML(&out, false); err != nil {
 		t.Fatal(err)
 	}
-	table, _ := printed(suggestTable, answer)
+	table, _ := printed(advice.Table, answer)
 	for _, bad := range []string{"\x1b", "\u202e", "\u2028", "\nkind"} {
 		if strings.Contains(out.String(), bad) || strings.Contains(table, bad) {
 			t.Errorf("%q is in the output", bad)
@@ -214,4 +215,26 @@ func TestDocsSuggest(t *testing.T) {
 		t.Fatal("docs/suggest.md has no place for the table")
 	}
 	golden.File(t, "docs/suggest.md", before+begin+b.String()+end+after)
+}
+
+// TestSurfaceSuggestDirectoryGolden keeps the directory that is written for some subjects of the bundled recording.
+func TestSurfaceSuggestDirectoryGolden(t *testing.T) {
+	needWhole(t)
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "change")
+	suggestOn(t, cli.ExitOK, "--subject", "carol", "--subject", "heidi", "--subject", "sa/payments-dev:worker", "-o", "dir="+dir, "--force")
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		fmt.Fprintf(&b, "-- %s --\n%s", filepath.ToSlash(name), text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.File(t, surface("suggest-dir.txtar"), b.String())
 }

@@ -24,10 +24,11 @@ type room struct {
 }
 
 var rooms = []room{
-	{"cmd/retrial", []string{"query", "query/client", "server", "doctor", "internal/config", "internal/cli", "internal/params",
-		"internal/phrase", "internal/safe", "internal/sleep", "internal/version"},
+	{"cmd/retrial", []string{"query", "query/client", "server", "doctor", "internal/atomicfile", "internal/config", "internal/cli",
+		"internal/params", "internal/phrase", "internal/safe", "internal/sleep", "internal/version"},
 		"commands are flags and printers: what they print is asked, " +
-			"and what runs is wired, elsewhere; of internal they need the settings that flags bind, a terminal's streams and exit codes, " +
+			"and what runs is wired, elsewhere; of internal they need folders that are written whole, the settings that flags bind, " +
+			"a terminal's streams and exit codes, " +
 			"the parameters of questions, words and hostile text made fit to print, and their own version"},
 	{"cmd/retrial-bench", []string{"*"}, "benchmarks measure every room"},
 	{"ingest/event", nil, "the event is the first product of the pipeline and depends on nobody"},
@@ -152,7 +153,7 @@ var pure = []string{
 	"replay/state/kept", "replay/state/observe", "replay/request", "replay/reason", "replay/release", "replay/config", "replay/authn",
 	"replay/authz", "replay/authz/node", "replay/admission", "replay/implied", "replay/review", "replay/evaluate",
 	"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage",
-	"analysis/revert", "analysis/whatif", "query", "query/known", "query/memory", "query/past", "query/resource",
+	"analysis/revert", "analysis/whatif", "query", "query/changeset", "query/known", "query/memory", "query/past", "query/resource",
 	"internal/gzipped", "internal/jsontext", "internal/kubenames", "internal/manifest",
 	"internal/moment", "internal/near", "internal/params", "internal/patchops",
 	"internal/phrase", "internal/safe",

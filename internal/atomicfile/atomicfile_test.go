@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -94,5 +95,56 @@ func holds(t *testing.T, folder, want string) {
 	}
 	if len(entries) != 1 || entries[0].Name() != want {
 		t.Errorf("%s holds %v, want %s alone", folder, entries, want)
+	}
+}
+
+// TestFolder: the files come together, into a new folder or an empty one; what is there goes only where that is allowed, and all of it
+// stays when something fails.
+func TestFolder(t *testing.T) {
+	files := map[string][]byte{"README.md": []byte("read"), "a/b.yaml": []byte("b"), "run.sh": []byte("run")}
+	never := func(names []string) error { return errors.New("holds " + names[0]) }
+	path := filepath.Join(t.TempDir(), "folder")
+	if err := Folder(path, files, "README.md", never); err != nil {
+		t.Fatal(err)
+	}
+	names := func() (out []string) {
+		err := filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				name, _ := filepath.Rel(path, p)
+				out = append(out, name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if got := names(); !slices.Equal(got, []string{"README.md", "a/b.yaml", "run.sh"}) {
+		t.Errorf("it holds %q", got)
+	}
+	if info, err := os.Stat(filepath.Join(path, "run.sh")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v for a script", info.Mode(), err)
+	}
+	if err := Folder(path, files, "README.md", never); err == nil || len(names()) != 3 {
+		t.Errorf("%v, %q: want what was there, and an error", err, names())
+	}
+	// A path that is a folder and a file cannot be written.
+	if err := Folder(path, map[string][]byte{"x": nil, "x/y": nil}, "x", func([]string) error { return nil }); err == nil ||
+		len(names()) != 3 {
+		t.Errorf("%v, %q: want what was there, and an error", err, names())
+	}
+	if err := Folder(path, map[string][]byte{"README.md": nil}, "README.md", func([]string) error { return nil }); err != nil ||
+		!slices.Equal(names(), []string{"README.md"}) {
+		t.Errorf("%v, %q: want the new file alone", err, names())
+	}
+	holds(t, path, "README.md")
+	fresh := filepath.Join(filepath.Dir(path), "fresh")
+	if err := Folder(fresh, map[string][]byte{"x": nil, "x/y": nil}, "x", never); err == nil {
+		t.Error("no error")
+	}
+	holds(t, filepath.Dir(path), "folder")
+	if err := Folder(filepath.Join(path, "README.md"), files, "README.md", never); err == nil {
+		t.Error("a file became a folder")
 	}
 }

@@ -22,7 +22,7 @@ var answerForms = []string{"table", "wide", "name", "json", "yaml", "csv", jsonP
 func AnswerForms() []string { return slices.Clone(answerForms) }
 
 // AddOutput adds -o with the formats a command can print, the first as the default; without any, those of every answer. Any other format
-// is refused before the command starts.
+// is refused before the command starts. A form that takes a value is written as NAME=VALUE.
 func AddOutput(c *cobra.Command, into *string, forms ...string) {
 	if len(forms) == 0 {
 		forms = answerForms
@@ -30,14 +30,15 @@ func AddOutput(c *cobra.Command, into *string, forms ...string) {
 	c.Flags().StringVarP(into, "output", "o", forms[0], strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
 	// The only error is that there is no such flag.
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(slices.DeleteFunc(slices.Clone(forms), func(form string) bool {
-		return form == jsonPathForm
+		return strings.Contains(form, "=")
 	}), cobra.ShellCompDirectiveNoFileComp))
 	Before(c, func([]string) error {
-		switch expression, is := strings.CutPrefix(*into, "jsonpath="); {
-		case is && slices.Contains(forms, jsonPathForm):
-			_, err := parseJSONPath(expression)
+		name, value, is := strings.Cut(*into, "=")
+		switch taking := slices.ContainsFunc(forms, func(form string) bool { return strings.HasPrefix(form, name+"=") }); {
+		case is && taking && name == "jsonpath":
+			_, err := parseJSONPath(value)
 			return err
-		case slices.Contains(forms, *into) && *into != jsonPathForm:
+		case is && taking && value != "", !is && slices.Contains(forms, *into):
 			return nil
 		case len(forms) == 2:
 			return ExitWith(ExitUsage, fmt.Errorf("invalid --output %q: want %s or %s", *into, forms[0], forms[1]))

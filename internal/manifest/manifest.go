@@ -7,6 +7,7 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -44,6 +45,60 @@ func Objects[T any](w io.Writer, objects []T) error {
 		}
 		if _, err := w.Write(doc); err != nil {
 			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	return nil
+}
+
+// Role writes a role with comments before each of its rules, by their numbers.
+func Role(w io.Writer, role any, notes [][]string) error {
+	text, err := json.Marshal(role)
+	if err != nil {
+		return fmt.Errorf("print as yaml: %w", err)
+	}
+	var fields map[string]json.RawMessage
+	var rules struct {
+		Rules []json.RawMessage `json:"rules"`
+	}
+	if err := errors.Join(json.Unmarshal(text, &fields), json.Unmarshal(text, &rules)); err != nil {
+		return fmt.Errorf("print as yaml: %w", err)
+	}
+	delete(fields, "rules")
+	var head bytes.Buffer
+	if err := Objects(&head, []any{fields}); err != nil {
+		return err
+	}
+	if len(rules.Rules) == 0 || bytes.HasPrefix(head.Bytes(), []byte("{")) {
+		for i, lines := range notes {
+			for _, line := range lines {
+				Comment(w, "rule %d: %s", i, line)
+			}
+		}
+		return Objects(w, []any{role})
+	}
+	fmt.Fprintf(w, "%srules:\n", head.Bytes()) // which is the last of a role's fields
+	return Items(w, "", rules.Rules, notes)
+}
+
+// Items writes a list of YAML, each item behind its comments. One with control characters is written as JSON, as of [Objects].
+func Items[T any](w io.Writer, indent string, items []T, notes [][]string) error {
+	for i, item := range items {
+		if i < len(notes) {
+			for _, line := range notes[i] {
+				fmt.Fprint(w, indent)
+				Comment(w, "%s", line)
+			}
+		}
+		var text bytes.Buffer
+		if err := Objects(&text, []any{item}); err != nil {
+			return err
+		}
+		begin := indent + "- "
+		for line := range strings.Lines(text.String()) {
+			if _, err := io.WriteString(w, begin+line); err != nil {
+				return fmt.Errorf("write the result: %w", err)
+			}
+			begin = indent + "  "
 		}
 	}
 	return nil

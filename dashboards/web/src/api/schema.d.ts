@@ -2365,12 +2365,16 @@ export interface components {
             final: components["schemas"]["LeastprivObjects"];
             /** @description every recorded access is decided as before */
             holds: boolean;
+            /** @description `owned` are the objects to write or to remove that something else writes: the change has to be made there. */
+            owned: components["schemas"]["LeastprivOwned"][];
             /** @description `proofs` are those of the subjects, in the order of the suggestions, against the policy with all of the suggestions in force. */
             proofs: components["schemas"]["LeastprivProof"][];
             /** @description objects to delete */
             remove: components["schemas"]["LeastprivRemove"][];
             /** @description objects that undo the plan */
             rollback: components["schemas"]["LeastprivObjects"];
+            /** @description `why` says of each rule of the roles in Apply why it stays. */
+            why: components["schemas"]["LeastprivRuleReason"][];
         };
         /** @description the outcome of replaying a subject's recorded history against a final state. */
         LeastprivProof: {
@@ -2446,6 +2450,26 @@ export interface components {
             /** @description that are taken out */
             subjects: components["schemas"]["V1Subject"][];
         };
+        /** @description RuleReason says why a rule of a role to apply stays. */
+        LeastprivRuleReason: {
+            /** @description distinct days (UTC) on which it was needed */
+            days: number;
+            /**
+             * Format: date-time
+             * @description when it was needed last; zero: never
+             */
+            last: string;
+            /** @description `requests` counts those on record, and the checks behind them, that Subjects need the rule for: without their own bindings they would be refused. */
+            requests: number;
+            /** @description that is applied: Kind/name or Kind/namespace/name */
+            role: string;
+            /** @description index in the role */
+            rule: number;
+            /** @description who needs it */
+            subjects: string[];
+            /** @description `texts` say so in words, and why verbs stay that nobody used: a line each. They are the comments of the YAML. */
+            texts: string[];
+        };
         /** @description Size counts the objects of a change. */
         LeastprivSize: {
             /** @description how many there are to write */
@@ -2491,6 +2515,8 @@ export interface components {
             system: boolean;
             /** @description what it holds and never used */
             unused: components["schemas"]["LeastprivUnused"][];
+            /** @description `why` says of each rule of the roles in Apply why it stays. */
+            why: components["schemas"]["LeastprivRuleReason"][];
             /** @description what the recording covers */
             window: components["schemas"]["LeastprivWindow"];
         };
