@@ -83,9 +83,16 @@ func (c *contract) resolve(s *schema) *schema {
 	return s
 }
 
-// answerOf is the schema of what a GET is answered with.
+// askedByPost are the questions that are asked by POST and change nothing.
+var askedByPost = []string{apiRoot + "whatif"} //nolint:gochecknoglobals // constant table
+
+// answerOf is the schema of what a question is answered with.
 func (c *contract) answerOf(path string) *schema {
-	return c.Paths[path]["get"].Responses["200"].Content["application/json"].Schema
+	method := "get"
+	if slices.Contains(askedByPost, path) {
+		method = "post"
+	}
+	return c.Paths[path][method].Responses["200"].Content["application/json"].Schema
 }
 
 // against says what of a question is not in the document; "" if all is.

@@ -17,7 +17,7 @@ func TestWeb(t *testing.T) {
 	}{
 		{"contract", w.contract}, {"keyboard", w.keyboard}, {"addresses", w.addresses}, {"settings", w.settings}, {"today", w.today},
 		{"explore", w.explore}, {"event", w.event}, {"findings", w.findings}, {"subjects", w.subjects}, {"subject", w.subject},
-		{"access", w.access}, {"changes", w.changes}, {"trust", w.trust}, {"hostile", w.hostile}, {"live", w.live},
+		{"access", w.access}, {"changes", w.changes}, {"whatif", w.whatif}, {"trust", w.trust}, {"hostile", w.hostile}, {"live", w.live},
 	} {
 		w.b.as(t, looks[0])
 		t.Run(part.name, part.test)
@@ -34,7 +34,7 @@ func TestWebEmpty(t *testing.T) {
 
 	t.Run("nothing", func(t *testing.T) {
 		for _, hash := range []string{"#/", "#/explore", "#/events/x", "#/findings?finding=x", "#/subjects", "#/subjects/alice",
-			"#/access?verb=get&resource=secrets", "#/changes", "#/trust"} {
+			"#/access?verb=get&resource=secrets", "#/changes", "#/whatif?delete=Role/a/b", "#/trust"} {
 			b.load(t, s.ui+hash)
 			b.until(t, hash+" says what to do", readsIn("#main", "retrial connect NAME")+" && "+
 				readsIn("#main", "retrial import --cluster NAME"))

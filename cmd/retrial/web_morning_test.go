@@ -56,6 +56,7 @@ var mornings = []struct { //nolint:gochecknoglobals // constant table
 	{"which service account holds cluster-admin and does not use it", idleAdmins},
 	{"what broke after a role change", brokeAfterChange},
 	{"who is refused and why", refusedAndWhy},
+	{"what a role change would break", wouldBreak},
 }
 
 func newSinceYesterday(t *testing.T, h *hand, r rows) {
@@ -176,4 +177,23 @@ func refusedAndWhy(t *testing.T, h *hand, r rows) {
 		shown = "sa/" + account
 	}
 	h.until(t, "it says that nothing allows it", settled+" && "+readsIn("dialog", "Nothing allows "+shown+" to do this"))
+}
+
+// wouldBreak asks what would be refused without a binding.
+func wouldBreak(t *testing.T, h *hand, r rows) {
+	want := r.counts(t, question(t, "breaks"))
+	h.follow(t, "what if", `[...document.querySelectorAll('#main a.button')].find(a => a.innerText === 'What if?')`)
+	h.at(t, "#/whatif")
+	h.until(t, "it can be asked", settled+` && document.querySelector('#main form')`)
+	h.do(t, `[...document.querySelectorAll('#main label')].find(l => l.innerText === 'Objects to delete').control.focus()`)
+	h.press(t, "ClusterRoleBinding/a-bot1")
+	h.steps++
+	h.press(t, enterKey)
+	h.at(t, "delete=")
+	h.until(t, "it is said in words", settled+" && "+readsIn("#main li", fmt.Sprintf("%s accesses that were used would be refused: "+
+		"%s requests of 1 subject, the last", grouped(int64(len(want))), grouped(sumOf(want)))))
+	most := slices.Max(slices.Collect(maps.Values(want)))
+	if shown := h.cells(t, "Accesses that change"); shownNumber(t, shown[0][3]) != most || shown[0][1] != "backup-bot" {
+		t.Errorf("the page says %v first; something was asked for %d times", shown[0], most)
+	}
 }

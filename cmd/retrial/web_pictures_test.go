@@ -24,7 +24,7 @@ import (
 // images are the pictures of the documents: names of what is seen, and their files.
 var images = map[string]string{
 	"today-wide-light": "today.webp", "explore-filtered-wide-light": "explore.webp", "event-refused-wide-light": "request.webp",
-	"subject-wide-light": "subject.webp",
+	"subject-wide-light": "subject.webp", "whatif-wide-light": "whatif.webp",
 }
 
 // What a page looks like is compared with what it looked like, at half its size: testdata/pages. A tile is four of those pixels each way,

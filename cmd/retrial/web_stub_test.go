@@ -98,7 +98,7 @@ func clustersAnswer(minute int) object {
 func answersOf(c *contract, make func(*schema) any) map[string]any {
 	answers := map[string]any{}
 	for path, operations := range c.Paths {
-		if _, ok := operations["get"]; ok {
+		if _, ok := operations["get"]; ok || slices.Contains(askedByPost, path) {
 			answers[strings.TrimPrefix(path, apiRoot)] = make(c.answerOf(path))
 		}
 	}
@@ -169,6 +169,7 @@ var webPages = []struct{ name, hash string }{
 	{"what can", "#/access?cluster=sample&subject=x&since=2026-11-20T11:37:00Z"},
 	{"changes", "#/changes?cluster=sample"},
 	{"change", "#/changes?cluster=sample&id=x"},
+	{"what if", "#/whatif?cluster=sample&delete=ClusterRoleBinding/x"},
 	{"trust", "#/trust?cluster=sample"},
 }
 
@@ -233,6 +234,8 @@ func hostileEverywhere(t *testing.T, s *stub, b *browser) {
 		"#/access?cluster=sample&verb=get&resource=x&view=map": {"#main table"},
 		"#/changes?cluster=sample":                             {"#main [role=table]"},
 		"#/trust?cluster=sample":                               {"#main ul", "#main details", "[aria-label=Classes]"},
+		"#/whatif?cluster=sample&delete=ClusterRoleBinding/x&rows=all": {`[role=table][aria-label="Accesses that change"]`,
+			`[aria-label="What it does to the policy"]`, "#main section ul"},
 	} {
 		b.visit(t, hash)
 		if strings.Contains(hash, "credential=") {

@@ -21,6 +21,15 @@ export type Answer<P extends Path> = Content<Get<`${Prefix}${P}`>>;
 export type Query<P extends Path> = { [K in keyof Parameters<Get<`${Prefix}${P}`>>]: Value | null | undefined };
 type Value = string | number | boolean;
 
+type Post<P> = P extends keyof paths ? (paths[P] extends { post: infer G } ? G : never) : never;
+
+/** PostedPath is what is asked by POST, since questions may be long. */
+export type PostedPath = 'whatif';
+
+/** Posted is what such a path answers with, Body what it is asked with. */
+export type Posted<P extends PostedPath> = Content<Post<`${Prefix}${P}`>>;
+export type Body<P extends PostedPath> = Post<`${Prefix}${P}`> extends { requestBody: { content: { 'application/json': infer B } } } ? B : never;
+
 /** Failure is a question that was not answered, in words for people: the server's own where it said something. */
 export class Failure extends Error {
   /** status is the server's code; 0: it was not reached. */
@@ -46,9 +55,19 @@ export async function ask<P extends Path>(path: P, query: Query<P>, signal?: Abo
   for (const [k, v] of Object.entries(query as Record<string, Value | null | undefined>)) {
     if (v !== undefined && v !== null && v !== '' && v !== false) url.searchParams.set(k, String(v));
   }
+  return (await answered(url, { headers: { Accept: 'application/json' }, signal: signal ?? null })) as Answer<P>;
+}
+
+/** post returns the answer to a question that is asked by POST. */
+export async function post<P extends PostedPath>(path: P, body: Body<P>, signal?: AbortSignal): Promise<Posted<P>> {
+  const headers = { Accept: 'application/json', 'Content-Type': 'application/json' };
+  return (await answered(new URL(root(document.baseURI) + path), { method: 'POST', headers, body: JSON.stringify(body), signal: signal ?? null })) as Posted<P>;
+}
+
+async function answered(url: URL, how: RequestInit): Promise<unknown> {
   let response: Response;
   try {
-    response = await fetch(url, { headers: { Accept: 'application/json' }, signal: signal ?? null });
+    response = await fetch(url, how);
   } catch (err) {
     if (err instanceof Error && err.name === 'AbortError') throw err;
     throw new Failure('The server cannot be reached. Is retrial serve still running?', 0);
@@ -58,7 +77,7 @@ export async function ask<P extends Path>(path: P, query: Query<P>, signal?: Abo
     throw new Failure(said || `The server answered ${response.status} without a word.`, response.status);
   }
   try {
-    return filled(await response.json()) as Answer<P>;
+    return filled(await response.json());
   } catch (err) {
     if (err instanceof Error && err.name === 'AbortError') throw err;
     throw new Failure('The answer was cut off.', 0);

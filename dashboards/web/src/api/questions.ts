@@ -1,7 +1,7 @@
 // Hooks that ask. A page has hooks of its own beside it (queries.ts), made of these.
 import { keepPreviousData, useInfiniteQuery, useQuery, type InfiniteData, type UseInfiniteQueryResult, type UseQueryResult } from '@tanstack/react-query';
 import { useContext, createContext } from 'react';
-import { ask, Failure, type Answer, type Path, type Query } from './ask';
+import { ask, Failure, post, type Answer, type Body, type Path, type Posted, type PostedPath, type Query } from './ask';
 
 /** Moment counts how often the page has caught up with the server: answers of an earlier one are asked for again. */
 export const Moment = createContext(0);
@@ -17,6 +17,16 @@ export function useQuestion<P extends Path>(path: P, query: Query<P> | null): As
     queryFn: ({ signal }) => ask(path, query as Query<P>, signal),
     enabled: query !== null,
     placeholderData: keepPreviousData,
+  });
+}
+
+/** usePosted asks by POST; null asks nothing. name tells bodies apart, which may be long. What is asked so takes long: it is asked once,
+ *  until the page asks again. */
+export function usePosted<P extends PostedPath>(path: P, name: string, body: Body<P> | null): Asked<Posted<P>> {
+  return useQuery<Posted<P>, Failure>({
+    queryKey: [path, 'posted', name],
+    queryFn: ({ signal }) => post(path, body as Body<P>, signal),
+    enabled: body !== null,
   });
 }
 

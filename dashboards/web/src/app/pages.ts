@@ -48,5 +48,6 @@ export const PAGES: Page[] = [
   page('/subjects/:name', 'Subject', () => import('../pages/subject'), { place: '/subjects' }),
   page('/access', 'Access', () => import('../pages/access'), { key: 'a' }),
   page('/changes', 'Changes', () => import('../pages/changes'), { key: 'c' }),
+  page('/whatif', 'What if', () => import('../pages/whatif'), { key: 'w' }),
   page('/trust', 'Trust', () => import('../pages/trust'), { key: 'r' }),
 ];

@@ -1,6 +1,9 @@
 // Rules and whom they are given to, as RBAC has them.
+import type { ReactNode } from 'react';
 import type { Schemas } from '../api/ask';
 import { Name, Names, Who } from './Name';
+import { Tag } from './Tag';
+import css from './rule.module.css';
 
 /** On shows what a rule is about: resources as kubectl takes them, or paths. */
 export function On({ rule: r }: { rule: Schemas['Rule'] }) {
@@ -26,4 +29,29 @@ export function Person({ of: s }: { of: { kind: string; namespace: string; name:
 /** userOf is the user name of a user or service account. */
 export function userOf(s: { kind: string; namespace?: string; name: string }): string {
   return s.kind === 'ServiceAccount' ? `system:serviceaccount:${s.namespace}:${s.name}` : s.name;
+}
+
+/** ChangedRules lists what a subject lost and gained, so many rules at once; more says how many there are beyond. */
+export function ChangedRules({ scopes, most, more }: { scopes: Schemas['ChangedScope'][]; most: number; more: (n: number) => ReactNode }) {
+  const rules = scopes.flatMap(({ lost, gained, namespace: where }) => [
+    ...lost.map((rule) => ({ rule, where, gained: false })),
+    ...gained.map((rule) => ({ rule, where, gained: true })),
+  ]);
+  return (
+    <>
+      <ul className={css.rules}>
+        {rules.slice(0, most).map(({ rule, where, gained }, i) => (
+          <li key={i}>
+            <Tag tone={gained ? 'warn' : 'good'}>{gained ? '+ gained' : '− lost'}</Tag>
+            <span>
+              <Names list={rule.verbs} most={8} /> <span className="soft">on</span> <On rule={rule} />{' '}
+              <span className="soft">{where ? <>in <Name most={80}>{where}</Name></> : 'everywhere'}</span>
+            </span>
+          </li>
+        ))}
+      </ul>
+      {scopes.some((scope) => scope.tooLarge) && <p className="soft">There are too many rules to compare all of them.</p>}
+      {rules.length > most && more(rules.length - most)}
+    </>
+  );
 }

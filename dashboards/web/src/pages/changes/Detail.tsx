@@ -5,8 +5,7 @@ import { Card, Question } from '../../kit/Card';
 import { fileName, Text } from '../../kit/Copy';
 import { Name, Names, Subject } from '../../kit/Name';
 import { filtersOf, whatOf } from '../../kit/request';
-import { On, Person, userOf } from '../../kit/Rule';
-import { Tag } from '../../kit/Tag';
+import { ChangedRules, Person, userOf } from '../../kit/Rule';
 import { Time } from '../../kit/Time';
 import { count, plural, sentence } from '../../kit/words';
 import { keyOf, useChange, type Write } from './queries';
@@ -140,28 +139,10 @@ function Access({ of: a, all }: { of: Came['access']; all: (subject: string | nu
       {!a.subjects.length && <p className="soft">{a.known && !missing.length ? 'Everybody can do what they could.' : 'None known.'}</p>}
       <ul className={css.subjects}>
         {a.subjects.slice(0, MOST.subjects).map((s) => {
-          const rules = s.scopes.flatMap(({ lost, gained, namespace: where }) => [
-            ...lost.map((rule) => ({ rule, where, gained: false })),
-            ...gained.map((rule) => ({ rule, where, gained: true })),
-          ]);
           return (
             <li key={JSON.stringify([s.kind, s.namespace, s.name])}>
               <p className={css.subject}><Person of={s} /></p>
-              <ul className={css.rules}>
-                {rules.slice(0, MOST.rules).map(({ rule, where, gained }, i) => (
-                  <li key={i}>
-                    <Tag tone={gained ? 'warn' : 'good'}>{gained ? '+ gained' : '− lost'}</Tag>
-                    <span>
-                      <Names list={rule.verbs} most={8} /> <span className="soft">on</span> <On rule={rule} />{' '}
-                      <span className="soft">{where ? <>in <Name most={80}>{where}</Name></> : 'everywhere'}</span>
-                    </span>
-                  </li>
-                ))}
-              </ul>
-              {s.scopes.some((scope) => scope.tooLarge) && <p className="soft">There are too many rules to compare all of them.</p>}
-              {rules.length > MOST.rules && (
-                <a href={all(s.kind === 'Group' ? `group:${s.name}` : userOf(s))}>and {count(rules.length - MOST.rules)} more rules</a>
-              )}
+              <ChangedRules scopes={s.scopes} most={MOST.rules} more={(n) => <a href={all(s.kind === 'Group' ? `group:${s.name}` : userOf(s))}>and {count(n)} more rules</a>} />
             </li>
           );
         })}

@@ -4,6 +4,7 @@ import { useLinks } from '../../kit/address';
 import { Card, Empty, Question } from '../../kit/Card';
 import { Copy, Text, fileName } from '../../kit/Copy';
 import { DataTable, type Column } from '../../kit/DataTable';
+import { keepDraft, markOf, type Sheet } from '../../kit/draft';
 import { Name, Names } from '../../kit/Name';
 import { command } from '../../kit/shell';
 import { useScope } from '../../kit/scope';
@@ -81,6 +82,7 @@ function Change({ one: s, texts, read }: { one: One; texts: Answer<'suggest'>['t
           <div role="group" aria-label="The change as text" className={css.toggle}>
             {TABS.map(([id, label]) => <a key={id} className="button" href={here({ text: id === 'apply' ? null : id })} aria-current={id === tab[0] || undefined}>{label}</a>)}
             <Copy text={same} what="as command" />
+            <Try one={s} apply={texts.apply} />
           </div>
           <p className="soft">{tab[2]}</p>
           <Text label={tab[1]} file={fileName('retrial', s.subject, tab[0]) + (tab[0] === 'remove' ? '.sh' : '.yaml')}>{texts[tab[0]] || '# nothing to remove\n'}</Text>
@@ -88,6 +90,18 @@ function Change({ one: s, texts, read }: { one: One; texts: Answer<'suggest'>['t
       )}
     </div>
   );
+}
+
+/** Try leads to what the change would do, of which the draft is kept in the tab. */
+function Try({ one: s, apply }: { one: One; apply: string }) {
+  const { to } = useLinks();
+  const replaced = s.remove.filter((r) => r.action === 'replace' && r.object);
+  const draft: Sheet[] = [
+    { name: fileName('retrial', s.subject, 'apply') + '.yaml', text: s.size.apply ? apply : '' },
+    { name: fileName('retrial', s.subject, 'bindings') + '.yaml', text: replaced.map((r) => JSON.stringify(r.object, null, 2)).join('\n---\n') },
+  ];
+  const deletes = s.remove.filter((r) => r.action !== 'replace').map((r) => [r.kind, r.namespace, r.name].filter(Boolean).join('/'));
+  return <a className="button" href={to('/whatif', { draft: markOf(draft), delete: deletes.join('\n'), range: null, from: null, to: null })} onClick={() => keepDraft(draft)}>Try it in What if</a>;
 }
 
 /** Aside tells what else the proof found, as far as there is any. */

@@ -149,7 +149,14 @@ const SOURCES: Column<Source>[] = [
   { id: 'scope', head: 'Where', width: 'minmax(90px, .8fr)', cell: (s) => (s.scope ? <Name most={100}>{s.scope}</Name> : 'everywhere') },
   { id: 'rules', head: 'Rules', width: '56px', number: true, cell: (s) => count(s.rules) },
   { id: 'requests', head: 'Requests', width: '90px', number: true, cell: (s) => (s.requests ? count(s.requests) : <span className={css.never}>never used</span>) },
+  { id: 'without', head: 'What if', width: '86px', cell: (s) => <Without binding={s.binding} /> },
 ];
+
+/** Without leads to what would be refused were a binding deleted. */
+function Without({ binding }: { binding: string }) {
+  const { to } = useLinks();
+  return binding ? <a href={to('/whatif', { delete: binding, range: null, from: null, to: null })} aria-label={`What if ${clean(binding)} were deleted`}>deleted</a> : null;
+}
 
 /** Sources shows its groups and the bindings that its rights come from. */
 function Sources({ doings, rights }: { doings: Asked<Answer<'subject'>>; rights: Answer<'can'> | undefined }) {

@@ -45,9 +45,14 @@ export function Dangers() {
       }
       flush
       actions={
-        <a className="button" href={to('/subjects', { show: 'idle' })}>
-          All
-        </a>
+        <>
+          <a className="button" href={to('/whatif', { range: null, from: null, to: null })}>
+            What if?
+          </a>
+          <a className="button" href={to('/subjects', { show: 'idle' })}>
+            All
+          </a>
+        </>
       }
     >
       <Question
