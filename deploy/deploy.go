@@ -7,6 +7,7 @@
 //	watch-rbac.yaml    the account that follows a cluster
 //	Containerfile      the image
 //	serve.yaml         one pod with everything embedded, for evaluation
+//	ci                 what pipelines of GitHub and GitLab ask of a change of roles and bindings
 //	kubectl            the plugin's manifest for krew, and how kubectl completes it
 //	scale-out.yaml     pods that receive and pods that judge, beside a Kafka and a ClickHouse
 package deploy

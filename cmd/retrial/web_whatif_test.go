@@ -58,8 +58,8 @@ func (w *web) whatif(t *testing.T) {
 			t.Fatalf("%+v", a.Summary)
 		}
 		tells(t, &a)
-		b.until(t, "it is said in words", readsIn("#main li", fmt.Sprintf("%s accesses that were used would be refused: %s requests of 1 subject",
-			grouped(a.Summary.Revoked), grouped(a.Requests.Revoked))))
+		b.until(t, "it is said in words", readsIn("#main li", fmt.Sprintf("%s accesses that were used would be refused: "+
+			"%s requests of 1 subject", grouped(a.Summary.Revoked), grouped(a.Requests.Revoked))))
 		b.until(t, "the most asked for is first", fmt.Sprintf(`document.querySelector('[role=table][aria-label="Accesses that change"] `+
 			`[data-index="0"]').innerText.includes(%s)`, quoteJS(a.Accesses[0].Resource)))
 		b.click(t, "#main [role=cell] a[aria-label]", "1")
@@ -116,7 +116,8 @@ func (w *web) whatif(t *testing.T) {
 		b.load(t, s.ui+page)
 		b.until(t, "it is there", settled)
 		b.do(t, `const files = new DataTransfer(); files.items.add(new File([`+quoteJS(makesAdmin)+`], 'admins.yaml')); `+
-			`document.querySelector('#main form').dispatchEvent(new DragEvent('drop', {dataTransfer: files, bubbles: true, cancelable: true}))`)
+			`document.querySelector('#main form').dispatchEvent(`+
+			`new DragEvent('drop', {dataTransfer: files, bubbles: true, cancelable: true}))`)
 		b.until(t, "it is in the draft", readsIn("#main form button", "admins.yaml")+
 			` && document.querySelector('#main textarea').value === `+quoteJS(makesAdmin))
 		b.do(t, `document.querySelector('#main form button.primary').focus()`)

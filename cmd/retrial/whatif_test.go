@@ -136,6 +136,7 @@ func TestWhatIfGains(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != cli.ExitOK || doc.Version != "2.1.0" {
 		t.Fatalf("exit code %d: %v %s", code, err, errs)
 	}
+	isSARIF(t, out)
 	rules := map[string]int{}
 	for _, r := range doc.Runs[0].Results {
 		rules[r.RuleID]++
