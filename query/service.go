@@ -41,7 +41,7 @@ type Service struct {
 
 	once  sync.Once
 	owned *replay.Engine // see engine
-	kept  past.Keeper    // what pages ask of everything that is stored
+	kept  past.Keeper    // what pages ask of all subjects
 }
 
 // engine returns the engine that questions decide with. There is only one, since it caches compiled configurations.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/query/past"
+	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/queries"
 )
@@ -19,7 +20,7 @@ import (
 // objects, unless changes are asked for.
 type SuggestAnswer struct {
 	Cluster string `json:"cluster"`
-	// Read says when what is kept was read, up to a quarter of an hour ago; zero unless what is kept was asked for.
+	// Read says when an answer that is kept was made, up to a quarter of an hour ago; zero unless that was asked for, of all subjects.
 	Read time.Time `json:"read"`
 	// Window says what the recording covers, and lacks.
 	Window      leastpriv.Recording     `json:"window"`
@@ -29,13 +30,16 @@ type SuggestAnswer struct {
 	// Plan is all suggestions in force together.
 	Plan *leastpriv.Plan `json:"plan"`
 	// Texts are the changes as text, where subjects are named; null for all.
-	Texts *SuggestTexts `json:"texts"`
+	Texts  *SuggestTexts       `json:"texts"`
+	policy *rbacindex.Snapshot // that it was made by
+
 	// Backtests say what such changes, made of a first part of the range, would have refused of the rest; null unless asked for.
 	Backtests []leastpriv.Backtest `json:"backtests"`
 }
 
 // SuggestRequest asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, or asks for all.
-// Without from and to everything stored counts. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of
+// Without from and to everything counts that was ever counted, also after its events are past retention; a range, strict and backtest read
+// the events that are stored. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of
 // Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never
 // listed, and a range without requests.
 type SuggestRequest struct {
@@ -43,14 +47,14 @@ type SuggestRequest struct {
 	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
 	Subjects            []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"sa/NAMESPACE:NAME, or a user name as audit events have it; may be repeated"`
 	All                 bool      `json:"all" help:"every subject" flag:"every subject (the default)"`
-	From                time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes" flag:"only requests from this time on, in whole minutes"`
-	To                  time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes" flag:"only requests before this time, in whole minutes"`
+	From                time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes" flag:"only requests from this time on, in whole minutes, from the events that are stored"`
+	To                  time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes" flag:"only requests before this time, in whole minutes, from the events that are stored"`
 	System              bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
 	Unseen              bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
 	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`
 	Strict              bool      `json:"strict" help:"roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that"`
 	NoAddedVerbs        bool      `json:"noAddedVerbs" help:"narrowed roles without the verbs that go with those used, such as watch with list"`
-	Kept                bool      `json:"kept" help:"of everything stored, as it was a quarter of an hour ago at most; what was read of all subjects is kept for the next such question"`
+	Kept                bool      `json:"kept" help:"of all subjects: the answer may be one that was made a quarter of an hour ago at most, and is kept for the next such question"`
 	Learned             bool      `json:"learned" help:"only subjects of which it is learned what they need"`
 	Backtest            bool      `json:"backtest" help:"also ask what is suggested of the first 50, 70 and 90 % of the range about the rest"`
 	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs (strict, then), where no refusal on record speaks against it"`
@@ -68,6 +72,39 @@ func (r SuggestRequest) check() error {
 
 // Suggest answers with the least roles that subjects need.
 func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAnswer, err error) {
+	if !q.Kept || !q.All || q.Changes || a.Now == nil {
+		return a.suggestNow(ctx, &q)
+	}
+	key := fmt.Sprintf("%q", []any{q.Cluster, q.System, q.Unseen, q.Strict, q.NoAddedVerbs, q.Wildcards, q.Learned})
+	kept, at, err := a.kept.Answer(ctx, key, a.Now(), func(ctx context.Context, have any) (any, error) {
+		if have, ok := have.(SuggestAnswer); ok && a.holds(ctx, &have) {
+			return have, nil
+		}
+		return a.suggestNow(ctx, &q)
+	})
+	if err != nil {
+		return out, err
+	}
+	out = kept.(SuggestAnswer)
+	out.Read = at
+	return out, nil
+}
+
+// Renew makes anew what pages have asked for, before what is kept is too old. Call it every minute.
+func (a *Service) Renew(ctx context.Context) error { return a.kept.Renew(ctx, a.Now()) }
+
+// holds reports whether neither what is counted nor the policy has changed since an answer was made.
+func (a *Service) holds(ctx context.Context, have *SuggestAnswer) bool {
+	st, err := a.stateOf(ctx, have.Cluster, Latest)
+	if err != nil || st.RBAC(Latest).RBAC != have.policy {
+		return false
+	}
+	recorded, _, err := a.Store.Counted(ctx, have.Cluster)
+	now := (&past.Past{Recorded: recorded}).Recording()
+	return err == nil && now.Requests == have.Window.Requests && now.Judged == have.Window.Judged && now.To.Equal(have.Window.To)
+}
+
+func (a *Service) suggestNow(ctx context.Context, q *SuggestRequest) (out SuggestAnswer, err error) {
 	cluster := q.Cluster
 	st, err := a.stateOf(ctx, cluster, Latest)
 	if err != nil {
@@ -84,7 +121,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		return out, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster,
 			AdviceFor(cluster, "no-state").Command)
 	}
-	did, err := a.past(ctx, &q)
+	did, err := a.past(ctx, q, st.RBAC(Latest).RBAC)
 	if err != nil {
 		return out, err
 	}
@@ -95,41 +132,28 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		return out, none("no request of cluster %q is stored in this range", cluster)
 	}
 	// What was refused or allowed is looked at by the policy of its time.
-	if st, err = a.Replay.State(ctx, cluster, did.Recorded.First); err != nil {
+	if st, err = a.Replay.State(ctx, cluster, did.Since); err != nil {
 		return out, err
 	}
-	if !q.Kept || !q.All || q.Changes {
-		return a.advise(ctx, &q, did, st)
-	}
-	key := fmt.Sprint(q.System, q.Unseen, q.Strict, q.NoAddedVerbs, q.Wildcards, q.Learned)
-	answer, err := did.Answer(key, st.RBAC(Latest).RBAC, func() (any, error) { return a.advise(ctx, &q, did, st) })
-	if err != nil {
-		return out, err
-	}
-	return answer.(SuggestAnswer), nil
-}
-
-// advise makes the answer of what was done.
-func (a *Service) advise(ctx context.Context, q *SuggestRequest, did *past.Past, st *state.State) (out SuggestAnswer, err error) {
 	recording := did.Recording()
 	recording.Describe(st)
 	wild := q.Wildcards == "verbs"
 	advisor := did.Collector.Advise(st, Latest, leastpriv.Options{Metadata: did.Metadata, Recording: recording, Strict: q.Strict || wild,
 		NoAddedVerbs: q.NoAddedVerbs, WildcardVerbs: wild})
-	out = SuggestAnswer{Cluster: q.Cluster, Read: did.Read, Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{},
-		Unseen: []leastpriv.Unseen{}}
+	out = SuggestAnswer{Cluster: q.Cluster, Window: advisor.Recording(), policy: st.RBAC(Latest).RBAC,
+		Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
 	if err = a.suggest(ctx, &out, did.Collector, advisor, q, st); err == nil && q.Backtest {
 		err = a.backtest(ctx, &out, q, st, &did.Recorded)
 	}
 	return out, err
 }
 
-// past returns what is asked about: everything that is stored, as it was a while ago, if that may be.
-func (a *Service) past(ctx context.Context, q *SuggestRequest) (*past.Past, error) {
-	if q.Kept && a.Now != nil {
-		return a.kept.Past(ctx, a.Store, q.Cluster, q.Subjects, a.Now())
+// past returns what is asked about: all that rollups count, and from events what they do not tell, which is a range of time and each name.
+func (a *Service) past(ctx context.Context, q *SuggestRequest, policy *rbacindex.Snapshot) (*past.Past, error) {
+	if q.Strict || q.Wildcards == "verbs" || q.Backtest || !q.From.IsZero() || !q.To.IsZero() {
+		return past.Read(ctx, a.Store, q.Cluster, q.From, q.To, q.Subjects)
 	}
-	return past.Read(ctx, a.Store, q.Cluster, q.From, q.To, q.Subjects)
+	return past.Count(ctx, a.Store, q.Cluster, q.Subjects, policy)
 }
 
 // backtest cuts the range in time and asks what is suggested of each first part about the rest.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/version"
@@ -13,9 +15,10 @@ import (
 	"github.com/retrial-io/retrial/query/api"
 )
 
-// newAPI returns the API below /api/v1/ of a process that judges: a question is answered with what was received before it.
-func newAPI(sys *system) http.Handler {
-	questions := questionsOf(ruledStore{sys.store, sys.rules}, sys.runner, sys.runner, sys.site())
+// newAPI returns the API below /api/v1/ of a process that judges, and what answers it: a question is answered with what was received before
+// it.
+func newAPI(sys *system) (http.Handler, *query.Service) {
+	service, questions := questionsOf(ruledStore{sys.store, sys.rules}, sys.runner, sys.runner, sys.site())
 	for i := range questions {
 		if q := &questions[i]; q.Cost != query.CostNothing {
 			ask := q.Ask
@@ -25,14 +28,23 @@ func newAPI(sys *system) http.Handler {
 			}
 		}
 	}
-	return api.New(questions, sys.asking, sys.log, api.LongestQuery)
+	return api.New(questions, sys.asking, sys.log, api.LongestQuery), service
 }
 
-// questionsOf returns the questions of store and installation. rejudges has the jobs that judge again; nil: none.
-func questionsOf(store doctor.Store, runner query.Replay, rejudges query.Rejudger, site doctor.Site) []query.Question {
+// renew makes anew what pages ask for and is kept, until ctx ends. Failures are logged: who asks then makes it.
+func renew(ctx context.Context, service *query.Service, log *zap.Logger) {
+	every(ctx, time.Minute, nil, func(int) {
+		if err := service.Renew(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("answers for pages not made anew", zap.Error(err))
+		}
+	})
+}
+
+// questionsOf returns the questions of store and installation, and what answers them. rejudges has the jobs that judge again; nil: none.
+func questionsOf(store doctor.Store, runner query.Replay, rejudges query.Rejudger, site doctor.Site) (*query.Service, []query.Question) {
 	a := &query.Service{Store: store, Replay: runner, Rejudges: rejudges, Apiserver: site.Apiserver, Scraped: site.Scraped,
 		Spooled: site.Spooled, Now: site.Now, Version: version.Version}
-	return append(a.Questions(), (&doctor.Service{Service: a, Store: store, Site: site}).Questions()...)
+	return a, append(a.Questions(), (&doctor.Service{Service: a, Store: store, Site: site}).Questions()...)
 }
 
 func (s *system) site() doctor.Site {

@@ -147,7 +147,8 @@ func withServer(ctx context.Context, cfg config.Config, use func(socket string, 
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	group.Add(func() error { return sys.runner.Run(running) }, func(error) { stop() })
-	if _, err := listenLocally(sys, newAPI(sys), &group); err != nil {
+	questions, _ := newAPI(sys)
+	if _, err := listenLocally(sys, questions, &group); err != nil {
 		return true, errors.Join(err, sys.close())
 	}
 	judge := judging{

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
@@ -29,7 +30,10 @@ func listeners(sys *system, h Halves, group *run.Group) (addr addresses, err err
 	}
 	var questions http.Handler = elsewhere{}
 	if h.replays() {
-		questions = newAPI(sys)
+		var service *query.Service
+		questions, service = newAPI(sys)
+		ctx, cancel := context.WithCancel(context.Background())
+		group.Add(func() error { renew(ctx, service, sys.log); return nil }, func(error) { cancel() })
 	}
 	if addr.socket, err = listenLocally(sys, questions, group); err != nil {
 		return addr, err

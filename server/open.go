@@ -70,7 +70,7 @@ func (s *system) stored(ctx context.Context) (http.Handler, error) {
 	if len(s.cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
 		site.Otherwise = newOtherwise(engine, store, site.DataDir(), s.log, s.reg).of
 	}
-	questions := questionsOf(ruledStore{store, rules}, &storedStates{store: store}, nil, site)
+	_, questions := questionsOf(ruledStore{store, rules}, &storedStates{store: store}, nil, site)
 	return api.New(questions, asking, zap.NewNop(), api.LongestQuery), nil
 }
 
@@ -94,7 +94,8 @@ func ConnectToJudge(ctx context.Context, cfg config.Config, alone func()) (clien
 	if err := sys.runner.WaitDrained(ctx); err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
-	return apiclient.InProcess(newAPI(sys)), done, nil
+	door, _ := newAPI(sys)
+	return apiclient.InProcess(door), done, nil
 }
 
 // OpenStore opens the configured store alone, until done is called.

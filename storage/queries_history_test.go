@@ -63,7 +63,7 @@ func TestHistory(t *testing.T) {
 	}
 	isWrite := func(v *verdict.Verdict) bool {
 		a := v.Attributes
-		return a.ResourceRequest && (a.APIGroup == "rbac.authorization.k8s.io" || a.APIGroup == "certificates.k8s.io") &&
+		return a.ResourceRequest && a.APIGroup == "certificates.k8s.io" &&
 			(a.Verb == "create" || a.Verb == "update" || a.Verb == "patch") && v.Recorded == verdict.DecisionAllow &&
 			v.Outcome == verdict.OutcomeMatch
 	}

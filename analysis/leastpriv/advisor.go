@@ -123,8 +123,7 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	s.Proof = h.prove(now, on)
 	if !a.strict && s.Maturity.new(&a.recording) {
 		s.Form = FormUnchanged
-		s.Gaps = append(s.Gaps, fmt.Sprintf("it was first seen at %s, in the last tenth of the recording: too little is known of it to "+
-			"suggest anything (--strict suggests what it used)", s.Maturity.seen.UTC().Format(time.RFC3339)))
+		s.Gaps = append(s.Gaps, s.Maturity.tooNew())
 	} else if before > 0 || !s.Proof.Holds {
 		if final, err = a.change(s, u, h, ix, on); err != nil {
 			return nil, err
@@ -168,6 +167,9 @@ func (a *Advisor) maturityOf(subject string, base *rbacindex.Snapshot) Maturity 
 	m, ok := a.maturities[subject]
 	if !ok {
 		m = maturityOf(a.historyOf(subject), base, a.recording.To)
+		if u := a.collector.subjects[subject]; u != nil && u.folded > 0 {
+			m.Learned, m.folded, m.Why = false, u.folded, fmt.Sprintf("requests that were only counted together with others: %d", u.folded)
+		}
 		a.maturities[subject] = m
 	}
 	return m

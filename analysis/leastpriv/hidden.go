@@ -42,15 +42,15 @@ type candidate struct {
 	rules []rbacv1.PolicyRule
 }
 
-// impliedChecks counts the checks that an allowed request implied for its subject.
-func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdict.Verdict, n Count) {
+// impliedChecks counts the checks, of those wanted, that an allowed request implied for its subject.
+func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdict.Verdict, n Count, wanted func(check string) bool) {
 	code := e.Code()
 	done := code == 0 || code < 300
 	for i := range v.Implied {
 		check := &v.Implied[i]
 		refused := check.Recorded == verdict.DecisionForbid
 		switch {
-		case check.ByRequestor():
+		case check.ByRequestor() || !wanted(check.Check):
 			continue
 		case check.Replayed == verdict.DecisionNone && done && needsContent(check.Check):
 			u.unreadable += n.Requests
@@ -59,7 +59,7 @@ func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdi
 			continue
 		}
 		k := keyOf(groups, &check.Attributes)
-		why := reasonOf(check, e, v)
+		why := c.strings.Str(reasonOf(check))
 		switch check.Check {
 		case verdict.CheckCreateOnUpdate:
 			if check.Replayed == verdict.DecisionAllow && !refused {
@@ -68,16 +68,18 @@ func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdi
 			continue
 		case verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
 			k.name = implied.SignerOf(check, e, &v.Attributes)
-		case verdict.CheckPolicyParam:
-			// Checked for all objects of all namespaces, which is what an empty name and namespace
-			// mean.
-			if k.namespace == "*" {
-				k.namespace, k.name = "", ""
-			}
 		}
-		c.wait(u, candidate{key: k, why: why, at: n.Last, refused: refused, held: check.Replayed == verdict.DecisionAllow,
-			covered: check.Covered, rules: check.Wanted}, n)
+		c.wait(u, candidate{key: parameterOf(check.Check, k), why: why, at: n.Last, refused: refused,
+			held: check.Replayed == verdict.DecisionAllow, covered: check.Covered, rules: check.Wanted}, n)
 	}
+}
+
+// parameterOf returns what a check of an admission policy's parameters asks for: all objects of all namespaces are written as none.
+func parameterOf(check string, k accessKey) accessKey {
+	if check == verdict.CheckPolicyParam && k.namespace == "*" {
+		k.namespace, k.name = "", ""
+	}
+	return k
 }
 
 // needsContent reports whether a check cannot be derived without the content of the request.
@@ -87,12 +89,12 @@ func needsContent(check string) bool {
 }
 
 // reasonOf describes why a check was made.
-func reasonOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string {
+func reasonOf(check *verdict.Implied) string {
 	switch check.Check {
 	case verdict.CheckWebsocket:
 		return "a websocket to pods/" + check.Attributes.Subresource + " needs create"
 	case verdict.CheckCreateOnUpdate:
-		return "a " + v.Attributes.Verb + " that created the object needs create"
+		return "an update or patch that created the object needs create"
 	case verdict.CheckRoleEscalate:
 		return "writing a role needs its rules, or escalate"
 	case verdict.CheckRoleBind:
@@ -102,7 +104,7 @@ func reasonOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string
 	case verdict.CheckPolicyParam:
 		return "an admission policy's parameters have to be readable"
 	case verdict.CheckImpersonation:
-		return "impersonation of " + e.ImpersonatedUser.Username
+		return "impersonation of " + check.Attributes.Name
 	}
 	return "a check behind the request: " + check.Check
 }
@@ -127,7 +129,7 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 		u.hidden[id] = have
 	}
 	have.count += n.Requests
-	have.days = have.days.with(n.First, n.Last)
+	have.days = have.days.with(&n)
 	if have.first.IsZero() || n.First.Before(have.first) {
 		have.first = n.First
 	}
@@ -138,9 +140,10 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 	have.held = have.held && cand.held || !have.refused && (have.held || cand.held)
 }
 
-// impersonation counts what the requestor had to be allowed.
+// impersonation counts what the requestor had to be allowed to act as another.
 func (c *Collector) impersonation(e *event.Event, v *verdict.Verdict, n Count) {
-	if slices.Contains(e.User.Groups, kubenames.Masters) || len(v.Impersonation.Grants) == 0 {
+	if e.ImpersonatedUser == nil || v.Impersonation == nil || v.Impersonation.Replayed != verdict.DecisionAllow ||
+		len(v.Impersonation.Grants) == 0 || slices.Contains(e.User.Groups, kubenames.Masters) {
 		return
 	}
 	u := c.subject(e.User.Username)
@@ -149,7 +152,7 @@ func (c *Collector) impersonation(e *event.Event, v *verdict.Verdict, n Count) {
 	set := u.groupSet(c, e.User.Groups)
 	for i := range v.Implied {
 		if check := &v.Implied[i]; check.ByRequestor() && check.Replayed == verdict.DecisionAllow {
-			c.add(u.allowed, keyOf(set, &check.Attributes), c.strings.Str(reasonOf(check, e, v)), n)
+			c.add(u.allowed, keyOf(set, &check.Attributes), c.strings.Str(reasonOf(check)), n)
 		}
 	}
 }

@@ -19,11 +19,24 @@ type Maturity struct {
 	LastNew time.Time `json:"lastNew"`       // when it last used something for the first time
 	Why     string    `json:"why,omitempty"` // what is missing; empty if learned
 
-	seen time.Time // its first request that RBAC allowed
+	seen   time.Time // its first request that RBAC allowed
+	folded int64     // requests that a cap left untold
 }
 
 // new reports whether too little is known of a subject to narrow anything.
-func (m *Maturity) new(r *Recording) bool { return m.seen.After(r.To.Add(-r.To.Sub(r.From) / recent)) }
+func (m *Maturity) new(r *Recording) bool {
+	return m.folded > 0 || m.seen.After(r.To.Add(-r.To.Sub(r.From)/recent))
+}
+
+// tooNew says why.
+func (m *Maturity) tooNew() string {
+	if m.folded > 0 {
+		return fmt.Sprintf("%d of its requests were counted together with others, because there were too many kinds: what they asked "+
+			"for is not known, and nothing is suggested (--strict suggests what its stored events show)", m.folded)
+	}
+	return fmt.Sprintf("it was first seen at %s, in the last tenth of the recording: too little is known of it to suggest anything "+
+		"(--strict suggests what it used)", m.seen.UTC().Format(time.RFC3339))
+}
 
 // What makes a subject learned; docs/least-privilege.md shows what it is worth.
 const (

@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 const (
@@ -28,6 +29,11 @@ const (
 func (g *generator) keepNames(k *pair, set map[string]bool) bool {
 	if len(set) == 0 || len(set) > mostNames {
 		return false
+	}
+	for name := range set {
+		if codec.Folded(name) {
+			return false // it stands for several
+		}
 	}
 	if g.exact || alwaysNamed(k) {
 		return true

@@ -75,9 +75,9 @@ func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Sna
 	for _, class := range slices.Sorted(maps.Keys(u.unjudged)) {
 		add("%s", unjudgedText(class, u.unjudged[class]))
 	}
-	if u.unreadable > 0 {
-		add("%d writes were logged without their content: what they needed behind the authorizer is not known (log roles, bindings and "+
-			"certificate requests at RequestResponse)", u.unreadable)
+	if n := u.contentUnknown(); n > 0 {
+		add("%d writes were logged without their content, or their events are past retention: what they needed behind the authorizer is "+
+			"not known (log roles, bindings and certificate requests at RequestResponse)", n)
 	}
 	if n := s.tooLarge(); n > 0 {
 		add("%d rules and bindings are too large to weigh: what was used of them is not known, and their excess is a lower bound", n)

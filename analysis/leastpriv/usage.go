@@ -43,6 +43,8 @@ type usage struct {
 	allowed, refused map[accessKey]*access
 	hidden           map[string]*candidate
 	unreadable       int64 // policy writes whose content the log does not hold
+	writes, written  int64 // checks of such writes that are counted, and those whose content was read
+	folded           int64 // requests that a cap left untold
 }
 
 // accessKey is one distinct access check of RBAC: a subject with one of its group sets, and
@@ -85,10 +87,11 @@ func (c *Collector) Observe(e *event.Event, v *verdict.Verdict) {
 	c.ObserveMany(e, v, Count{Requests: 1, First: e.RequestReceivedTimestamp, Last: e.RequestReceivedTimestamp})
 }
 
-// Count says how many requests were alike, and when the first and the last of them were received.
+// Count says how many requests were alike, and when they were received.
 type Count struct {
 	Requests    int64
 	First, Last time.Time
+	Days        []uint16 // on which there were any, in days since 1970 (UTC); nil: those of First and Last
 }
 
 // ObserveMany takes in requests that are alike: one of them as the representative, and their count.
@@ -96,49 +99,26 @@ type Count struct {
 // and class, and, if a hidden check depends on it, equal response code and content; the result is
 // that of Observe with each.
 func (c *Collector) ObserveMany(e *event.Event, v *verdict.Verdict, n Count) {
-	if n.Requests <= 0 {
-		return
-	}
-	c.cover(n.First, n.Last)
-	c.requests += n.Requests
-	judged := v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeDrift || v.Outcome == verdict.OutcomeAmbiguous
-	if judged {
-		c.judged += n.Requests
-	}
-	class := ""
-	if v.Outcome != verdict.OutcomeMatch {
-		class = strings.TrimSpace(v.Outcome.String() + " " + v.Class)
-		c.unjudged[class] += n.Requests
-	}
 	who := e.EffectiveUser()
-	if who.Username == "" {
+	u, certain := c.counted(who.Username, who.Groups, v.Outcome, v.Class, n)
+	if !certain {
 		return
-	}
-	u := c.subject(who.Username)
-	u.requests += n.Requests
-	u.masters = u.masters || slices.Contains(who.Groups, kubenames.Masters)
-	if judged {
-		u.judged += n.Requests
-	}
-	if v.Outcome != verdict.OutcomeMatch {
-		u.unjudged[class] += n.Requests
-		if v.Outcome != verdict.OutcomeAmbiguous {
-			return
-		}
 	}
 	switch {
-	case v.Recorded == verdict.DecisionAllow && v.Replayed == verdict.DecisionAllow && v.Authorizer == verdict.AuthorizerRBAC,
-		v.Recorded == verdict.DecisionAllow && v.Outcome == verdict.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason,
-			"RBAC: allowed by "):
+	case allowedByRBAC(v):
 		set := u.groupSet(c, who.Groups)
 		c.add(u.allowed, keyOf(set, &v.Attributes), "", n)
-		c.impliedChecks(u, set, e, v, n)
+		c.impliedChecks(u, set, e, v, n, func(string) bool { return true })
 	case v.Recorded == verdict.DecisionForbid && v.Replayed == verdict.DecisionForbid && v.Outcome == verdict.OutcomeMatch:
 		c.add(u.refused, keyOf(u.groupSet(c, who.Groups), &v.Attributes), "", n)
 	}
-	if e.ImpersonatedUser != nil && v.Impersonation != nil && v.Impersonation.Replayed == verdict.DecisionAllow {
-		c.impersonation(e, v, n)
-	}
+	c.impersonation(e, v, n)
+}
+
+// allowedByRBAC reports whether RBAC allowed a request, in the record and in the replica alike or, where that is ambiguous, in the record.
+func allowedByRBAC(v *verdict.Verdict) bool {
+	return v.Recorded == verdict.DecisionAllow && (v.Replayed == verdict.DecisionAllow && v.Authorizer == verdict.AuthorizerRBAC ||
+		v.Outcome == verdict.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "))
 }
 
 // cover widens the window. Zero times are ignored.
@@ -196,7 +176,7 @@ func (c *Collector) add(into map[accessKey]*access, k accessKey, why string, n C
 		into[k] = a
 	}
 	a.count += n.Requests
-	a.days = a.days.with(n.First, n.Last)
+	a.days = a.days.with(&n)
 	if a.first.IsZero() || n.First.Before(a.first) {
 		a.first = n.First
 	}

@@ -40,7 +40,7 @@ func whyOf(role rbacindex.Key, rules []rbacv1.PolicyRule, users []gets, reasons 
 					r.Last = n.last
 				}
 				for _, day := range n.days {
-					on = on.with(time.Unix(int64(day)*86400, 0))
+					on = on.and(day)
 				}
 			}
 		}

@@ -51,6 +51,34 @@ func (f *fakeSubjects) History(_ context.Context, _ string, _, _ time.Time, subj
 	return nil
 }
 
+func (f *fakeSubjects) Counted(context.Context, string) (queries.Recording, time.Time, error) {
+	return f.recording, f.recording.First, nil
+}
+
+func (f *fakeSubjects) Uses(ctx context.Context, cluster string, subjects []string, visit func(codec.Use) error) error {
+	return f.History(ctx, cluster, time.Time{}, time.Time{}, subjects, func(a codec.Alike) error {
+		for u := range codec.UsesOf(&verdict.Row{Event: a.Event, Verdict: a.Verdict}) {
+			u.Requests, u.First, u.Last = a.Requests, a.First, a.Last
+			if err := visit(u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (f *fakeSubjects) Untold(_ context.Context, _ string, _ []string, visit func(codec.Alike) error) error {
+	for _, a := range f.history {
+		if !codec.Untold(a.Verdict) {
+			continue
+		}
+		if err := visit(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (f *fakeSubjects) NewestObject(context.Context, string, string, string, string) ([]byte, error) {
 	return nil, nil
 }

@@ -109,8 +109,8 @@ var rooms = []room{
 	{"analysis/lineage", []string{"ingest/event", "replay/state", "replay/request", "replay/authn"},
 		"what several events show is told with what authentication finds in one"},
 	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/content", "replay/state/kept",
-		"replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that " +
-		"a request implies"},
+		"replay/authn", "replay/implied", "storage/codec"}, "a suggestion is proved with the index, and with the checks that " +
+		"a request implies, of what events or rollups tell"},
 	{"analysis/revert", []string{"rbacindex", "replay/state", "replay/state/content"},
 		"what an object was before a write follows from the policy in time"},
 	{"analysis/whatif", []string{"ingest/event", "rbacindex", "verdict", "replay/authz", "replay/authz/node",

@@ -59,6 +59,37 @@ func (s *Store) History(ctx context.Context, _ string, from, to time.Time, subje
 	})
 }
 
+// Counted sums up the whole log.
+func (s *Store) Counted(ctx context.Context, cluster string) (out queries.Recording, since time.Time, err error) {
+	out, err = s.Recording(ctx, cluster, time.Time{}, time.Time{})
+	return out, out.First.Truncate(time.Minute), err
+}
+
+// Uses visits what every request asked for, and the checks behind it; with subjects, what they asked.
+func (s *Store) Uses(ctx context.Context, _ string, subjects []string, visit func(codec.Use) error) error {
+	return s.judged(ctx, time.Time{}, time.Time{}, func(row *verdict.Row) error {
+		for u := range codec.UsesOf(row) {
+			if len(subjects) > 0 && !slices.Contains(subjects, u.Subject) {
+				continue
+			}
+			if err := visit(u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Untold visits one by one the requests that needed more than Uses tells.
+func (s *Store) Untold(ctx context.Context, cluster string, subjects []string, visit func(codec.Alike) error) error {
+	return s.History(ctx, cluster, time.Time{}, time.Time{}, subjects, func(r codec.Alike) error {
+		if !codec.Untold(r.Verdict) {
+			return nil
+		}
+		return visit(r)
+	})
+}
+
 // Judged counts the requests of a range, and how many of them were compared with the replica.
 func (s *Store) Judged(ctx context.Context, _ string, from, to time.Time) (requests, judged int64, err error) {
 	err = s.judged(ctx, from, to, func(row *verdict.Row) error {

@@ -1,17 +1,14 @@
-// Package past reads what subjects of a cluster did, for suggestions, and keeps it for a while.
+// Package past reads what subjects of a cluster did, for suggestions.
 //
-//	Rows (a store, or a log in memory) ──▶ Past: what was recorded, distinct requests, metadata of the policy
-//	                                         └──▶ Keeper: one a cluster, of everything that is stored
-//
-// What is kept was read at a moment, which answers say. The policy is never kept: what is suggested of an older past is right for today's
-// roles, and lacks only what was used since.
+//	Rows (a store, or a log in memory) ──▶ Count: what rollups tell, and what they do not from events ──▶ Past
+//	                                   ──▶ Read: a range of events ──▶ Past
+//	a question of all subjects that pages ask ──▶ Keeper: its answer, for a quarter of an hour, made anew before that is over
 package past
 
 import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,47 +25,27 @@ import (
 type Rows interface {
 	Recording(ctx context.Context, cluster string, from, to time.Time) (queries.Recording, error)
 	History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error
+	Counted(ctx context.Context, cluster string) (all queries.Recording, since time.Time, err error)
+	Uses(ctx context.Context, cluster string, subjects []string, visit func(codec.Use) error) error
+	Untold(ctx context.Context, cluster string, subjects []string, visit func(codec.Alike) error) error
 	NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error
 }
 
-// Past is what was recorded of a cluster in a range. It may be used by several goroutines, and is not changed.
+// Past is what was recorded of a cluster. It may be used by several goroutines, and is not changed.
 type Past struct {
 	Recorded  queries.Recording
+	Since     time.Time            // the first request whose event is stored: what the policy was before does not matter
 	Collector *leastpriv.Collector // what subjects did; empty if nothing was recorded
-	Read      time.Time            // when it was read, by the clock of a Keeper
 	metas     Metadata
-
-	mu      sync.Mutex
-	answers map[string]answer
 }
 
-// answer is one that holds while the policy is the same.
-type answer struct {
-	policy *rbacindex.Snapshot
-	value  any
-}
-
-// Answer returns what a key stands for by a policy, made once: it is shared, and must not be changed. Errors are not kept.
-func (p *Past) Answer(key string, policy *rbacindex.Snapshot, make func() (any, error)) (any, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if have, ok := p.answers[key]; ok && have.policy == policy {
-		return have.value, nil
-	}
-	value, err := make()
-	if err == nil {
-		p.answers[key] = answer{policy, value}
-	}
-	return value, err
-}
-
-// Read reads the past of subjects, or of all if none is named; zero bounds leave the range open.
+// Read reads from events the past of subjects, or of all if none is named; zero bounds leave the range open.
 func Read(ctx context.Context, rows Rows, cluster string, from, to time.Time, subjects []string) (*Past, error) {
 	recorded, err := rows.Recording(ctx, cluster, from, to)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
-	p := &Past{Recorded: recorded, answers: map[string]answer{}, Collector: leastpriv.NewCollector()}
+	p := &Past{Recorded: recorded, Since: recorded.First, Collector: leastpriv.NewCollector()}
 	if recorded.Requests == 0 {
 		return p, nil
 	}
@@ -77,6 +54,43 @@ func Read(ctx context.Context, rows Rows, cluster string, from, to time.Time, su
 	}
 	p.metas, err = ReadMetadata(ctx, rows, cluster)
 	return p, err
+}
+
+// Count reads from rollups the past of subjects, or of all if none is named: everything that is counted. What they do not tell is read from
+// events: what leastpriv's Untold takes in, and all of subjects whose roles by a policy list names that rollups fold.
+func Count(ctx context.Context, rows Rows, cluster string, subjects []string, policy *rbacindex.Snapshot) (*Past, error) {
+	recorded, since, err := rows.Counted(ctx, cluster)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what failed
+	}
+	c := leastpriv.NewCollector()
+	p := &Past{Recorded: recorded, Since: since, Collector: c}
+	if recorded.Requests == 0 {
+		return p, nil
+	}
+	err = rows.Uses(ctx, cluster, subjects, func(u codec.Use) error { c.Used(&u); return nil })
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what failed
+	}
+	err = rows.Untold(ctx, cluster, subjects, func(r codec.Alike) error { c.Untold(r.Event, r.Verdict, countOf(&r)); return nil })
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what failed
+	}
+	if unspelled := c.Unspelled(policy); len(unspelled) > 0 {
+		events, err := Collect(ctx, rows, cluster, time.Time{}, time.Time{}, unspelled)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range unspelled {
+			c.Take(name, events)
+		}
+	}
+	p.metas, err = ReadMetadata(ctx, rows, cluster)
+	return p, err
+}
+
+func countOf(r *codec.Alike) leastpriv.Count {
+	return leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last}
 }
 
 // ReadMetadata reads the metadata of every object of the newest policy.
@@ -94,7 +108,7 @@ func ReadMetadata(ctx context.Context, rows Rows, cluster string) (Metadata, err
 func Collect(ctx context.Context, rows Rows, cluster string, from, to time.Time, subjects []string) (*leastpriv.Collector, error) {
 	c := leastpriv.NewCollector()
 	return c, rows.History(ctx, cluster, from, to, subjects, func(r codec.Alike) error { //nolint:wrapcheck // it says what failed
-		c.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
+		c.ObserveMany(r.Event, r.Verdict, countOf(&r))
 		return nil
 	})
 }
@@ -142,73 +156,4 @@ func (p *Past) Recording() leastpriv.Recording {
 		}
 	}
 	return out
-}
-
-// Bounds of what is kept.
-const (
-	Fresh    = 15 * time.Minute // how old a kept past may be
-	mostKept = 8                // clusters
-)
-
-// Keeper keeps the past of clusters. The zero value keeps nothing until it is asked.
-type Keeper struct {
-	mu   sync.Mutex
-	kept map[string]*keeping
-}
-
-// keeping is the past of one cluster, which one at a time reads.
-type keeping struct {
-	turn  chan struct{} // has an element while nobody reads
-	past  *Past         // nil: it was not read yet
-	asked time.Time
-}
-
-// Past returns everything that is stored of a cluster, read within Fresh before now. Who comes while it is read waits for that. While
-// nothing is kept, only what named subjects did is read for a question about them, and not kept: that of all takes much longer.
-func (k *Keeper) Past(ctx context.Context, rows Rows, cluster string, subjects []string, now time.Time) (*Past, error) {
-	of := k.of(cluster, now)
-	select {
-	case <-of.turn:
-		defer func() { of.turn <- struct{}{} }()
-	case <-ctx.Done():
-		return nil, ctx.Err() //nolint:wrapcheck // it says what happened
-	}
-	if of.past != nil && now.Sub(of.past.Read) < Fresh {
-		return of.past, nil
-	}
-	of.past = nil // two of them need not be in memory at once
-	p, err := Read(ctx, rows, cluster, time.Time{}, time.Time{}, subjects)
-	if err != nil {
-		return nil, err
-	}
-	if p.Read = now; p.Recorded.Requests > 0 && len(subjects) == 0 {
-		of.past = p
-	}
-	return p, nil
-}
-
-// of returns the place of a cluster; the one that was not asked about for longest makes room.
-func (k *Keeper) of(cluster string, now time.Time) *keeping {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	of, ok := k.kept[cluster]
-	if !ok {
-		if k.kept == nil {
-			k.kept = map[string]*keeping{}
-		}
-		if len(k.kept) >= mostKept {
-			oldest := ""
-			for name, other := range k.kept {
-				if oldest == "" || other.asked.Before(k.kept[oldest].asked) {
-					oldest = name
-				}
-			}
-			delete(k.kept, oldest)
-		}
-		of = &keeping{turn: make(chan struct{}, 1)}
-		of.turn <- struct{}{}
-		k.kept[cluster] = of
-	}
-	of.asked = now
-	return of
 }

@@ -3,112 +3,112 @@ package past_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/query/past"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/queries"
+	"github.com/retrial-io/retrial/verdict"
 )
 
-// rows count how often they are read, by cluster.
+// rows have what two users asked for: ann may get any pod, bob one by a generated name.
 type rows struct {
-	read     map[string]int
 	requests int64
-	fails    bool
+	fails    string   // the question that fails
+	of       []string // whose events were read
 }
 
-func (r *rows) Recording(_ context.Context, cluster string, _, _ time.Time) (queries.Recording, error) {
-	if r.fails {
-		return queries.Recording{}, errors.New("the store is away")
+var errAway = errors.New("the store is away")
+
+func (r *rows) failed(question string) error {
+	if r.fails == question {
+		return errAway
 	}
-	r.read[cluster]++
-	return queries.Recording{Requests: r.requests}, nil
-}
-
-func (r *rows) History(context.Context, string, time.Time, time.Time, []string, func(codec.Alike) error) error {
 	return nil
 }
 
-func (r *rows) NewestPolicy(context.Context, string, []string, func([]byte) error) error { return nil }
-
-// TestKeeper: what was read is kept for a while, of some clusters; neither nothing nor an error is.
-func TestKeeper(t *testing.T) {
-	var k past.Keeper
-	now, ctx := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), context.Background()
-	r := &rows{read: map[string]int{}}
-	ask := func(cluster string, at time.Time, want int) {
-		t.Helper()
-		p, err := k.Past(ctx, r, cluster, nil, at)
-		if err != nil || p.Read.After(at) || at.Sub(p.Read) > past.Fresh {
-			t.Fatalf("%s at %s: read at %v, %v", cluster, at, p, err)
-		}
-		if r.read[cluster] != want {
-			t.Errorf("%s at %s: read %d times, want %d", cluster, at, r.read[cluster], want)
-		}
-	}
-	ask("a", now, 1)
-	ask("a", now, 2) // nothing was recorded yet
-	r.requests = 1
-	ask("a", now, 3)
-	ask("a", now.Add(past.Fresh-1), 3)
-	ask("a", now.Add(past.Fresh), 4)
-	r.fails = true
-	if _, err := k.Past(ctx, r, "a", nil, now.Add(3*past.Fresh)); err == nil {
-		t.Error("an error is not told")
-	}
-	r.fails = false
-	ask("a", now.Add(3*past.Fresh), 5)
-	for i := range 20 {
-		ask(fmt.Sprint("other-", i), now.Add(3*past.Fresh), 1)
-	}
-	ask("other-19", now.Add(3*past.Fresh), 1)
-	ask("a", now.Add(3*past.Fresh), 6)       // it made room for others
-	for i, want := range []int{1, 2, 3, 3} { // of somebody alone it is read each time, until that of all is kept
-		var who []string
-		if who = []string{"ann"}; i == 2 {
-			who = nil
-		}
-		if _, err := k.Past(ctx, r, "new", who, now); err != nil || r.read["new"] != want {
-			t.Errorf("question %d: read %d times, %v, want %d", i, r.read["new"], err, want)
-		}
-	}
-	gone, cancel := context.WithCancel(ctx)
-	cancel()
-	if _, err := k.Past(gone, r, "a", nil, now.Add(9*past.Fresh)); err != nil && !errors.Is(err, context.Canceled) {
-		t.Errorf("%v of somebody who went away", err)
-	}
+func (r *rows) Recording(context.Context, string, time.Time, time.Time) (queries.Recording, error) {
+	return queries.Recording{Requests: r.requests}, r.failed("recording")
 }
 
-// TestAnswer: an answer is made once while the policy stays the same.
-func TestAnswer(t *testing.T) {
-	p, err := past.Read(context.Background(), &rows{read: map[string]int{}}, "a", time.Time{}, time.Time{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, err := rbacindex.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := rbacindex.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := 0
-	ask := func(key string, policy *rbacindex.Snapshot, want int) {
-		t.Helper()
-		if got, err := p.Answer(key, policy, func() (any, error) { made++; return made, nil }); err != nil || got != want {
-			t.Errorf("%v, %v, want answer %d", got, err, want)
+func (r *rows) Counted(context.Context, string) (queries.Recording, time.Time, error) {
+	return queries.Recording{Requests: r.requests}, time.Time{}, r.failed("counted")
+}
+
+func (r *rows) Uses(_ context.Context, _ string, _ []string, visit func(codec.Use) error) error {
+	for _, who := range []string{"ann", "bob"} {
+		if err := visit(codec.Use{Subject: who, Told: true, Recorded: verdict.DecisionAllow, Granted: true, Outcome: verdict.OutcomeMatch,
+			Requests: 2, Attributes: attributes("web-*")}); err != nil {
+			return err
 		}
 	}
-	ask("all", one, 1)
-	ask("all", one, 1)
-	ask("strict", one, 2)
-	ask("all", two, 3)
-	if _, err := p.Answer("new", two, func() (any, error) { return nil, errors.New("too much") }); err == nil {
-		t.Error("an error is not told")
+	return r.failed("uses")
+}
+
+func (r *rows) Untold(context.Context, string, []string, func(codec.Alike) error) error {
+	return r.failed("untold")
+}
+
+func (r *rows) History(_ context.Context, _ string, _, _ time.Time, subjects []string, visit func(codec.Alike) error) error {
+	r.of = subjects
+	for _, who := range subjects {
+		if err := visit(codec.Alike{Requests: 2, Event: &event.Event{User: event.User{Username: who}}, Verdict: &verdict.Verdict{
+			Outcome: verdict.OutcomeMatch, Recorded: verdict.DecisionAllow, Replayed: verdict.DecisionAllow,
+			Authorizer: verdict.AuthorizerRBAC, Attributes: attributes("web-x2x4x")}}); err != nil {
+			return err
+		}
 	}
-	ask("new", two, 4)
+	return r.failed("history")
+}
+
+func (r *rows) NewestPolicy(context.Context, string, []string, func([]byte) error) error {
+	return r.failed("policy")
+}
+
+func attributes(name string) verdict.Attributes {
+	return verdict.Attributes{ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "shop", Name: name}
+}
+
+func policy(t *testing.T) *rbacindex.Snapshot {
+	t.Helper()
+	var objects []any
+	for who, names := range map[string][]string{"ann": nil, "bob": {"web-x2x4x"}} {
+		objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: who}, Rules: []rbacv1.PolicyRule{{
+			Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: names}}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: who}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+				Kind: "ClusterRole", Name: who}, Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: who}}})
+	}
+	out, err := rbacindex.New(objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestCount: rollups tell what was used, and events what somebody used whose roles list names that rollups fold.
+func TestCount(t *testing.T) {
+	r := &rows{requests: 4}
+	p, err := past.Count(context.Background(), r, "c", nil, policy(t))
+	if err != nil || !slices.Equal(r.of, []string{"bob"}) || !slices.Equal(p.Collector.Subjects(), []string{"ann", "bob"}) {
+		t.Errorf("events of %q were read, want bob's; subjects %q, %v", r.of, p.Collector.Subjects(), err)
+	}
+	if left := p.Collector.Unspelled(policy(t)); len(left) != 0 {
+		t.Errorf("%q are not spelled out", left)
+	}
+	p, err = past.Count(context.Background(), &rows{}, "c", nil, policy(t))
+	if err != nil || p.Recorded.Requests != 0 || len(p.Collector.Subjects()) != 0 {
+		t.Errorf("%+v, %v of nothing", p, err)
+	}
+	for _, question := range []string{"counted", "uses", "untold", "history", "policy"} {
+		if _, err := past.Count(context.Background(), &rows{requests: 4, fails: question}, "c", nil, policy(t)); !errors.Is(err, errAway) {
+			t.Errorf("%s fails: %v", question, err)
+		}
+	}
 }

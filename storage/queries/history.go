@@ -23,8 +23,11 @@ type Recording struct {
 	DeadLetters int64   // of the cluster, whenever they came
 }
 
+// wereCut selects the requests whose bodies were cut off before they came here.
+const wereCut = `(has(annotations.keys, 'audit.k8s.io/truncated') OR has(annotations.keys, 'retrial.io/stripped-bytes'))`
+
 const recordingQuery = `SELECT outcome, class, sum(toInt64(sign)) AS requests,
-    toInt64(sumIf(toInt64(sign), has(mapKeys(annotations), 'audit.k8s.io/truncated') OR has(mapKeys(annotations), 'retrial.io/stripped-bytes'))),
+    toInt64(sumIf(toInt64(sign), ` + wereCut + `)),
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM %s.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''
@@ -82,9 +85,33 @@ func minutes(cluster string, from, to time.Time) clickhouse.Parameters {
 	return p
 }
 
-// policyWrite selects the writes whose content decides what else was needed.
-const policyWrite = `(attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ` +
-	`('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))`
+// Writes whose checks depend on their content. Those of roles and bindings are told by the verdict; those about certificates may need the
+// bodies (implied.SignerOf).
+const (
+	contentWrite = `attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND ` +
+		`outcome IN ('match', 'ambiguous')`
+	roleWrite   = `(attr_api_group = 'rbac.authorization.k8s.io' AND ` + contentWrite + `)`
+	signerWrite = `(attr_api_group = 'certificates.k8s.io' AND ` + contentWrite + `)`
+)
+
+// Conditions that find the granules which have such writes.
+const (
+	inRoles   = `object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND `
+	inSigners = `object_resource IN ('certificatesigningrequests', 'clustertrustbundles', 'podcertificaterequests') AND `
+)
+
+// refusedAsAnother are refused requests of those who were allowed to act as who was refused.
+const refusedAsAnother = `bitAnd(shape, 1) = 1 AND recorded = 'forbid' AND impersonation = 'allow' AND outcome IN ('match', 'ambiguous')`
+
+// What is read besides the keys: a code matters where a websocket was refused, where a write created, and where content decides.
+const (
+	answer = `if(` + roleWrite + ` OR attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR ` +
+		`attr_resource = 'pods'), code, 0) AS answer`
+	answerAndBodies = `code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), ` +
+		`any(response_object)`
+)
+
+const aboutSubjects = " AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})"
 
 // historyQuery groups requests. It may use as much disk as it needs, and little memory.
 const historyQuery = `SELECT %[2]s,
@@ -109,7 +136,7 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 	}
 	about := ""
 	if len(subjects) > 0 {
-		about = " AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})"
+		about = aboutSubjects
 	}
 	for _, d := range days {
 		day := minutes(cluster, time.Unix(int64(d)*86400, 0), time.Unix(int64(d)*86400+86400, 0))
@@ -122,30 +149,41 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 		if len(subjects) > 0 {
 			day["subjects"] = statement.Texts(subjects)
 		}
-		for _, q := range [...]struct {
-			also, where string
-			bodies      bool
-		}{
-			// A code matters where a websocket was refused and where a write created.
-			{"if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) " +
-				"AS answer", " AND NOT " + policyWrite, false},
-			{"code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object)",
-				" AND " + policyWrite, true},
-		} {
-			err := rd.alike(ctx, fmt.Sprintf(historyQuery, rd.at.Name, codec.AlikeKeys, q.also, q.where+about), day, q.bodies, visit)
-			if err != nil {
-				return fmt.Errorf("history of cluster %q: %w", cluster, err)
-			}
+		if err := rd.alike(ctx, answer, " AND NOT "+signerWrite+about, day, false, visit); err != nil {
+			return fmt.Errorf("history of cluster %q: %w", cluster, err)
+		}
+		if err := rd.alike(ctx, answerAndBodies, " AND "+signerWrite+about, day, true, visit); err != nil {
+			return fmt.Errorf("history of cluster %q: %w", cluster, err)
 		}
 	}
 	return nil
 }
 
-// alike runs one history query.
-func (rd *Reader) alike(ctx context.Context, query string, p clickhouse.Parameters, bodies bool, visit func(codec.Alike) error) error {
+// Untold visits, as History does, what of all that is stored needed more than Uses tells: see codec.Untold.
+func (rd *Reader) Untold(ctx context.Context, cluster string, subjects []string, visit func(codec.Alike) error) error {
+	p, about := minutes(cluster, time.Time{}, time.Time{}), ""
+	if len(subjects) > 0 {
+		p["subjects"], about = statement.Texts(subjects), aboutSubjects
+	}
+	for _, q := range [...]struct {
+		also, where string
+		bodies      bool
+	}{
+		{answer, inRoles + roleWrite, false}, {answer, refusedAsAnother, false}, {answerAndBodies, inSigners + signerWrite, true},
+	} {
+		if err := rd.alike(ctx, q.also, " AND "+q.where+about, p, q.bodies, visit); err != nil {
+			return fmt.Errorf("what rollups do not tell of cluster %q: %w", cluster, err)
+		}
+	}
+	return nil
+}
+
+// alike visits requests that a condition selects, grouped.
+func (rd *Reader) alike(ctx context.Context, also, where string, p clickhouse.Parameters, bodies bool,
+	visit func(codec.Alike) error) error {
 	ctx, cancel := context.WithCancel(statement.Params(ctx, p))
 	defer cancel()
-	res, err := rd.at.Conn.Query(ctx, query)
+	res, err := rd.at.Conn.Query(ctx, fmt.Sprintf(historyQuery, rd.at.Name, codec.AlikeKeys, also, where))
 	if err != nil {
 		return err
 	}

@@ -349,7 +349,7 @@ LIMIT {limit:UInt32};
 
 -- Recording
 SELECT outcome, class, sum(toInt64(sign)) AS requests,
-    toInt64(sumIf(toInt64(sign), has(mapKeys(annotations), 'audit.k8s.io/truncated') OR has(mapKeys(annotations), 'retrial.io/stripped-bytes'))),
+    toInt64(sumIf(toInt64(sign), (has(annotations.keys, 'audit.k8s.io/truncated') OR has(annotations.keys, 'retrial.io/stripped-bytes')))),
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM `retrial`.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''
@@ -369,11 +369,11 @@ SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reaso
     attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
     if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
     if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants,
-    if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer,
+    if((attr_api_group = 'rbac.authorization.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) OR attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer,
     any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND NOT (attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND NOT (attr_api_group = 'certificates.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})
 GROUP BY ALL
 HAVING requests > 0
 SETTINGS max_bytes_before_external_group_by = 268435456;
@@ -388,7 +388,83 @@ SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reaso
     any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND (attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND (attr_api_group = 'certificates.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})
+GROUP BY ALL
+HAVING requests > 0
+SETTINGS max_bytes_before_external_group_by = 268435456;
+
+-- Counted
+SELECT outcome, class, sum(count) AS requests
+FROM `retrial`.volume WHERE cluster = {cluster:String} AND outcome != ''
+GROUP BY outcome, class HAVING requests > 0
+ORDER BY requests DESC, outcome, class;
+SELECT
+    (SELECT toUnixTimestamp64Micro(min(first_seen)) FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND implied = ''),
+    (SELECT toUnixTimestamp64Micro(max(last_seen)) FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND implied = ''),
+    (SELECT toInt64(min(minute)) FROM `retrial`.events WHERE cluster = {cluster:String}),
+    (SELECT toInt64(sumIf(toInt64(sign), outcome != '')) FROM `retrial`.events WHERE cluster = {cluster:String} AND (has(annotations.keys, 'audit.k8s.io/truncated') OR has(annotations.keys, 'retrial.io/stripped-bytes'))),
+    (SELECT toInt64(count()) FROM `retrial`.dead_letters FINAL WHERE cluster = {cluster:String});
+
+-- Uses of one subject
+SELECT group_set, any(groups) FROM `retrial`.group_sets
+WHERE group_set IN (SELECT group_set FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject IN {subjects:Array(String)}) GROUP BY group_set;
+SELECT subject, group_set, verb, api_group, resource, subresource, namespace, name, path,
+    implied, recorded, replayed, outcome, class, covered, granted, n, first, last, days
+FROM (
+    SELECT access, implied, recorded, replayed, outcome, class, covered, sum(count) AS n,
+        toUnixTimestamp64Micro(min(first_seen)) AS first, toUnixTimestamp64Micro(max(last_seen)) AS last,
+        groupUniqArrayIf(toUInt16(day), count > 0) AS days,
+        (access, implied) IN (SELECT access, implied FROM `retrial`.grant_usage WHERE cluster = {cluster:String} AND access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject IN {subjects:Array(String)})
+            GROUP BY access, implied HAVING sum(count) > 0) AS granted
+    FROM `retrial`.access_usage WHERE cluster = {cluster:String} AND access IN (SELECT access FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject IN {subjects:Array(String)})
+    GROUP BY access, implied, recorded, replayed, outcome, class, covered HAVING n > 0) AS used
+INNER JOIN (
+    SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+    FROM `retrial`.accesses WHERE cluster = {cluster:String} AND subject IN {subjects:Array(String)} LIMIT 1 BY access) AS named USING (access);
+
+-- Untold
+SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reason, 'RBAC: allowed by ') AS by_rbac,
+    user_name, user_groups, bitAnd(shape, 1) AS acting, impersonated_name, impersonated_groups, impersonated_uid,
+    mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
+    impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
+    attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
+    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
+    if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants,
+    if((attr_api_group = 'rbac.authorization.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) OR attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer,
+    any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND (attr_api_group = 'rbac.authorization.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))
+GROUP BY ALL
+HAVING requests > 0
+SETTINGS max_bytes_before_external_group_by = 268435456;
+SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reason, 'RBAC: allowed by ') AS by_rbac,
+    user_name, user_groups, bitAnd(shape, 1) AS acting, impersonated_name, impersonated_groups, impersonated_uid,
+    mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
+    impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
+    attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
+    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
+    if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants,
+    if((attr_api_group = 'rbac.authorization.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) OR attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer,
+    any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND bitAnd(shape, 1) = 1 AND recorded = 'forbid' AND impersonation = 'allow' AND outcome IN ('match', 'ambiguous')
+GROUP BY ALL
+HAVING requests > 0
+SETTINGS max_bytes_before_external_group_by = 268435456;
+SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reason, 'RBAC: allowed by ') AS by_rbac,
+    user_name, user_groups, bitAnd(shape, 1) AS acting, impersonated_name, impersonated_groups, impersonated_uid,
+    mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
+    impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
+    attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
+    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
+    if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants,
+    code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object),
+    any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND object_resource IN ('certificatesigningrequests', 'clustertrustbundles', 'podcertificaterequests') AND (attr_api_group = 'certificates.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))
 GROUP BY ALL
 HAVING requests > 0
 SETTINGS max_bytes_before_external_group_by = 268435456;
@@ -556,7 +632,7 @@ LIMIT {limit:UInt32} BY credential;
 
 -- Credentials
 SELECT credential, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
-    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received)), (argMin((toUInt32(minute), request_key), (request_received, request_key)) AS one).1, one.2
+    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received))
 FROM `retrial`.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND user_name = {user:String} AND outcome != ''
 GROUP BY credential

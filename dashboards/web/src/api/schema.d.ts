@@ -594,7 +594,7 @@ export interface paths {
         };
         /**
          * the least roles that subjects need
-         * @description Asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, or asks for all. Without from and to everything stored counts. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never listed, and a range without requests.
+         * @description Asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, or asks for all. Without from and to everything counts that was ever counted, also after its events are past retention; a range, strict and backtest read the events that are stored. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never listed, and a range without requests.
          */
         get: operations["query.Suggest"];
         put?: never;
@@ -3208,7 +3208,7 @@ export interface components {
             plan: components["schemas"]["LeastprivPlan"];
             /**
              * Format: date-time
-             * @description `read` says when what is kept was read, up to a quarter of an hour ago; zero unless what is kept was asked for.
+             * @description `read` says when an answer that is kept was made, up to a quarter of an hour ago; zero unless that was asked for, of all subjects.
              */
             read: string;
             /** @description the most excess first */
@@ -4953,7 +4953,7 @@ export interface operations {
                 strict?: boolean;
                 /** @description narrowed roles without the verbs that go with those used, such as watch with list */
                 noAddedVerbs?: boolean;
-                /** @description of everything stored, as it was a quarter of an hour ago at most; what was read of all subjects is kept for the next such question */
+                /** @description of all subjects: the answer may be one that was made a quarter of an hour ago at most, and is kept for the next such question */
                 kept?: boolean;
                 /** @description only subjects of which it is learned what they need */
                 learned?: boolean;
