@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,6 +55,7 @@ func TestCredentialUses(t *testing.T) {
 	type place struct{ user, agent, source string }
 	uses := map[string]map[place]int64{}
 	of := map[string]map[string]int64{}
+	earliest := map[[2]string]*verdict.Row{} // by user and credential
 	for i := range in {
 		v := in[i].Verdict
 		if v == nil {
@@ -64,6 +66,11 @@ func TestCredentialUses(t *testing.T) {
 			of[e.User.Username] = map[string]int64{}
 		}
 		of[e.User.Username][v.Credential]++
+		who := [2]string{e.User.Username, v.Credential}
+		if have := earliest[who]; have == nil || cmp.Or(e.RequestReceivedTimestamp.Compare(have.Event.RequestReceivedTimestamp),
+			strings.Compare(in[i].Request.String(), have.Request.String())) < 0 {
+			earliest[who] = &in[i]
+		}
 		if v.Credential == "" {
 			continue
 		}
@@ -92,7 +99,7 @@ func TestCredentialUses(t *testing.T) {
 			t.Errorf("%s: uses %v, want %v", credential, sums, want)
 		}
 	}
-	pods := 0
+	pods, explained := 0, 0
 	for user, want := range of {
 		got, err := s.Credentials(ctx, "c", user, time.Time{}, time.Time{}, 1000)
 		if err != nil {
@@ -101,6 +108,12 @@ func TestCredentialUses(t *testing.T) {
 		sums := map[string]int64{}
 		for _, c := range got {
 			sums[c.Credential] += c.Requests
+			first := earliest[[2]string{user, c.Credential}]
+			if !c.First.Equal(first.Event.RequestReceivedTimestamp) || !slices.Equal(c.Explained, first.Verdict.Explained) {
+				t.Errorf("%s of %s: first at %s by %v, want %s by %v", c.Credential, user, c.First, c.Explained,
+					first.Event.RequestReceivedTimestamp, first.Verdict.Explained)
+			}
+			explained += len(c.Explained)
 			uses, err := s.CredentialUses(ctx, "c", []string{c.Credential}, c.First, c.Last.Add(time.Microsecond), 1000)
 			if err != nil {
 				t.Fatal(err)
@@ -113,8 +126,8 @@ func TestCredentialUses(t *testing.T) {
 			t.Errorf("credentials of %s: %v, want %v", user, sums, want)
 		}
 	}
-	if pods == 0 {
-		t.Error("no credential names its pod and node")
+	if pods == 0 || explained == 0 {
+		t.Errorf("%d credentials name their pod and node, %d authenticators take some", pods, explained)
 	}
 	if got, err := s.CredentialUses(ctx, "c", []string{"x'\t\n OR 1=1 --"}, time.Time{}, time.Time{}, 10); err != nil || len(got) != 0 {
 		t.Errorf("a hostile name: %v, %v", got, err)
@@ -258,5 +271,32 @@ func TestDriftGroups(t *testing.T) {
 		in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 1), 3, 10)
 	if err != nil || len(none) != 0 {
 		t.Errorf("a range without requests: %v, %v", none, err)
+	}
+}
+
+// TestExplainedOfTheFirstUse: authenticators are those of a credential's earliest request, whatever another credential of the user was
+// used for first at the time of a later one.
+func TestExplainedOfTheFirstUse(t *testing.T) {
+	s := storagetest.Open(t)
+	var in []verdict.Row
+	base := rows(t, "c", 0)
+	base = base[slices.IndexFunc(base, func(r verdict.Row) bool { return r.Verdict != nil }):]
+	for i, one := range []struct {
+		credential, explained string
+		after                 time.Duration
+	}{{"JTI=a", "first", 0}, {"JTI=a", "later", time.Second}, {"JTI=b", "other", time.Second}} {
+		r := base[0]
+		e, v := *r.Event, *r.Verdict
+		r.Event, r.Verdict = &e, &v
+		e.AuditID, v.Credential, v.Explained = fmt.Sprint("audit-", i), one.credential, []string{one.explained}
+		r.Position.Offset += int64(i)
+		shift(&r, one.after)
+		in = append(in, r)
+	}
+	insert(t, s, "a", in)
+	got, err := s.Credentials(context.Background(), "c", in[0].Event.User.Username, time.Time{}, time.Time{}, 10)
+	if err != nil || len(got) != 2 || !slices.Equal(got[0].Explained, []string{"first"}) ||
+		!slices.Equal(got[1].Explained, []string{"other"}) {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

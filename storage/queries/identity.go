@@ -3,6 +3,7 @@ package queries
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -143,7 +144,7 @@ type SubjectCredential struct {
 }
 
 const credentialsQuery = `SELECT credential, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
-    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received)), ` + firstRequest + `
+    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received))
 FROM %s.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND user_name = {user:String} AND outcome != ''
 GROUP BY credential
@@ -151,34 +152,52 @@ HAVING requests > 0
 ORDER BY first, credential
 LIMIT {limit:UInt32}`
 
+// explainedQuery reads what is long to read of the requests alone that a credential may have been used by first.
+const explainedQuery = `SELECT credential, argMin(explained, (request_received, request_key))
+FROM %s.events
+PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND user_name = {user:String}
+WHERE outcome != '' AND toUnixTimestamp64Micro(request_received) IN {firsts:Array(Int64)}
+GROUP BY credential`
+
 // Credentials returns what a user authenticated with, the earliest first; zero bounds leave
 // the range open. Requests that others made as the user are not among them.
 func (rd *Reader) Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]SubjectCredential, error) {
 	p := minutes(cluster, from, to)
 	p["user"], p["limit"] = statement.Text(user), fmt.Sprint(limit)
-	var of []earliest
+	var begun []uint32
+	var firsts []int64
 	out, err := statement.Collect(ctx, rd.at, credentialsQuery, p, func(c *SubjectCredential) ([]any, func()) {
 		var first, last int64
-		var e earliest
-		var request string
-		return []any{&c.Credential, &c.Requests, &c.Forbidden, &first, &last, &e.minute, &request},
-			func() {
-				c.First, c.Last = codec.FromMicro(first), codec.FromMicro(last)
-				copy(e.request[:], request)
-				of = append(of, e)
-			}
-	})
-	if err == nil {
-		explained := map[[16]byte][]string{}
-		err = rd.eachEarliest(ctx, cluster, "explained", of, func(request [16]byte, list []string) { explained[request] = list })
-		for i := range out {
-			out[i].Explained = explained[of[i].request]
+		return []any{&c.Credential, &c.Requests, &c.Forbidden, &first, &last}, func() {
+			c.First, c.Last = codec.FromMicro(first), codec.FromMicro(last)
+			begun, firsts = append(begun, codec.Minute(c.First)), append(firsts, first)
 		}
+	})
+	if err == nil && len(out) > 0 {
+		slices.Sort(begun)
+		p["minutes"], p["firsts"] = statement.Numbers(slices.Compact(begun)), statement.Numbers(firsts)
+		err = rd.explain(ctx, p, out)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials of %q: %w", user, err)
 	}
 	return out, nil
+}
+
+// explain fills in the authenticators of the earliest uses.
+func (rd *Reader) explain(ctx context.Context, p clickhouse.Parameters, of []SubjectCredential) error {
+	explained := map[string][]string{}
+	type row struct {
+		credential string
+		list       []string
+	}
+	_, err := statement.Collect(ctx, rd.at, explainedQuery, p, func(r *row) ([]any, func()) {
+		return []any{&r.credential, &r.list}, func() { explained[r.credential] = codec.OrNil(r.list) }
+	})
+	for i := range of {
+		of[i].Explained = explained[of[i].Credential]
+	}
+	return err
 }
 
 // DirectRequests counts the requests that reached an aggregated API server without an event of a kube-apiserver.
