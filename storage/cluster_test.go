@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/queries"
 	"github.com/retrial-io/retrial/storage/schema"
 	"github.com/retrial-io/retrial/storage/storagetest"
@@ -80,6 +81,23 @@ func TestOneNodeCluster(t *testing.T) {
 		if _, _, err := s.Ask(ctx, q.Name, "c", values); err != nil {
 			t.Errorf("%s: %v", q.Name, err)
 		}
+	}
+	used, judged := int64(0), int64(0)
+	for i := range in {
+		if in[i].Verdict != nil {
+			judged++
+		}
+	}
+	err := s.Uses(ctx, "c", nil, func(u codec.Use) error {
+		if u.Check == "" {
+			used += u.Requests
+		}
+		return nil
+	})
+	counted, _, err2 := s.Counted(ctx, "c")
+	err3 := s.Untold(ctx, "c", nil, func(codec.Alike) error { return nil })
+	if used != judged || counted.Requests != judged || err != nil || err2 != nil || err3 != nil {
+		t.Errorf("%d uses, %d counted of %d: %v, %v, %v", used, counted.Requests, judged, err, err2, err3)
 	}
 	if n, err := s.DiskBytes(ctx); err != nil || n == 0 {
 		t.Errorf("%d bytes on disk: %v", n, err)
