@@ -42,7 +42,7 @@ if [ ! -x "$folder/hollow-kubelet" ]; then
   say "building Kubernetes $version and etcd; the first time takes about eight minutes of two idle cores"
 fi
 go -C test/apiserver build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" ./cmd/etcd ./cmd/kube-apiserver ./cmd/sample-apiserver ./cmd/hollow-kubelet \
-  k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler
+  k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler k8s.io/kubernetes/cmd/kubectl
 go build -buildvcs=false -ldflags "-s -w" -o "$folder/retrial" ./cmd/retrial
 [ "${1:-}" != build ] || exit 0
 scripts/fetch-libchdb.sh
