@@ -35,6 +35,7 @@ const (
 	NotDecided = "none" // no decision is recorded, or replayed
 	Allowed    = "allow"
 
+	SuggestedGroup  = leastpriv.WhatGroup      // what a suggestion is for that is for a group
 	BacktestDefault = leastpriv.BacktestNarrow // the form of suggestions unless another one is asked for
 )
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/query/known"
 	"github.com/retrial-io/retrial/query/past"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
@@ -37,20 +38,24 @@ type SuggestAnswer struct {
 	Backtests []leastpriv.Backtest `json:"backtests"`
 }
 
-// SuggestRequest asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, or asks for all.
-// Without from and to everything counts that was ever counted, also after its events are past retention; a range, strict and backtest read
-// the events that are stored. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of
-// Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never
-// listed, and a range without requests.
+// SuggestRequest asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, a namespace, a group,
+// a role or a binding, or asks for all. Without from and to everything counts that was ever counted, also after its events are past
+// retention; a range, strict and backtest read the events that are stored. One answer is made at a time, in ten minutes at most (503,
+// 504). 400 for a subject of Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a
+// cluster whose policy was never listed, and a range without requests.
 type SuggestRequest struct {
 	Asks[SuggestAnswer] `question:"suggest"`
 	Cluster             string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
-	Subjects            []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"sa/NAMESPACE:NAME, or a user name as audit events have it; may be repeated"`
+	Subjects            []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks; * stands for any letters, ? for one" flag:"sa/NAMESPACE:NAME, or a user name as audit events have it; * stands for any letters; may be repeated"`
 	All                 bool      `json:"all" help:"every subject" flag:"every subject (the default)"`
 	From                time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes" flag:"only requests from this time on, in whole minutes, from the events that are stored"`
 	To                  time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes" flag:"only requests before this time, in whole minutes, from the events that are stored"`
 	System              bool      `json:"includeSystem" help:"also what belongs to Kubernetes itself: system:*, and what is in the namespaces kube-*"`
 	Unseen              bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
+	Group               string    `json:"group" help:"a group: its roles narrowed to what anybody in it used that they allow" flag:"suggest for this group: its roles narrowed to what anybody in it used that they allow"`
+	Role                string    `json:"role" help:"a role, narrowed to what anybody used that it allows: KIND/NAME, KIND/NAMESPACE/NAME, or a name that no other role has" flag:"suggest for this role, narrowed to what anybody used that it allows: KIND/NAME, KIND/NAMESPACE/NAME or NAME"`
+	Binding             string    `json:"binding" help:"a binding, its role narrowed to what anybody used that it allows: named as a role is" flag:"suggest for this binding, its role narrowed to what anybody used that it allows: KIND/NAME, KIND/NAMESPACE/NAME or NAME"`
+	Namespace           string    `json:"namespace" help:"the service accounts of a namespace; * stands for any letters, ? for one" flag:"the service accounts of this namespace; * stands for any letters, ? for one"`
 	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`
 	Strict              bool      `json:"strict" help:"roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that"`
 	NoAddedVerbs        bool      `json:"noAddedVerbs" help:"narrowed roles without the verbs that go with those used, such as watch with list"`
@@ -61,8 +66,8 @@ type SuggestRequest struct {
 }
 
 func (r SuggestRequest) check() error {
-	if r.All == (len(r.Subjects) > 0) {
-		return Bad("name a subject, or pass all=true, not both")
+	if err := r.checkTarget(); err != nil {
+		return err
 	}
 	if r.Kept && (r.Backtest || !r.From.IsZero() || !r.To.IsZero()) {
 		return Bad("what is kept has no range and no back-test: leave out from, to and backtest, or kept")
@@ -151,9 +156,9 @@ func (a *Service) suggestNow(ctx context.Context, q *SuggestRequest) (out Sugges
 // past returns what is asked about: all that rollups count, and from events what they do not tell, which is a range of time and each name.
 func (a *Service) past(ctx context.Context, q *SuggestRequest, policy *rbacindex.Snapshot) (*past.Past, error) {
 	if q.Strict || q.Wildcards == "verbs" || q.Backtest || !q.From.IsZero() || !q.To.IsZero() {
-		return past.Read(ctx, a.Store, q.Cluster, q.From, q.To, q.Subjects)
+		return past.Read(ctx, a.Store, q.Cluster, q.From, q.To, q.read())
 	}
-	return past.Count(ctx, a.Store, q.Cluster, q.Subjects, policy)
+	return past.Count(ctx, a.Store, q.Cluster, q.read(), policy)
 }
 
 // backtest cuts the range in time and asks what is suggested of each first part about the rest.
@@ -168,11 +173,11 @@ func (a *Service) backtest(ctx context.Context, out *SuggestAnswer, q *SuggestRe
 			return Bad("a recording of %s is too short for a back-test, which cuts it at whole minutes",
 				r.Last.Sub(r.First).Round(time.Second))
 		}
-		first, err := past.Collect(ctx, a.Store, q.Cluster, q.From, at, q.Subjects)
+		first, err := past.Collect(ctx, a.Store, q.Cluster, q.From, at, q.read())
 		if err != nil {
 			return err
 		}
-		rest, err := past.Collect(ctx, a.Store, q.Cluster, at, q.To, q.Subjects)
+		rest, err := past.Collect(ctx, a.Store, q.Cluster, at, q.To, q.read())
 		if err != nil {
 			return err
 		}
@@ -189,8 +194,14 @@ func (a *Service) backtest(ctx context.Context, out *SuggestAnswer, q *SuggestRe
 // suggest makes the suggestions that are wanted, and joins them.
 func (a *Service) suggest(ctx context.Context, out *SuggestAnswer, collector *leastpriv.Collector, advisor *leastpriv.Advisor,
 	q *SuggestRequest, st *state.State) (err error) {
-	names := slices.Compact(slices.Sorted(slices.Values(q.Subjects)))
-	if len(names) == 0 {
+	if q.targets() {
+		return out.suggestFor(advisor, q, st.RBAC(Latest).RBAC)
+	}
+	names, err := q.names(collector, advisor, st.RBAC(Latest).RBAC)
+	if err != nil {
+		return err
+	}
+	if q.All {
 		names = slices.DeleteFunc(collector.Subjects(), func(name string) bool { return !q.System && collector.System(name) })
 		out.Unseen = slices.DeleteFunc(advisor.Unseen(), func(u leastpriv.Unseen) bool { return !q.System && collector.System(u.Subject) })
 		if q.Unseen {
@@ -208,6 +219,9 @@ func (a *Service) suggest(ctx context.Context, out *SuggestAnswer, collector *le
 		case errors.Is(err, leastpriv.ErrUnknownSubject) && collector.Seen(name):
 			return none("%q made requests, but RBAC decided none of them: there is nothing to suggest", name)
 		case errors.Is(err, leastpriv.ErrUnknownSubject):
+			if slices.Contains(known.Groups(st.RBAC(Latest).RBAC), name) {
+				return none("%q is a group: ask for it with --group (group=)", name)
+			}
 			hint := "; a subject is a user name as events have it, such as system:serviceaccount:NAMESPACE:NAME"
 			if near, err := a.near(ctx, q.Cluster, name, st.RBAC(Latest).RBAC); err == nil && len(near) > 0 {
 				hint = didYouMean(quoted(near))

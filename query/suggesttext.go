@@ -9,7 +9,6 @@ import (
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/internal/manifest"
 	"github.com/retrial-io/retrial/internal/safe"
-	"github.com/retrial-io/retrial/rbacindex"
 )
 
 // SuggestTexts are the changes of named subjects as text, to be read, kept and applied.
@@ -36,7 +35,7 @@ func (a *SuggestAnswer) texts() (*SuggestTexts, error) {
 		fmt.Fprintln(&remove, safe.Text(command))
 	}
 	for _, s := range a.Suggestions {
-		manifest.Comment(&rollback, "the way back from the change for subject: %s", s.Subject)
+		manifest.Comment(&rollback, "the way back from the change for %s: %s", s.What, s.Subject)
 	}
 	if err := manifest.Objects(&rollback, a.Plan.Rollback); err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 		return manifest.Objects(w, a.Plan.Final)
 	}
 	for _, s := range a.Suggestions {
-		manifest.Comment(w, "subject: %s", s.Subject)
+		manifest.Comment(w, "%s: %s", s.What, s.Subject)
 		manifest.Comment(w, "%d requests, %.1f %% of them judged", s.Window.Requests, 100*s.Window.Coverage)
 		manifest.Comment(w, "excess: %d, after the change %d, by groups %d", s.Excess.Before, s.Excess.After, s.Excess.Kept)
 		manifest.Comment(w, "proof: %s; %d requests replayed, %d refused; %d refusals on record, %d newly allowed", ProofText(s),
@@ -100,7 +99,7 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 		}
 		fmt.Fprintln(w, "#")
 	}
-	if err := writeNoted(w, a.Plan.Apply, leastpriv.Notes(a.Plan.Why)); err != nil {
+	if err := leastpriv.WriteNoted(w, a.Plan.Apply, leastpriv.Notes(a.Plan.Why)); err != nil {
 		return err
 	}
 	if len(a.Plan.Remove) == 0 {
@@ -113,23 +112,6 @@ func (a *SuggestAnswer) WriteYAML(w io.Writer, final bool) error {
 			return err
 		}
 		manifest.Comment(w, "  %s", command)
-	}
-	return nil
-}
-
-// writeNoted writes objects, each rule of a role behind the reasons why it stays.
-func writeNoted(w io.Writer, objects []RBACObject, notes map[string][][]string) error {
-	for i, o := range objects {
-		if i > 0 {
-			fmt.Fprintln(w, "---")
-		}
-		k, err := rbacindex.KeyOf(o)
-		if err != nil {
-			return fmt.Errorf("print as yaml: %w", err)
-		}
-		if err := manifest.Role(w, o, notes[k.String()]); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -3,8 +3,12 @@ package leastpriv
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/manifest"
+	"github.com/retrial-io/retrial/rbacindex"
 )
 
 // KeptTexts says what narrowed roles keep although nobody used it, and why: a line for each role and reason.
@@ -42,4 +46,21 @@ func Notes(why []RuleReason) map[string][][]string {
 		out[r.Role][r.Rule] = r.Texts
 	}
 	return out
+}
+
+// WriteNoted writes objects as YAML, each rule of a role behind its notes.
+func WriteNoted(w io.Writer, objects []Object, notes map[string][][]string) error {
+	for i, o := range objects {
+		if i > 0 {
+			fmt.Fprintln(w, "---")
+		}
+		k, err := rbacindex.KeyOf(o)
+		if err != nil {
+			return fmt.Errorf("print as yaml: %w", err)
+		}
+		if err := manifest.Role(w, o, notes[k.String()]); err != nil {
+			return err //nolint:wrapcheck // it says what failed
+		}
+	}
+	return nil
 }

@@ -100,7 +100,7 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	h := a.historyOf(subject)
 	ix := a.indexOf(subject)
 	s := &Suggestion{Subject: u.user, Groups: slices.SortedFunc(slices.Values(u.groups), slices.Compare[[]string]),
-		System: a.collector.System(subject), Seen: seen,
+		System: a.collector.System(subject), Seen: seen, What: WhatSubject,
 		Window: Window{From: a.recording.From, To: a.recording.To, Requests: u.requests, Judged: u.judged, Gaps: a.recording.Gaps},
 		Apply:  Objects{}, Remove: []Remove{}, Rollback: Objects{}, Unused: []Unused{}, Keeps: []Keep{},
 		Added: []Added{}, Why: []RuleReason{}, Owned: []Owned{}, Gaps: []string{}, Form: FormNarrow}
@@ -180,7 +180,7 @@ func (a *Advisor) without(subject string) (*rbacindex.Snapshot, error) {
 	var changes []rbacindex.Change
 	for _, k := range a.own[subject] {
 		o, _ := a.view.RBAC.Get(k)
-		_, rest := parted(o, k, map[string]bool{subject: true})
+		_, rest := parted(o, anyOf(map[string]bool{subject: true}, k.Namespace))
 		changes = append(changes, rbacindex.Change{Key: k, Object: rest})
 	}
 	out, err := a.view.RBAC.Apply(changes...)
@@ -350,7 +350,7 @@ func (a *Advisor) exactly(s *Suggestion, u *usage, h *history, ix *usedIndex, on
 			continue
 		}
 		o, _ := a.view.RBAC.Get(k)
-		s.Remove = append(s.Remove, a.removal(k, o, map[string]bool{u.user: true}))
+		s.Remove = append(s.Remove, a.removal(k, o, anyOf(map[string]bool{u.user: true}, k.Namespace)))
 		s.Rollback = append(s.Rollback, a.restored(k, o))
 	}
 	var own []rbacindex.Key
@@ -418,8 +418,8 @@ func sameObject(a, b any) bool {
 	return slices.EqualFunc(as, bs, rbacindex.SameRule)
 }
 
-func (a *Advisor) removal(k rbacindex.Key, o any, users map[string]bool) Remove {
-	went, rest := parted(o, k, users)
+func (a *Advisor) removal(k rbacindex.Key, o any, goes func(*rbacv1.Subject) bool) Remove {
+	went, rest := parted(o, goes)
 	r := Remove{Kind: k.Kind.String(), Namespace: k.Namespace, Name: k.Name, Action: ActionDelete, Subjects: went, key: k}
 	if rest != nil {
 		r.Action, r.Object = ActionReplace, a.restored(k, rest)

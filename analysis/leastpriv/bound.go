@@ -35,13 +35,18 @@ func boundBy(policy *rbacindex.Snapshot) (users, groups map[string][]rbacindex.K
 	return users, groups
 }
 
-// parted takes users out of a binding. It returns who was taken out, and the binding of the others,
+// anyOf names subjects by the users they are in the bindings of a namespace.
+func anyOf(users map[string]bool, namespace string) func(*rbacv1.Subject) bool {
+	return func(s *rbacv1.Subject) bool { return users[rbacindex.UserOf(s, namespace)] }
+}
+
+// parted takes subjects out of a binding. It returns who was taken out, and the binding of the others,
 // nil if there are none.
-func parted(o any, k rbacindex.Key, users map[string]bool) (went []rbacv1.Subject, rest any) {
+func parted(o any, goes func(*rbacv1.Subject) bool) (went []rbacv1.Subject, rest any) {
 	subjects, _, _ := rbacindex.BindingOf(o)
 	var stay []rbacv1.Subject
 	for i := range subjects {
-		if users[rbacindex.UserOf(&subjects[i], k.Namespace)] {
+		if goes(&subjects[i]) {
 			went = append(went, subjects[i])
 		} else {
 			stay = append(stay, subjects[i])

@@ -21,11 +21,24 @@ type planned struct {
 	leaves []rbacindex.Key
 }
 
-// holder is a user that bindings name, with what it used of one role.
+// holder is a user that bindings name, or a group, or all that they name, with what was used of one role.
 type holder struct {
 	user     string
+	group    string
+	everyone bool
 	bindings []rbacindex.Key // to the role, in order
 	part     *part
+}
+
+// is reports whether a subject of a binding in a namespace is the holder.
+func (h *holder) is(s *rbacv1.Subject, namespace string) bool {
+	switch {
+	case h.everyone:
+		return true
+	case h.group != "":
+		return s.Kind == rbacv1.GroupKind && s.Name == h.group
+	}
+	return rbacindex.UserOf(s, namespace) == h.user
 }
 
 // roleEdit is what becomes of one role.
@@ -144,7 +157,9 @@ func (a *Advisor) complement(u *planned, roles map[rbacindex.Key]*holder, base *
 // joined puts the holders of each role together, where an object more weighs so much.
 func (a *Advisor) joined(holders map[rbacindex.Key]map[string]*holder, object int) (edits []roleEdit) {
 	for _, rk := range slices.SortedFunc(maps.Keys(holders), rbacindex.Key.Compare) {
-		e := roleEdit{role: rk, inPlace: a.editable(rk, holders[rk])}
+		e := roleEdit{role: rk, inPlace: a.editable(rk, func(b rbacindex.Key, s *rbacv1.Subject) bool {
+			return holders[rk][rbacindex.UserOf(s, b.Namespace)] != nil
+		})}
 		for _, user := range slices.Sorted(maps.Keys(holders[rk])) {
 			h := holders[rk][user]
 			if h.part.empty() {
@@ -243,9 +258,9 @@ func (h *holder) scopes() map[string]bool {
 	return out
 }
 
-// editable reports whether a role may be written in place: all its bindings name these holders only, and neither Kubernetes nor a
+// editable reports whether a role may be written in place: all its bindings name holders only that are ours, and neither Kubernetes nor a
 // controller writes it or reads others' rules from it.
-func (a *Advisor) editable(role rbacindex.Key, holders map[string]*holder) bool {
+func (a *Advisor) editable(role rbacindex.Key, isOurs func(binding rbacindex.Key, s *rbacv1.Subject) bool) bool {
 	if a.builtIn(role) || a.aggregates(role) {
 		return false
 	}
@@ -254,7 +269,7 @@ func (a *Advisor) editable(role rbacindex.Key, holders map[string]*holder) bool 
 		o, _ := a.view.RBAC.Get(b)
 		subjects, _, _ := rbacindex.BindingOf(o)
 		for i := range subjects {
-			ours = ours && holders[rbacindex.UserOf(&subjects[i], b.Namespace)] != nil
+			ours = ours && isOurs(b, &subjects[i])
 		}
 		return ours
 	})

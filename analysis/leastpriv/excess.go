@@ -88,23 +88,36 @@ type usedIndex struct {
 func indexNeeds(needs []need) *usedIndex {
 	ix := &usedIndex{by: map[atom][]int{}}
 	for i := range needs {
-		ix.asked = append(ix.asked, needs[i].attrs)
-		if needs[i].alternative && !needs[i].escalates() {
-			ix.asked = append(ix.asked, needs[i].instead()...)
+		n := &needs[i]
+		ix.add(&n.attrs, n)
+		if n.alternative && !n.escalates() {
+			for _, a := range n.instead() {
+				ix.add(&a, n)
+			}
 		}
-		for len(ix.of) < len(ix.asked) {
-			ix.of = append(ix.of, &needs[i])
-		}
-	}
-	for i := range ix.asked {
-		a := &ix.asked[i]
-		k := atom{verb: a.Verb, url: a.Path}
-		if a.ResourceRequest {
-			k = atom{verb: a.Verb, group: a.APIGroup, resource: ruleResource(a)}
-		}
-		ix.by[k] = append(ix.by[k], i)
 	}
 	return ix
+}
+
+// add takes in what is asked for a need.
+func (ix *usedIndex) add(a *rbacindex.Attributes, n *need) {
+	k := atom{verb: a.Verb, url: a.Path}
+	if a.ResourceRequest {
+		k = atom{verb: a.Verb, group: a.APIGroup, resource: ruleResource(a)}
+	}
+	ix.by[k] = append(ix.by[k], len(ix.asked))
+	ix.asked, ix.of = append(ix.asked, *a), append(ix.of, n)
+}
+
+// allowedBy returns what of it a policy allows.
+func (ix *usedIndex) allowedBy(policy *rbacindex.Snapshot) *usedIndex {
+	out := &usedIndex{by: map[atom][]int{}}
+	for i := range ix.asked {
+		if policy.Authorize(&ix.asked[i], nil).Allowed {
+			out.add(&ix.asked[i], ix.of[i])
+		}
+	}
+	return out
 }
 
 // granted returns the weight of an atom granted in a scope, whether it is used or not.

@@ -34,7 +34,9 @@ const (
 
 // Suggestion is the change that leaves a subject what the recording shows it needs.
 type Suggestion struct {
-	Subject string `json:"subject"` // user name, as authorized
+	Subject string `json:"subject"` // user name, as authorized; or the group, role or binding that the change is for
+	// What the change is for: subject, group, role or binding.
+	What string `json:"what"`
 	// Groups are the group sets the subject was seen with, each sorted.
 	Groups [][]string `json:"groups"`
 	// System subjects belong to Kubernetes itself, see System.
@@ -69,6 +71,14 @@ type Suggestion struct {
 
 	reasons keptOf
 }
+
+// What suggestions are for.
+const (
+	WhatSubject = "subject"
+	WhatGroup   = "group"
+	WhatRole    = "role"
+	WhatBinding = "binding"
+)
 
 // Forms of a suggestion.
 const (

@@ -188,6 +188,11 @@ func (n *need) instead() []rbacindex.Attributes {
 	if n.attrs.Verb != "escalate" || !n.covered {
 		return []rbacindex.Attributes{n.attrs}
 	}
+	return n.written()
+}
+
+// written returns what the rules of a role grant, as it is asked for; the need itself if that cannot be listed.
+func (n *need) written() []rbacindex.Attributes {
 	var out []rbacindex.Attributes
 	atoms := 0
 	for i := range n.rules {

@@ -67,7 +67,7 @@ func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
 	base := make([]rbacindex.Change, 0, len(order))
 	for _, k := range order {
 		o, _ := a.view.RBAC.Get(k)
-		r := a.removal(k, o, leaving[k])
+		r := a.removal(k, o, anyOf(leaving[k], k.Namespace))
 		p.Remove = append(p.Remove, r)
 		base = append(base, rbacindex.Change{Key: k, Object: r.Object})
 	}
@@ -173,14 +173,17 @@ func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggesti
 	})
 	out := make(Objects, 0, len(keys))
 	for _, k := range slices.SortedFunc(maps.Keys(keys), rbacindex.Key.Compare) {
-		o := keys[k]
-		if have, ok := a.view.RBAC.Get(k); ok && sameObject(have, o) {
-			out = append(out, a.restored(k, o))
-		} else {
-			out = append(out, o)
-		}
+		out = append(out, a.finally(k, keys[k]))
 	}
 	return out
+}
+
+// finally returns an object of a final state, with its metadata if it is what it was.
+func (a *Advisor) finally(k rbacindex.Key, o any) Object {
+	if have, ok := a.view.RBAC.Get(k); ok && sameObject(have, o) {
+		return a.restored(k, o)
+	}
+	return o
 }
 
 // maxFailures bounds the requests a Proof names.

@@ -33,13 +33,10 @@ type copied struct {
 // changeOf writes edits as objects.
 func (a *Advisor) changeOf(edits []roleEdit) *roleChange {
 	c := &roleChange{reasons: keptOf{}}
-	leaving := map[rbacindex.Key]map[string]bool{}
+	leaving := map[rbacindex.Key][]*holder{}
 	leave := func(h *holder) {
 		for _, k := range h.bindings {
-			if leaving[k] == nil {
-				leaving[k] = map[string]bool{}
-			}
-			leaving[k][h.user] = true
+			leaving[k] = append(leaving[k], h)
 		}
 	}
 	var copies []copied
@@ -78,7 +75,9 @@ func (a *Advisor) changeOf(edits []roleEdit) *roleChange {
 	var bindings []Remove
 	for _, k := range slices.SortedFunc(maps.Keys(leaving), rbacindex.Key.Compare) {
 		o, _ := a.view.RBAC.Get(k)
-		bindings = append(bindings, a.removal(k, o, leaving[k]))
+		bindings = append(bindings, a.removal(k, o, func(s *rbacv1.Subject) bool {
+			return slices.ContainsFunc(leaving[k], func(h *holder) bool { return h.is(s, k.Namespace) })
+		}))
 		c.rollback = append(c.rollback, a.restored(k, o))
 	}
 	c.remove = append(bindings, c.remove...) // roles last: nothing names them any more
@@ -105,7 +104,7 @@ func (a *Advisor) copyOf(role rbacindex.Key, s *share) copied {
 		b, _ := a.view.RBAC.Get(k)
 		subjects, _, _ := rbacindex.BindingOf(b)
 		for _, of := range subjects {
-			if !slices.ContainsFunc(s.holders, func(h *holder) bool { return h.user == rbacindex.UserOf(&of, k.Namespace) }) {
+			if !slices.ContainsFunc(s.holders, func(h *holder) bool { return h.is(&of, k.Namespace) }) {
 				continue
 			}
 			if of.Kind == rbacv1.ServiceAccountKind {
@@ -195,7 +194,7 @@ func (c *copied) objects(salt int) Objects {
 	users := map[string]bool{}
 	for _, scope := range scopes {
 		for s := range c.audience[scope] {
-			users[rbacindex.UserOf(&s, scope)] = true
+			users[cmp.Or(rbacindex.UserOf(&s, scope), s.Name)] = true
 		}
 	}
 	name := objectName(strings.Join(c.from, "+")+"\x00"+strings.Join(slices.Sorted(maps.Keys(users)), "\x00"), salt)

@@ -21,7 +21,7 @@ func (a *Advisor) united(subjects []string) (*rbacindex.Snapshot, error) {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(a.bindingsOf(subjects)), rbacindex.Key.Compare) {
 		o, _ := a.view.RBAC.Get(k)
-		_, rest := parted(o, k, users)
+		_, rest := parted(o, anyOf(users, k.Namespace))
 		changes = append(changes, rbacindex.Change{Key: k, Object: rest})
 	}
 	for _, name := range subjects {

@@ -131,6 +131,19 @@ func TestAPISuggest(t *testing.T) {
 			t.Errorf("got %+v", s)
 		}
 	})
+	t.Run("targets", func(t *testing.T) {
+		f := suggestFake(t)
+		for asked, want := range map[string]struct{ what, subject string }{
+			"group=devs": {"group", "devs"}, "role=" + url.QueryEscape("ClusterRole/reader"): {"role", "ClusterRole/reader"},
+			"binding=ann-reads": {"binding", "ClusterRoleBinding/ann-reads"}, "subject=" + url.QueryEscape("a*"): {"subject", "ann"},
+		} {
+			s := decodeAnswer[query.SuggestAnswer](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&"+asked))
+			if len(s.Suggestions) != 1 || s.Suggestions[0].What != want.what || s.Suggestions[0].Subject != want.subject ||
+				!s.Plan.Holds || s.Texts == nil || len(f.about) != 0 {
+				t.Errorf("%s: %+v, about %q", asked, s.Suggestions, f.about)
+			}
+		}
+	})
 	system := suggestFake(t)
 	system.history[0].Event.User.Username = "system:kube-scheduler"
 	for _, c := range []struct {
@@ -139,8 +152,17 @@ func TestAPISuggest(t *testing.T) {
 		status      int
 		says        string
 	}{
-		{"nobody is meant", "cluster=c", f, 400, "name a subject, or pass all=true"},
-		{"both are meant", "cluster=c&subject=ann&all=true", f, 400, "name a subject, or pass all=true, not both"},
+		{"nobody is meant", "cluster=c", f, 400, "or pass all=true: one of them"},
+		{"an unknown group", "cluster=c&group=dves", f, 404, `no binding names the group "dves"; did you mean "devs"?`},
+		{"an unknown role", "cluster=c&role=raeder", f, 404, `no role is called "raeder"; did you mean reader?`},
+		{"an unknown binding", "cluster=c&binding=RoleBinding/x/y", f, 404, `no binding is called "RoleBinding/x/y"`},
+		{"nobody's namespace", "cluster=c&namespace=shpo", f, 404, `in a namespace "shpo" was decided by RBAC; did you mean "shop"?`},
+		{"a pattern of nobody", "cluster=c&subject=z*", f, 404, `no subject of whom RBAC decided anything is called like "z*"`},
+		{"a group as a subject", "cluster=c&subject=devs", f, 404, `"devs" is a group: ask for it with --group (group=)`},
+		{"a strict group", "cluster=c&group=devs&strict=true", f, 400, "are not for a group, a role or a binding"},
+		{"a back-test of a role", "cluster=c&role=reader&backtest=true", f, 400, "a back-test is of subjects"},
+		{"a role of Kubernetes", "cluster=c&group=system:nodes", f, 400, "belongs to Kubernetes itself"},
+		{"both are meant", "cluster=c&subject=ann&all=true", f, 400, "or pass all=true: one of them"},
 		{"no cluster", "all=true", f, 400, "cluster is missing"},
 		{"an empty name", "cluster=c&subject=ann%0a", f, 400, "an empty name"},
 		{"no such choice", "cluster=c&all=yes", f, 400, "want true or false"},

@@ -29,7 +29,7 @@ type suggestOptions struct {
 func newSuggest(s cli.Streams) *cobra.Command {
 	var o suggestOptions
 	c := &cobra.Command{
-		Use:   "suggest [--subject USER | --all] [--state FILE|DIR --events FILE...]",
+		Use:   "suggest [--subject USER | --group NAME | --role NAME | --binding NAME] [--state FILE|DIR --events FILE...]",
 		Short: "Suggest the least roles a subject needs, with a proof",
 		Long: `Suggest for each subject the roles it holds, narrowed to what it was recorded using: objects to
 apply, bindings and roles to remove, and the way back. The proof replays the subject's whole recorded
@@ -38,6 +38,9 @@ history against the final state. docs/suggest.md has the rules.
 A narrowed role keeps its scope and names, so that what comes next week in a new namespace is allowed,
 and the verbs that go with those used, such as watch with list; --no-added-verbs leaves these out.
 --strict suggests roles of the subject's own that hold exactly what was used.
+
+Besides subjects, by name or as a pattern with * and ?, a group, a role or a binding can be asked about:
+its roles are narrowed to what anybody used of them, whoever else gives that too.
 
 The running server is asked about everything it has stored of the cluster, or what lies between --from
 and --to; with none running the command reads the store itself. With --state and --events neither is
@@ -56,12 +59,16 @@ refused of the rest, beside today's roles and those that audit2rbac makes.`,
 		Example: `  retrial suggest
   retrial suggest --subject sa/ci:runner -o yaml
   retrial suggest --learned -o dir=narrower
+  retrial suggest --group developers
+  retrial suggest --role ClusterRole/edit-everything -o yaml
+  retrial suggest --namespace 'team-*'
   retrial suggest --state state.json --events audit.log --all -o json | jq '.[] | select(.proof.holds)'`,
 		Args: cli.NoArgsBut("subjects are named with --subject"),
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.bindForms(c, s, &o.SuggestRequest, append(cli.AnswerForms(), "dir=PATH"), "cluster", "subject", "all", "from", "to",
-		"includeSystem", "includeUnseen", "strict", "noAddedVerbs", "wildcards", "learned", "backtest")
+		"includeSystem", "includeUnseen", "strict", "noAddedVerbs", "wildcards", "learned", "backtest",
+		"group", "role", "binding", "namespace")
 	f := c.Flags()
 	f.Lookup("apiserver-config").Hidden = false
 	f.BoolVar(&o.final, "final", false, "print all RBAC objects that concern the subjects as they are after the change (-o yaml or json)")
@@ -83,14 +90,21 @@ func (o *suggestOptions) directory() string {
 // writes reports whether what is made is to be applied.
 func (o *suggestOptions) writes() bool { return o.output == "yaml" || o.directory() != "" }
 
+// named counts the ways in which what is asked about is named.
+func (o *suggestOptions) named() int {
+	return min(len(o.Subjects), 1) + len(slices.DeleteFunc([]string{o.Namespace, o.Group, o.Role, o.Binding}, func(s string) bool {
+		return s == ""
+	}))
+}
+
 // check returns an error for flags that make no sense together, before anything is read.
 func (o *suggestOptions) check() error {
 	usage := func(format string, args ...any) error {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf(format, args...))
 	}
 	switch {
-	case o.All && len(o.Subjects) > 0:
-		return usage("--all and --subject exclude each other")
+	case o.All && o.named() > 0, o.named() > 1:
+		return usage("--all, --subject, --namespace, --group, --role and --binding exclude each other")
 	case slices.ContainsFunc(o.Subjects, func(name string) bool { return strings.Contains(name, "\n") }):
 		return usage("--subject: a name with a line break cannot be asked for; use --all")
 	case o.Backtest && o.writes():
@@ -99,6 +113,9 @@ func (o *suggestOptions) check() error {
 		return usage("--final prints objects: add -o yaml or -o json")
 	}
 	for i, name := range o.Subjects {
+		if group, is := strings.CutPrefix(name, "group/"); is {
+			return usage("--subject %s is a group: use --group %s", phrase.Shorten(name), phrase.Shorten(group))
+		}
 		user, err := cli.User("--subject", name)
 		if err != nil {
 			return err
@@ -116,7 +133,7 @@ func (o *suggestOptions) run(ctx context.Context) error {
 		return err
 	}
 	began, q := time.Now(), o.SuggestRequest
-	q.All, q.Changes = len(q.Subjects) == 0, o.output != "table"
+	q.All, q.Changes = o.named() == 0, o.output != "table"
 	answer, err := answerOne(ctx, &o.asker, &q.Cluster, &q)
 	if err != nil {
 		return err

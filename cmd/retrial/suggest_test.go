@@ -146,7 +146,7 @@ func TestSuggestHostileNames(t *testing.T) {
 	binding := &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
 		ObjectMeta: metav1.ObjectMeta{Name: evil}, Subjects: []rbacv1.Subject{{Kind: "User", Name: evil}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: evil}}
-	s := &leastpriv.Suggestion{Subject: evil, Apply: []leastpriv.Object{binding}, Gaps: []string{evil},
+	s := &leastpriv.Suggestion{Subject: evil, What: leastpriv.WhatSubject, Apply: []leastpriv.Object{binding}, Gaps: []string{evil},
 		Keeps: []leastpriv.Keep{{Binding: evil, Group: evil, Undoes: []string{evil}}}}
 	plan := &leastpriv.Plan{Apply: s.Apply, Remove: []leastpriv.Remove{
 		{Kind: "ClusterRoleBinding", Name: evil, Action: leastpriv.ActionDelete},

@@ -155,13 +155,12 @@ func (c *change) newObjects() error {
 		slices.SortStableFunc(of, func(a, b step) int { return cmp.Compare(rank(a.key), rank(b.key)) })
 		var b bytes.Buffer
 		manifest.Comment(&b, "%s is new. Nothing that exists is changed by this file.", of[0].key)
+		objects := make([]leastpriv.Object, 0, len(of))
 		for i := range of {
-			if i > 0 {
-				b.WriteString("---\n")
-			}
-			if err := manifest.Role(&b, of[i].after, c.notes[of[i].key.String()]); err != nil {
-				return err //nolint:wrapcheck // it says what failed
-			}
+			objects = append(objects, of[i].after)
+		}
+		if err := leastpriv.WriteNoted(&b, objects, c.notes); err != nil {
+			return err //nolint:wrapcheck // it says what failed
 		}
 		name := fileOf(of[0].key)
 		names = append(names, "apply/"+name)

@@ -47,7 +47,8 @@ func sampled(evil string) *query.SuggestAnswer {
 	chart, odd := roleBinding("shop", "chart", "wide", "ann"), roleBinding("shop", evil, "wide", "ann")
 	return &query.SuggestAnswer{
 		Cluster: "test|" + evil, Window: leastpriv.Recording{From: at, To: at.Add(24 * time.Hour), Requests: 9, Gaps: []string{evil}},
-		Suggestions: []*leastpriv.Suggestion{{Subject: evil, Gaps: []string{evil}, Size: leastpriv.Size{Apply: 1}}},
+		Suggestions: []*leastpriv.Suggestion{{Subject: evil, What: leastpriv.WhatSubject, Gaps: []string{evil},
+			Size: leastpriv.Size{Apply: 1}}},
 		Plan: &leastpriv.Plan{
 			Apply: leastpriv.Objects{clusterRole("mine", "get"), clusterRole("theirs", "get"), clusterRole("copy:a.b", "get"),
 				roleBinding("shop", "copy", "copy:a.b", "ann")},

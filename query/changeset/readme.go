@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/internal/manifest"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
@@ -75,7 +76,7 @@ func (c *change) readme() error {
 	if len(a.Window.Gaps) > 0 {
 		line("")
 	}
-	line("| subject | unused today, by weight | then | requests | |\n| --- | ---: | ---: | ---: | --- |")
+	line("| for | unused today, by weight | then | requests | |\n| --- | ---: | ---: | ---: | --- |")
 	shown := 0
 	for _, s := range a.Suggestions {
 		if !s.Changes() {
@@ -88,7 +89,11 @@ func (c *change) readme() error {
 		if !s.Maturity.Learned {
 			state = "still learning: " + s.Maturity.Why
 		}
-		line("| %s | %d | %d | %d | %s |", code(s.Subject), s.Excess.Before, s.Excess.After, s.Window.Requests, cell(state))
+		name := code(s.Subject)
+		if s.What != leastpriv.WhatSubject {
+			name = s.What + " " + name
+		}
+		line("| %s | %d | %d | %d | %s |", name, s.Excess.Before, s.Excess.After, s.Window.Requests, cell(state))
 	}
 	if shown > mostSubjects {
 		line("\nAnd %s.", phrase.Number(shown-mostSubjects, "more subject"))

@@ -3,6 +3,7 @@ package known
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/internal/near"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 // mostNear bounds the names that a text suggests.
@@ -73,4 +75,65 @@ func Users(policy *rbacindex.Snapshot) (users []string) {
 		return true
 	})
 	return users
+}
+
+// Named returns the roles, or the bindings, of a policy that a text names: KIND/NAME, KIND/NAMESPACE/NAME, or a name alone. Without any it
+// returns those that may have been meant.
+func Named(policy *rbacindex.Snapshot, text string, bindings bool) (found []rbacindex.Key, meant []string) {
+	kind, rest, whole := strings.Cut(text, "/")
+	var names []string
+	policy.All(func(k rbacindex.Key, object any) bool {
+		if _, _, binding := rbacindex.BindingOf(object); binding != bindings {
+			return true
+		}
+		full := k.String()
+		_, place, _ := strings.Cut(full, "/")
+		if whole && strings.EqualFold(kind, k.Kind.String()) && rest == place || !whole && text == k.Name {
+			found = append(found, k)
+		}
+		if !whole {
+			full = k.Name
+		}
+		names = append(names, full)
+		return true
+	})
+	slices.SortFunc(found, rbacindex.Key.Compare)
+	if len(found) == 0 {
+		slices.Sort(names)
+		meant = near.Words(text, slices.Compact(names), mostNear)
+	}
+	return found, meant
+}
+
+// Few names some objects, as a list of words.
+func Few(keys []rbacindex.Key) string {
+	var names []string
+	for _, k := range keys[:min(len(keys), mostNear)] {
+		names = append(names, k.String())
+	}
+	text := strings.Join(names, ", ")
+	if more := len(keys) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// IsPattern reports whether a text stands for several names.
+func IsPattern(text string) bool { return strings.ContainsAny(text, "*?") }
+
+// Matching returns what matches a name with * for any letters and ? for one.
+func Matching(pattern string) func(string) bool {
+	text := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))
+	return regexp.MustCompile(`^(?s:` + text + `)$`).MatchString
+}
+
+// Namespaces returns the namespaces of those users that are service accounts, each once.
+func Namespaces(users []string) (out []string) {
+	for _, u := range users {
+		if namespace, _, account := authn.ServiceAccountUsername(u); account {
+			out = append(out, namespace)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -47,11 +47,15 @@ func Table(p *cli.Page, answer *query.SuggestAnswer) {
 	for _, s := range answer.Suggestions {
 		listed[s.Subject] = true
 		p.Named(s.Subject)
+		name := s.Subject
+		if s.What == query.SuggestedGroup {
+			name = "group " + name
+		}
 		maturity := "learning"
 		if s.Maturity.Learned {
 			maturity = "learned"
 		}
-		p.Printf("%s\t%d\t%d\t%d\t%d\t%.1f %%\t%s\t%d\t%d\t%s\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept,
+		p.Printf("%s\t%d\t%d\t%d\t%d\t%.1f %%\t%s\t%d\t%d\t%s\n", name, s.Excess.Before, s.Excess.After, s.Excess.Kept,
 			s.Window.Requests, 100*s.Window.Coverage, maturity, s.Size.Apply, s.Size.Remove, query.ProofText(s))
 	}
 	for _, u := range answer.Unseen {

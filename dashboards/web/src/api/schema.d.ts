@@ -594,7 +594,7 @@ export interface paths {
         };
         /**
          * the least roles that subjects need
-         * @description Asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, or asks for all. Without from and to everything counts that was ever counted, also after its events are past retention; a range, strict and backtest read the events that are stored. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never listed, and a range without requests.
+         * @description Asks what subjects need, and which change leaves them no more: docs/suggest.md. It names subjects, a namespace, a group, a role or a binding, or asks for all. Without from and to everything counts that was ever counted, also after its events are past retention; a range, strict and backtest read the events that are stored. One answer is made at a time, in ten minutes at most (503, 504). 400 for a subject of Kubernetes itself unless includeSystem is set; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never listed, and a range without requests.
          */
         get: operations["query.Suggest"];
         put?: never;
@@ -2509,12 +2509,14 @@ export interface components {
             seen: boolean;
             /** @description `size` counts Apply, Remove and Rollback, also where they are left out. */
             size: components["schemas"]["LeastprivSize"];
-            /** @description user name, as authorized */
+            /** @description user name, as authorized; or the group, role or binding that the change is for */
             subject: string;
             /** @description `system` subjects belong to Kubernetes itself, see System. */
             system: boolean;
             /** @description what it holds and never used */
             unused: components["schemas"]["LeastprivUnused"][];
+            /** @description `what` the change is for: subject, group, role or binding. */
+            what: string;
             /** @description `why` says of each rule of the roles in Apply why it stays. */
             why: components["schemas"]["LeastprivRuleReason"][];
             /** @description what the recording covers */
@@ -4935,7 +4937,7 @@ export interface operations {
             query: {
                 /** @description cluster the question is about */
                 cluster: string;
-                /** @description user names as audit events have them, separated by line breaks */
+                /** @description user names as audit events have them, separated by line breaks; * stands for any letters, ? for one */
                 subject?: string;
                 /** @description every subject */
                 all?: boolean;
@@ -4947,6 +4949,14 @@ export interface operations {
                 includeSystem?: boolean;
                 /** @description also subjects that hold bindings and were never seen: suggest to remove all of it */
                 includeUnseen?: boolean;
+                /** @description a group: its roles narrowed to what anybody in it used that they allow */
+                group?: string;
+                /** @description a role, narrowed to what anybody used that it allows: KIND/NAME, KIND/NAMESPACE/NAME, or a name that no other role has */
+                role?: string;
+                /** @description a binding, its role narrowed to what anybody used that it allows: named as a role is */
+                binding?: string;
+                /** @description the service accounts of a namespace; * stands for any letters, ? for one */
+                namespace?: string;
                 /** @description of all subjects, with the objects of every change; of named ones they are always there */
                 changes?: boolean;
                 /** @description roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that */
