@@ -96,6 +96,15 @@ func openBrowser(t *testing.T, home string) *browser {
 				if why := asks.against(e.Request.Method, u); why != "" {
 					b.fault("not in the OpenAPI document: %s: %s", e.Request.URL, why)
 				}
+				var body []byte
+				for _, part := range e.Request.PostDataEntries {
+					body = append(body, part.Bytes...)
+				}
+				if e.Request.HasPostData {
+					for _, why := range asks.againstBody(e.Request.Method, u, body) {
+						b.fault("not in the OpenAPI document: %s: %s", e.Request.URL, why)
+					}
+				}
 			}
 		}
 	})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,6 +30,9 @@ type operation struct {
 		Required bool
 		Schema   *schema
 	}
+	RequestBody struct {
+		Content map[string]struct{ Schema *schema }
+	}
 	Responses map[string]struct {
 		Content map[string]struct{ Schema *schema }
 	}
@@ -48,7 +50,11 @@ type schema struct {
 }
 
 func (s *schema) UnmarshalJSON(text []byte) error {
-	if bytes.Equal(text, []byte("true")) {
+	switch string(text) {
+	case "true":
+		return nil
+	case "false":
+		s.Type = "nothing"
 		return nil
 	}
 	type plain schema
@@ -120,6 +126,16 @@ func (c *contract) against(method string, u *url.URL) string {
 	return ""
 }
 
+// againstBody says what of the body of a question is not in the document.
+func (c *contract) againstBody(method string, u *url.URL, body []byte) []string {
+	of := c.Paths[u.Path][strings.ToLower(method)].RequestBody.Content["application/json"].Schema
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil || of == nil {
+		return []string{fmt.Sprintf("a body that is not JSON, or that nothing takes: %v", err)}
+	}
+	return c.differs("the body", of, v)
+}
+
 // takes reports whether a parameter may have a value.
 func (s *schema) takes(value string) bool {
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, value) {
@@ -146,6 +162,8 @@ func (c *contract) differs(at string, s *schema, v any) (out []string) {
 	s = c.resolve(s)
 	wrong := func() []string { return []string{fmt.Sprintf("%s is %.80v, want %s", at, v, s.Type)} }
 	switch s.Type {
+	case "nothing":
+		return []string{at + " is not described"}
 	case "string":
 		text, ok := v.(string)
 		if !ok {

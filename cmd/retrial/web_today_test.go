@@ -17,6 +17,7 @@ func (w *web) today(t *testing.T) {
 			`o.innerText.includes('payments-prod') && o.innerText.includes('namespace'))`)
 		b.accessible(t, "completion of the search")
 		b.press(t, escapeKey)
+		b.until(t, "search is closed", `!document.querySelector('dialog[open]')`)
 		b.stroke(t, "/")
 		b.until(t, "search is open again",
 			`document.activeElement?.getAttribute('role') === 'combobox' && document.activeElement.value === ''`)

@@ -46,6 +46,20 @@ func (w *web) whatif(t *testing.T) {
 				`.ariaRowCount === '%d'`, min(len(a.Accesses), 12)+1))
 		}
 	}
+	t.Run("the answer is what the document says", func(t *testing.T) {
+		c := needContract(t)
+		out := w.in.run(t, "whatif", "--cluster", "sample", "-o", "json", "-f", w.in.file(t, "admins.yaml", makesAdmin)).ok(t).out
+		var answer object
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Fatal(err)
+		}
+		delete(answer, "kind") // of the command's own
+		delete(answer, "apiVersion")
+		differs := c.differs("whatif", c.answerOf(apiRoot+"whatif"), answer)
+		for _, d := range differs[:min(len(differs), 5)] {
+			t.Error(d)
+		}
+	})
 	t.Run("by the keyboard", func(t *testing.T) {
 		b.load(t, s.ui+page)
 		b.until(t, "it is there", settled)
