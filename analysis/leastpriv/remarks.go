@@ -99,6 +99,9 @@ func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Sna
 	case back > 0 && len(s.Apply) > 0:
 		add("%d distinct requests were allowed by grants that have been taken away since: this gives them back", back)
 	}
+	if text := periodText(h.needs, a.recording.To.Sub(a.recording.From)); text != "" {
+		add("%s", text)
+	}
 	for _, o := range s.Owned {
 		add("%s belongs to %s: change it there, or it is written again", o.Object, o.Owner)
 	}

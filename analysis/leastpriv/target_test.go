@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/retrial-io/retrial/rbacindex"
 )
@@ -191,6 +192,30 @@ func TestSuggestForCounted(t *testing.T) {
 		if len(want.Apply) == 0 || !reflect.DeepEqual(got.Apply, want.Apply) || !reflect.DeepEqual(got.Remove, want.Remove) ||
 			!reflect.DeepEqual(got.Why, want.Why) || !got.Proof.Holds {
 			t.Errorf("%s: %q, want %q; proof %+v", want.Subject, keysOf(got.Apply), keysOf(want.Apply), got.Proof)
+		}
+	}
+}
+
+// TestPeriods: what came twice, so far apart that a third time would not be in the recording, is said.
+func TestPeriods(t *testing.T) {
+	const day = 24 * time.Hour
+	used := func(verb string, on ...int32) need {
+		return need{attrs: rbacindex.Attributes{ResourceRequest: true, Verb: verb, Resource: "pods"}, days: on}
+	}
+	weekly, daily, once := used("delete", 100, 107), used("list", 100, 101, 102, 103, 104, 105, 106, 107, 108), used("get", 103)
+	for _, c := range []struct {
+		needs  []need
+		covers time.Duration
+		want   string
+	}{
+		{[]need{weekly, daily, once}, 9 * day, "delete pods was seen on two days, 7 days apart, and the recording covers 9, less than " +
+			"twice that: what comes as rarely may be missing (verbs on resources of which this is so: 1)"},
+		{[]need{weekly, daily, once}, 14 * day, ""},
+		{[]need{used("delete", 100), used("delete", 107)}, 9 * day, "delete pods was seen on two days"},
+		{[]need{daily, once, used("get", 104)}, 9 * day, ""},
+	} {
+		if got := periodText(c.needs, c.covers); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }

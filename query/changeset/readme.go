@@ -76,7 +76,7 @@ func (c *change) readme() error {
 	if len(a.Window.Gaps) > 0 {
 		line("")
 	}
-	line("| for | unused today, by weight | then | requests | |\n| --- | ---: | ---: | ---: | --- |")
+	line("| for | unused today, by weight | then | requests | maturity |\n| --- | ---: | ---: | ---: | --- |")
 	shown := 0
 	for _, s := range a.Suggestions {
 		if !s.Changes() {
