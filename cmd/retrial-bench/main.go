@@ -30,6 +30,7 @@ func newRoot(s cli.Streams) *cobra.Command {
 		Version: version.Version,
 	}
 	root.AddCommand(newBenchPipeline(s), newBenchPeers(s), newBenchRBAC(s), newBenchStorage(s), newBenchClusters(s), newBenchDays(s),
+		newBenchUses(s),
 		newBenchCapacity(s))
 	return root
 }

@@ -15,3 +15,12 @@ func Own() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// Peak returns the most memory this process has had in use, in bytes, 0 where the system does not account for it.
+func Peak() int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return u.Maxrss * 1024 // Linux has kibibytes
+}
