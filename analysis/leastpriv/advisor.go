@@ -196,23 +196,25 @@ func (a *Advisor) ground(subject string, h *history) (*ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := generator{base: base, subject: subjectOf(subject), user: subject, name: objectName(subject, 0), exact: true}
-	plain := plainOf(h.needs)
-	_, forced, err := g.build(plain)
-	if err != nil {
-		return nil, err
-	}
-	handed := forced
-	if rules := roleWrites(h.needs); len(rules) > 0 {
-		if _, handed, err = g.build(append(plain, rules...)); err != nil {
-			return nil, err
-		}
-	}
-	on := &ground{base: base, forced: forced, handed: handed}
+	on := &ground{base: base}
 	if !a.strict {
 		on.today = a.view.RBAC
 	}
-	return on, nil
+	if !slices.ContainsFunc(h.refusals, func(n need) bool {
+		return !h.before[anyGroups(n.key)] && !n.allowed(base) && (on.today == nil || n.allowed(on.today))
+	}) {
+		return on, nil
+	}
+	g := generator{base: base, subject: subjectOf(subject), user: subject, name: objectName(subject, 0), exact: true}
+	plain := plainOf(h.needs)
+	if _, on.forced, err = g.build(plain); err != nil {
+		return nil, err
+	}
+	on.handed = on.forced
+	if rules := roleWrites(h.needs); len(rules) > 0 {
+		_, on.handed, err = g.build(append(plain, rules...))
+	}
+	return on, err
 }
 
 // change fills in what to apply and to remove, and proves it. Where narrowed roles cannot be proved, because a check needs more than verbs

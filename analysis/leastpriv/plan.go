@@ -195,7 +195,8 @@ type ground struct {
 	// suggestion.
 	base *rbacindex.Snapshot
 	// forced is base with one exact rule for each plain request on record: every policy that allows
-	// them allows at least that.
+	// them allows at least that. It is nil where no refusal needs it: none is allowed today, beyond which nothing is suggested, or each is
+	// explained otherwise.
 	forced *rbacindex.Snapshot
 	// handed is forced with what the roles the subject wrote need: a right to write one role is a
 	// right to write others with rules it names, and escalate, which a create cannot limit to a
@@ -274,7 +275,7 @@ func (h *history) explains(n *need, on *ground) explanation {
 		return allowedBefore
 	case n.allowed(on.base):
 		return allowedByKept
-	case n.allowed(on.forced), n.alternative && n.allowed(on.handed):
+	case on.forced != nil && (n.allowed(on.forced) || n.alternative && n.allowed(on.handed)):
 		return comesWith
 	case on.today != nil && n.allowed(on.today):
 		return allowedToday
