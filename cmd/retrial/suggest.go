@@ -113,10 +113,10 @@ func (o *suggestOptions) check() error {
 		return usage("--final prints objects: add -o yaml or -o json")
 	}
 	for i, name := range o.Subjects {
-		if group, is := strings.CutPrefix(name, "group/"); is {
-			return usage("--subject %s is a group: use --group %s", phrase.Shorten(name), phrase.Shorten(group))
-		}
 		user, err := cli.User("--subject", name)
+		if group, _ := strings.CutPrefix(name, "group/"); err != nil && group != name && group != "" {
+			return usage("%w; for what a group gives use --group %s", err, phrase.Shorten(group))
+		}
 		if err != nil {
 			return err
 		}
