@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 
 	"github.com/retrial-io/retrial/query"
@@ -66,6 +67,18 @@ func (w *web) changes(t *testing.T) {
 		b.press(t, enterKey)
 		b.at(t, "why=")
 		b.until(t, "the refused request is there", settled+" && "+readsIn("dialog", "Request"))
+	})
+	t.Run("what if it were deleted", func(t *testing.T) {
+		i := slices.IndexFunc(writes.Changes, func(c query.PolicyChange) bool { return c.Verb == "create" && c.AuditID != "" })
+		if i < 0 {
+			t.Fatal("nothing is created in this time")
+		}
+		b.load(t, page+"&id="+writes.Changes[i].AuditID)
+		b.click(t, "#main li a", "What if it were deleted?")
+		b.at(t, "#/whatif", "delete=")
+		b.until(t, "it is answered, or said that it is gone", settled+" && ("+readsIn("#main h2", "What it would break")+" || "+
+			readsIn("#main [role=alert]", "there is no")+")")
+		b.excuse()
 	})
 	b.looksGood(t, "changes", page)
 	b.looksGood(t, "change", page+"&id="+worst.Write.AuditID)

@@ -74,10 +74,15 @@ function rowOf(id: string): HTMLElement | undefined {
 }
 
 function Head({ of: w }: { of: Write }) {
+  const { to } = useLinks();
+  const stays = !w.verb.startsWith('delete');
   return (
     <li>
       <p><Author of={w} /> <b className={css.verb}><Name plain most={30}>{w.verb}</Name></b> <Name most={300}>{w.object}</Name></p>
-      <p className={css.facts}><Effect of={w.effect} /> <Time at={w.time} /></p>
+      <p className={css.facts}>
+        <Effect of={w.effect} /> <Time at={w.time} />
+        {stays && <> · <a href={to('/whatif', { delete: w.object, range: null, from: null, to: null })}>What if it were deleted?</a></>}
+      </p>
       {w.code >= 500 && <p className={css.warn}>The apiserver answered {w.code}: it may not have been done.</p>}
       {(w.objects?.length ?? 0) > 0 && <p className="soft">{plural(w.objects?.length, 'object')}: <Names list={w.objects} most={6} /></p>}
     </li>

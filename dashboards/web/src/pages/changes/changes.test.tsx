@@ -87,15 +87,17 @@ describe('Changes', () => {
     expect(href('list pods')).toContain('#/explore?cluster=c&subject=bob&verb=list&resource=pods&q=namespace%3Dshop&from=2026-11-20');
     expect(screen.getByText('Refused for other reasons: 4 requests of those concerned.')).toBeTruthy();
     expect(href('Close')).toBe('#/changes?cluster=c');
+    expect(screen.queryByText('What if it were deleted?')).toBeNull();
   });
   it('shows how to take a write back as the server wrote it, and what that undoes besides', async () => {
     const text = "# reverts: delete\nkubectl apply --server-side -f - <<'EOF'\nkind: RoleBinding\nEOF\n";
     const warnings = ['RoleBinding/shop/a was changed 1 time after that: reverting undoes that as well'];
-    answers({ ...BASE, 'policy-changes': { ...list(write('a')), detail: { ...detail, revert: { text, warnings, objects: [], more: 0 } } } });
+    answers({ ...BASE, 'policy-changes': { ...list(write('a', { verb: 'update' })), detail: { ...detail, revert: { text, warnings, objects: [], more: 0 } } } });
     show(<Changes />, '#/changes?cluster=c&id=a');
     expect((await screen.findByRole('region', { name: 'Commands that revert it' })).textContent).toBe(text);
     expect(screen.getByText(/reverting undoes that as well\./)).toBeTruthy();
     expect(screen.getByRole('button', { name: 'Save revert-a.sh' })).toBeTruthy();
+    expect(screen.getByRole('link', { name: 'What if it were deleted?' }).getAttribute('href')).toContain('#/whatif?cluster=c&delete=');
   });
   it('says that there is nothing to take back', async () => {
     answers({ ...BASE, 'policy-changes': { ...list(write('a')), detail } });
