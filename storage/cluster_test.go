@@ -95,7 +95,7 @@ func TestOneNodeCluster(t *testing.T) {
 		return nil
 	})
 	counted, _, err2 := s.Counted(ctx, "c")
-	err3 := s.Untold(ctx, "c", nil, func(codec.Alike) error { return nil })
+	err3 := s.Untold(ctx, "c", nil, true, func(codec.Alike) error { return nil })
 	if used != judged || counted.Requests != judged || err != nil || err2 != nil || err3 != nil {
 		t.Errorf("%d uses, %d counted of %d: %v, %v, %v", used, counted.Requests, judged, err, err2, err3)
 	}

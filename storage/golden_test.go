@@ -148,7 +148,7 @@ func TestGoldenQueries(t *testing.T) {
 		}},
 		{"Counted", func() error { _, _, err := s.Counted(ctx, "c"); return err }},
 		{"Uses of one subject", func() error { return s.Uses(ctx, "c", []string{"u"}, func(codec.Use) error { return nil }) }},
-		{"Untold", func() error { return s.Untold(ctx, "c", nil, func(codec.Alike) error { return nil }) }},
+		{"Untold", func() error { return s.Untold(ctx, "c", []string{"u"}, true, func(codec.Alike) error { return nil }) }},
 		{"Samples", func() error {
 			_, err := s.Samples(ctx, "c", []queries.Sampled{{Subject: "u", Last: from},
 				{Subject: "u", Check: verdict.CheckRoleBind, Last: to}}, 3)

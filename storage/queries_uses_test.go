@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
@@ -57,8 +58,15 @@ func TestUses(t *testing.T) {
 	ctx := context.Background()
 	in := rows(t, "c", 0)
 	in = append(in, hostile(t)[0])
+	acted := false
 	for i := range in {
 		in[i].Cluster, in[i].Position.Partition = "c", 0
+		if v := in[i].Verdict; !acted && v != nil && v.Outcome == verdict.OutcomeMatch && v.Recorded == verdict.DecisionForbid {
+			e, w := *in[i].Event, *v // refused to another whom somebody acted as
+			e.ImpersonatedUser = &event.User{Username: "somebody else", Groups: []string{"devs"}}
+			w.Impersonation = &verdict.ImpersonationCheck{Replayed: verdict.DecisionAllow, Recorded: verdict.DecisionAllow, Mode: "legacy"}
+			in[i].Event, in[i].Verdict, acted = &e, &w, true
+		}
 	}
 	insert(t, s, "a", in)
 	insert(t, s, "other", rows(t, "another", 1)[:50])
@@ -122,7 +130,15 @@ func TestUses(t *testing.T) {
 		}
 	})
 	t.Run("untold", func(t *testing.T) {
-		if err := s.Untold(ctx, "c", nil, func(a codec.Alike) error {
+		if err := s.Untold(ctx, "c", nil, false, func(a codec.Alike) error {
+			if a.Verdict.Recorded != verdict.DecisionForbid {
+				t.Errorf("%s is a write", identity(a.Event, a.Verdict))
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Untold(ctx, "c", nil, true, func(a codec.Alike) error {
 			if !codec.Untold(a.Verdict) {
 				t.Errorf("%s needed nothing that is not counted", identity(a.Event, a.Verdict))
 			}
@@ -130,6 +146,23 @@ func TestUses(t *testing.T) {
 			return nil
 		}); err != nil {
 			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(in, func(r verdict.Row) bool {
+			return r.Verdict != nil && r.Verdict.Recorded == verdict.DecisionForbid && codec.Untold(r.Verdict)
+		}); i < 0 {
+			t.Error("nobody acted as another who was refused")
+		} else {
+			name, found := in[i].Event.User.Username, int64(0)
+			err := s.Untold(ctx, "c", []string{name}, false, func(a codec.Alike) error {
+				if a.Event.User.Username != name {
+					t.Errorf("%s asked, not %s", a.Event.User.Username, name)
+				}
+				found += a.Requests
+				return nil
+			})
+			if err != nil || found == 0 {
+				t.Errorf("%d requests of %s as another who was refused, %v", found, name, err)
+			}
 		}
 		if len(untold) < 10 {
 			t.Errorf("%d kinds, want the recording's", len(untold))

@@ -67,7 +67,7 @@ func (f *fakeSubjects) Uses(ctx context.Context, cluster string, subjects []stri
 	})
 }
 
-func (f *fakeSubjects) Untold(_ context.Context, _ string, _ []string, visit func(codec.Alike) error) error {
+func (f *fakeSubjects) Untold(_ context.Context, _ string, _ []string, _ bool, visit func(codec.Alike) error) error {
 	for _, a := range f.history {
 		if !codec.Untold(a.Verdict) {
 			continue

@@ -81,9 +81,9 @@ func (s *Store) Uses(ctx context.Context, _ string, subjects []string, visit fun
 }
 
 // Untold visits one by one the requests that needed more than Uses tells.
-func (s *Store) Untold(ctx context.Context, cluster string, subjects []string, visit func(codec.Alike) error) error {
+func (s *Store) Untold(ctx context.Context, cluster string, subjects []string, writes bool, visit func(codec.Alike) error) error {
 	return s.History(ctx, cluster, time.Time{}, time.Time{}, subjects, func(r codec.Alike) error {
-		if !codec.Untold(r.Verdict) {
+		if !codec.Untold(r.Verdict) || !writes && r.Verdict.Recorded != verdict.DecisionForbid {
 			return nil
 		}
 		return visit(r)

@@ -27,7 +27,7 @@ type Rows interface {
 	History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error
 	Counted(ctx context.Context, cluster string) (all queries.Recording, since time.Time, err error)
 	Uses(ctx context.Context, cluster string, subjects []string, visit func(codec.Use) error) error
-	Untold(ctx context.Context, cluster string, subjects []string, visit func(codec.Alike) error) error
+	Untold(ctx context.Context, cluster string, subjects []string, writes bool, visit func(codec.Alike) error) error
 	NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error
 }
 
@@ -68,11 +68,19 @@ func Count(ctx context.Context, rows Rows, cluster string, subjects []string, po
 	if recorded.Requests == 0 {
 		return p, nil
 	}
-	err = rows.Uses(ctx, cluster, subjects, func(u codec.Use) error { c.Used(&u); return nil })
+	writes := false
+	err = rows.Uses(ctx, cluster, subjects, func(u codec.Use) error {
+		writes = writes || u.Untold()
+		c.Used(&u)
+		return nil
+	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
-	err = rows.Untold(ctx, cluster, subjects, func(r codec.Alike) error { c.Untold(r.Event, r.Verdict, countOf(&r)); return nil })
+	err = rows.Untold(ctx, cluster, subjects, writes, func(r codec.Alike) error {
+		c.Untold(r.Event, r.Verdict, countOf(&r))
+		return nil
+	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}

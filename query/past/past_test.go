@@ -52,7 +52,7 @@ func (r *rows) Uses(_ context.Context, _ string, _ []string, visit func(codec.Us
 	return r.failed("uses")
 }
 
-func (r *rows) Untold(context.Context, string, []string, func(codec.Alike) error) error {
+func (r *rows) Untold(context.Context, string, []string, bool, func(codec.Alike) error) error {
 	return r.failed("untold")
 }
 

@@ -108,10 +108,16 @@ func Untold(v *verdict.Verdict) bool {
 	if v.Outcome != verdict.OutcomeMatch && v.Outcome != verdict.OutcomeAmbiguous {
 		return false
 	}
-	a := &v.Attributes
 	return v.Recorded == verdict.DecisionForbid && v.Impersonation != nil && v.Impersonation.Replayed == verdict.DecisionAllow ||
-		v.Recorded == verdict.DecisionAllow && a.ResourceRequest && (a.Verb == "create" || a.Verb == "update" || a.Verb == "patch") &&
-			(a.APIGroup == "rbac.authorization.k8s.io" || a.APIGroup == "certificates.k8s.io")
+		contentDecides(v.Recorded, &v.Attributes)
+}
+
+// Untold reports whether requests among the uses may need more than they tell, as their content decides it.
+func (u *Use) Untold() bool { return u.Check == "" && contentDecides(u.Recorded, &u.Attributes) }
+
+func contentDecides(recorded verdict.Decision, a *verdict.Attributes) bool {
+	return recorded == verdict.DecisionAllow && a.ResourceRequest && (a.Verb == "create" || a.Verb == "update" || a.Verb == "patch") &&
+		(a.APIGroup == "rbac.authorization.k8s.io" || a.APIGroup == "certificates.k8s.io")
 }
 
 func (u *Use) fold() {

@@ -100,8 +100,11 @@ const (
 	inSigners = `object_resource IN ('certificatesigningrequests', 'clustertrustbundles', 'podcertificaterequests') AND `
 )
 
-// refusedAsAnother are refused requests of those who were allowed to act as who was refused.
-const refusedAsAnother = `bitAnd(shape, 1) = 1 AND recorded = 'forbid' AND impersonation = 'allow' AND outcome IN ('match', 'ambiguous')`
+// refusedAsAnother are refused requests of those who were allowed to act as who was refused; %[1]s is the database and %[2]s a condition on
+// who asked.
+const refusedAsAnother = `bitAnd(shape, 1) = 1 AND recorded = 'forbid' AND impersonation = 'allow' AND outcome IN ('match', 'ambiguous') ` +
+	`AND minute IN (SELECT minute FROM %[1]s.refused WHERE cluster = {cluster:String} AND recorded = 'forbid' AND ` +
+	`user_name != subject%[2]s)%[2]s`
 
 // What is read besides the keys: a code matters where a websocket was refused, where a write created, and where content decides.
 const (
@@ -159,19 +162,25 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 	return nil
 }
 
-// Untold visits, as History does, what of all that is stored needed more than Uses tells: see codec.Untold.
-func (rd *Reader) Untold(ctx context.Context, cluster string, subjects []string, visit func(codec.Alike) error) error {
-	p, about := minutes(cluster, time.Time{}, time.Time{}), ""
+// Untold visits, as History does, what of all that is stored needed more than Uses tells: see codec.Untold. Without writes it leaves out
+// those whose content decides, and looks at few events.
+func (rd *Reader) Untold(ctx context.Context, cluster string, subjects []string, writes bool, visit func(codec.Alike) error) error {
+	p, of, by := minutes(cluster, time.Time{}, time.Time{}), "", ""
 	if len(subjects) > 0 {
-		p["subjects"], about = statement.Texts(subjects), aboutSubjects
+		p["subjects"] = statement.Texts(subjects)
+		of, by = " AND subject IN {subjects:Array(String)}", " AND user_name IN {subjects:Array(String)}"
 	}
 	for _, q := range [...]struct {
-		also, where string
-		bodies      bool
+		also, where   string
+		writes, whole bool
 	}{
-		{answer, inRoles + roleWrite, false}, {answer, refusedAsAnother, false}, {answerAndBodies, inSigners + signerWrite, true},
+		{answer, fmt.Sprintf(refusedAsAnother, rd.at.Name, by), false, false},
+		{answer, inRoles + roleWrite + of, true, false}, {answerAndBodies, inSigners + signerWrite + of, true, true},
 	} {
-		if err := rd.alike(ctx, q.also, " AND "+q.where+about, p, q.bodies, visit); err != nil {
+		if q.writes && !writes {
+			continue
+		}
+		if err := rd.alike(ctx, q.also, " AND "+q.where, p, q.whole, visit); err != nil {
 			return fmt.Errorf("what rollups do not tell of cluster %q: %w", cluster, err)
 		}
 	}

@@ -434,7 +434,7 @@ SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reaso
     any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND (attr_api_group = 'rbac.authorization.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND bitAnd(shape, 1) = 1 AND recorded = 'forbid' AND impersonation = 'allow' AND outcome IN ('match', 'ambiguous') AND minute IN (SELECT minute FROM `retrial`.refused WHERE cluster = {cluster:String} AND recorded = 'forbid' AND user_name != subject AND user_name IN {subjects:Array(String)}) AND user_name IN {subjects:Array(String)}
 GROUP BY ALL
 HAVING requests > 0
 SETTINGS max_bytes_before_external_group_by = 268435456;
@@ -449,7 +449,7 @@ SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reaso
     any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND bitAnd(shape, 1) = 1 AND recorded = 'forbid' AND impersonation = 'allow' AND outcome IN ('match', 'ambiguous')
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND object_resource IN ('roles', 'clusterroles', 'rolebindings', 'clusterrolebindings') AND (attr_api_group = 'rbac.authorization.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) AND subject IN {subjects:Array(String)}
 GROUP BY ALL
 HAVING requests > 0
 SETTINGS max_bytes_before_external_group_by = 268435456;
@@ -464,7 +464,7 @@ SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reaso
     any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
 FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND object_resource IN ('certificatesigningrequests', 'clustertrustbundles', 'podcertificaterequests') AND (attr_api_group = 'certificates.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND object_resource IN ('certificatesigningrequests', 'clustertrustbundles', 'podcertificaterequests') AND (attr_api_group = 'certificates.k8s.io' AND attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) AND subject IN {subjects:Array(String)}
 GROUP BY ALL
 HAVING requests > 0
 SETTINGS max_bytes_before_external_group_by = 268435456;
