@@ -21,7 +21,7 @@ import (
 // objects, unless changes are asked for.
 type SuggestAnswer struct {
 	Cluster string `json:"cluster"`
-	// Read says when an answer that is kept was made, up to a quarter of an hour ago; zero unless that was asked for, of all subjects.
+	// Read says when an answer that is kept was made, up to an hour ago; zero unless that was asked for, of all subjects.
 	Read time.Time `json:"read"`
 	// Window says what the recording covers, and lacks.
 	Window      leastpriv.Recording     `json:"window"`
@@ -59,7 +59,7 @@ type SuggestRequest struct {
 	Changes             bool      `json:"changes" help:"of all subjects, with the objects of every change; of named ones they are always there"`
 	Strict              bool      `json:"strict" help:"roles of each subject's own that hold exactly what it used, instead of the roles it holds narrowed to that"`
 	NoAddedVerbs        bool      `json:"noAddedVerbs" help:"narrowed roles without the verbs that go with those used, such as watch with list"`
-	Kept                bool      `json:"kept" help:"of all subjects: the answer may be one that was made a quarter of an hour ago at most, and is kept for the next such question"`
+	Kept                bool      `json:"kept" help:"of all subjects: the answer may be one that was made an hour ago at most, and is kept for the next such question"`
 	Learned             bool      `json:"learned" help:"only subjects of which it is learned what they need"`
 	Backtest            bool      `json:"backtest" help:"also ask what is suggested of the first 50, 70 and 90 % of the range about the rest"`
 	Wildcards           string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs (strict, then), where no refusal on record speaks against it"`

@@ -9,10 +9,14 @@ import (
 
 // Bounds of what is kept.
 const (
-	Fresh    = 15 * time.Minute // how old a kept answer may be
-	renewed  = 10 * time.Minute // how old Renew lets it become
-	watched  = 24 * time.Hour   // how long Renew goes on after it was asked for
-	mostKept = 16               // answers
+	Fresh    = time.Hour // how old a kept answer may be
+	mostKept = 16        // answers
+)
+
+// How old Renew lets an answer become, by how long ago it was asked for.
+const (
+	watched, watchedAge = time.Hour, 10 * time.Minute          // somebody looks at it
+	wanted, wantedAge   = 7 * 24 * time.Hour, 50 * time.Minute // somebody will, after a weekend
 )
 
 // Keeper keeps answers that take long, for pages. The zero value keeps nothing until it is asked.
@@ -55,7 +59,7 @@ func (k *Keeper) Answer(ctx context.Context, key string, now time.Time, make Mak
 	return value, now, err
 }
 
-// Renew makes anew the answers that were asked for within a day, before they are too old to be kept.
+// Renew makes anew the answers that were asked for within a week, before they are too old to be kept, and sooner while somebody looks.
 func (k *Keeper) Renew(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, of := range k.due(now) {
@@ -76,7 +80,8 @@ func (k *Keeper) due(now time.Time) (out []*keeping) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, of := range k.kept {
-		if of.value != nil && now.Sub(of.made) >= renewed && now.Sub(of.asked) < watched {
+		age, ago := now.Sub(of.made), now.Sub(of.asked)
+		if of.value != nil && (ago < watched && age >= watchedAge || ago < wanted && age >= wantedAge) {
 			out = append(out, of)
 		}
 	}

@@ -50,25 +50,28 @@ func TestKeeper(t *testing.T) {
 	ask("a", now, 2)
 	renew(now.Add(5 * time.Minute)) // early enough
 	ask("a", now.Add(5*time.Minute), 2)
+	renew(now.Add(11 * time.Minute)) // somebody looks
+	ask("a", now.Add(11*time.Minute), 3)
+	now = now.Add(11 * time.Minute)
 	for range 20 { // nobody has to wait
 		now = now.Add(past.Fresh - 1)
 		renew(now)
 	}
-	ask("a", now, 22)
+	ask("a", now, 23)
 	fails = true
 	renew(now.Add(past.Fresh - 1))
-	ask("a", now.Add(past.Fresh-1), 22)
+	ask("a", now.Add(past.Fresh-1), 23)
 	ask("a", now.Add(past.Fresh), 0)
 	fails = false
-	ask("a", now.Add(past.Fresh), 23)
-	now = now.Add(48 * time.Hour)
+	ask("a", now.Add(past.Fresh), 24)
+	now = now.Add(8 * 24 * time.Hour)
 	renew(now) // nobody looks any more
-	ask("a", now, 24)
+	ask("a", now, 25)
 	for i := range 20 {
 		ask(fmt.Sprint("other-", i), now, 1)
 	}
 	ask("other-19", now, 1)
-	ask("a", now, 25) // it made room
+	ask("a", now, 26) // it made room
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	block := make(chan struct{})

@@ -3210,7 +3210,7 @@ export interface components {
             plan: components["schemas"]["LeastprivPlan"];
             /**
              * Format: date-time
-             * @description `read` says when an answer that is kept was made, up to a quarter of an hour ago; zero unless that was asked for, of all subjects.
+             * @description `read` says when an answer that is kept was made, up to an hour ago; zero unless that was asked for, of all subjects.
              */
             read: string;
             /** @description the most excess first */
@@ -4963,7 +4963,7 @@ export interface operations {
                 strict?: boolean;
                 /** @description narrowed roles without the verbs that go with those used, such as watch with list */
                 noAddedVerbs?: boolean;
-                /** @description of all subjects: the answer may be one that was made a quarter of an hour ago at most, and is kept for the next such question */
+                /** @description of all subjects: the answer may be one that was made an hour ago at most, and is kept for the next such question */
                 kept?: boolean;
                 /** @description only subjects of which it is learned what they need */
                 learned?: boolean;
