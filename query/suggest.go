@@ -141,7 +141,7 @@ func (a *Service) suggestNow(ctx context.Context, q *SuggestRequest) (out Sugges
 		return out, err
 	}
 	recording := did.Recording()
-	recording.Describe(st)
+	recording.Describe(st, did.Since)
 	wild := q.Wildcards == "verbs"
 	advisor := did.Collector.Advise(st, Latest, leastpriv.Options{Metadata: did.Metadata, Recording: recording, Strict: q.Strict || wild,
 		NoAddedVerbs: q.NoAddedVerbs, WildcardVerbs: wild})

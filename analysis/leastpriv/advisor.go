@@ -70,7 +70,7 @@ func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	}
 	if a.recording.Requests == 0 {
 		a.recording = c.Recording()
-		a.recording.Describe(st)
+		a.recording.Describe(st, time.Time{})
 	}
 	a.own, a.group = boundBy(a.view.RBAC)
 	return a

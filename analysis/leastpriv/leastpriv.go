@@ -1,7 +1,7 @@
 // Package leastpriv derives the least RBAC a subject needs from what it was recorded
 // doing, as a change set with a proof.
 //
-//	Event + Verdict ──▶ Collector: distinct requests a subject, hidden checks
+//	Event + Verdict, or Use ──▶ Collector: distinct requests a subject, hidden checks
 //	                        │
 //	final policy (State) ───┴──▶ Suggestion: apply, remove, rollback
 //	                                   └──▶ Proof: the recorded history against the final state

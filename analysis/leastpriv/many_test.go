@@ -198,7 +198,7 @@ func TestRecordingGaps(t *testing.T) {
 	r.Truncated, r.Dropped, r.DeadLetters = 2, 3, 4
 	r.Unjudged = map[string]int64{"indeterminate no-state": 5, "ambiguous policy-changed-in-window": 6}
 	r.From = began.Add(-24 * time.Hour)
-	r.Describe(cl.state)
+	r.Describe(cl.state, time.Time{})
 	all := strings.Join(r.Gaps, "\n")
 	for _, want := range []string{"2 events were cut off", "3 requests are past retention", "4 records could not be read",
 		"5 requests are not counted: indeterminate no-state",

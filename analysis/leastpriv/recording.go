@@ -38,8 +38,12 @@ func (c *Collector) Recording() Recording {
 	return Recording{From: c.from, To: c.to, Requests: c.requests, Judged: c.judged, Unjudged: maps.Clone(c.unjudged)}
 }
 
-// Describe fills in Coverage and Gaps. st is the state the recording was judged by.
-func (r *Recording) Describe(st *state.State) {
+// Describe fills in Coverage and Gaps. st is the state the recording was judged by, which has to know the policy since a moment; zero:
+// since the first request. What is older was judged when it came.
+func (r *Recording) Describe(st *state.State, since time.Time) {
+	if since.Before(r.From) {
+		since = r.From
+	}
 	if r.Requests > 0 {
 		r.Coverage = float64(r.Judged) / float64(r.Requests)
 	}
@@ -66,7 +70,7 @@ func (r *Recording) Describe(st *state.State) {
 	for _, at := range []struct {
 		when string
 		time time.Time
-	}{{"at its beginning", r.From}, {"at its end", r.To}} {
+	}{{"at its beginning", since}, {"at its end", r.To}} {
 		view := st.RBAC(at.time)
 		for _, k := range view.UnknownKinds {
 			add("%s not every %s is known", at.when, k)
