@@ -128,7 +128,7 @@ func objectOf(policy *rbacindex.Snapshot, text string, bindings bool) (rbacindex
 		return found[0], nil
 	case 0:
 		return rbacindex.Key{}, none("no %s is called %q%s", map[bool]string{false: "role", true: "binding"}[bindings], text,
-			didYouMean(meant))
+			didYouMean(quoted(meant)))
 	}
 	return rbacindex.Key{}, Bad("several are called %q: name one as %s", text, known.Few(found))
 }
