@@ -31,10 +31,10 @@ type Rows interface {
 	// History visits the requests of a range, grouped by what they have in common; those of all subjects if none is named.
 	History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error
 	// Counted sums up all that rollups count of requests, with the time since when events are stored; Uses visits what each subject, or
-	// those named, asked for; Untold visits, as History does, the requests that needed more than these tell, codec.Untold, with or without
-	// writes whose content decides.
+	// those named, asked for; Untold visits, as History does, the requests that needed more than these tell (see verdict.Verdict), with
+	// or without writes whose content decides.
 	Counted(ctx context.Context, cluster string) (all queries.Recording, since time.Time, err error)
-	Uses(ctx context.Context, cluster string, subjects []string, visit func(codec.Use) error) error
+	Uses(ctx context.Context, cluster string, subjects []string, visit func(verdict.Use) error) error
 	Untold(ctx context.Context, cluster string, subjects []string, writes bool, visit func(codec.Alike) error) error
 	// NewestPolicy visits the newest content of every object of the given resources.
 	NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error

@@ -88,7 +88,7 @@ func TestOneNodeCluster(t *testing.T) {
 			judged++
 		}
 	}
-	err := s.Uses(ctx, "c", nil, func(u codec.Use) error {
+	err := s.Uses(ctx, "c", nil, func(u verdict.Use) error {
 		if u.Check == "" {
 			used += u.Requests
 		}

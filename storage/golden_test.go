@@ -147,7 +147,7 @@ func TestGoldenQueries(t *testing.T) {
 			return s.History(ctx, "c", from, to, []string{in[0].Event.EffectiveUser().Username}, func(codec.Alike) error { return nil })
 		}},
 		{"Counted", func() error { _, _, err := s.Counted(ctx, "c"); return err }},
-		{"Uses of one subject", func() error { return s.Uses(ctx, "c", []string{"u"}, func(codec.Use) error { return nil }) }},
+		{"Uses of one subject", func() error { return s.Uses(ctx, "c", []string{"u"}, func(verdict.Use) error { return nil }) }},
 		{"Untold", func() error { return s.Untold(ctx, "c", []string{"u"}, true, func(codec.Alike) error { return nil }) }},
 		{"Samples", func() error {
 			_, err := s.Samples(ctx, "c", []queries.Sampled{{Subject: "u", Last: from},

@@ -15,7 +15,7 @@ import (
 )
 
 // useKey is what uses are counted by, without whether grants were found: that is told of all of an access together.
-func useKey(u *codec.Use) (access, key string) {
+func useKey(u *verdict.Use) (access, key string) {
 	groups := slices.Compact(slices.Sorted(slices.Values(u.Groups)))
 	a := &u.Attributes
 	if !u.Told {
@@ -38,7 +38,7 @@ func newUses() *usesOf {
 	return &usesOf{map[string]int64{}, map[string]time.Time{}, map[string]time.Time{}, map[string]bool{}}
 }
 
-func (s *usesOf) add(u *codec.Use) {
+func (s *usesOf) add(u *verdict.Use) {
 	access, key := useKey(u)
 	s.requests[key] += u.Requests
 	if first, ok := s.first[key]; !ok || u.First.Before(first) {
@@ -81,12 +81,12 @@ func TestUses(t *testing.T) {
 			u.Granted = u.Granted && (u.Check != "" || len(in[i].Verdict.Grants) > 0)
 			want.add(&u)
 		}
-		if codec.Untold(in[i].Verdict) {
+		if in[i].Verdict.Untold() {
 			untold[identity(in[i].Event, in[i].Verdict)]++
 		}
 	}
 	got := newUses()
-	visit := func(to *usesOf) func(codec.Use) error { return func(u codec.Use) error { to.add(&u); return nil } }
+	visit := func(to *usesOf) func(verdict.Use) error { return func(u verdict.Use) error { to.add(&u); return nil } }
 	if err := s.Uses(ctx, "c", nil, visit(got)); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestUses(t *testing.T) {
 	t.Run("of a subject", func(t *testing.T) {
 		const name = "system:kube-controller-manager"
 		one := newUses()
-		if err := s.Uses(ctx, "c", []string{name}, func(u codec.Use) error {
+		if err := s.Uses(ctx, "c", []string{name}, func(u verdict.Use) error {
 			if u.Subject != name {
 				t.Errorf("a use of %q", u.Subject)
 			}
@@ -120,7 +120,7 @@ func TestUses(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := newUses()
-		if err := s.Uses(ctx, "c", nil, func(u codec.Use) error {
+		if err := s.Uses(ctx, "c", nil, func(u verdict.Use) error {
 			if u.Subject == name {
 				all.add(&u)
 			}
@@ -139,7 +139,7 @@ func TestUses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.Untold(ctx, "c", nil, true, func(a codec.Alike) error {
-			if !codec.Untold(a.Verdict) {
+			if !a.Verdict.Untold() {
 				t.Errorf("%s needed nothing that is not counted", identity(a.Event, a.Verdict))
 			}
 			untold[identity(a.Event, a.Verdict)] -= a.Requests
@@ -148,7 +148,7 @@ func TestUses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i := slices.IndexFunc(in, func(r verdict.Row) bool {
-			return r.Verdict != nil && r.Verdict.Recorded == verdict.DecisionForbid && codec.Untold(r.Verdict)
+			return r.Verdict != nil && r.Verdict.Recorded == verdict.DecisionForbid && r.Verdict.Untold()
 		}); i < 0 {
 			t.Error("nobody acted as another who was refused")
 		} else {
@@ -188,7 +188,7 @@ func TestUses(t *testing.T) {
 	})
 	t.Run("an error of the visitor", func(t *testing.T) {
 		stop := errors.New("enough")
-		if err := s.Uses(ctx, "c", nil, func(codec.Use) error { return stop }); !errors.Is(err, stop) {
+		if err := s.Uses(ctx, "c", nil, func(verdict.Use) error { return stop }); !errors.Is(err, stop) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -197,12 +197,12 @@ func TestUses(t *testing.T) {
 // TestFoldedUses: what a cap folded is told to be.
 func TestFoldedUses(t *testing.T) {
 	for _, name := range []string{codec.Other, "web-*", "*"} {
-		if !codec.Folded(name) {
+		if !verdict.Folded(name) {
 			t.Errorf("%q is not folded", name)
 		}
 	}
 	for _, name := range []string{"", "web", "*-web"} {
-		if codec.Folded(name) {
+		if verdict.Folded(name) {
 			t.Errorf("%q is folded", name)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -16,7 +15,7 @@ import (
 // and who acted as somebody who was refused, is read from events too (Untold); and what a cap folded leaves its subject learning.
 
 // Used takes in what is counted of an access, instead of its requests.
-func (c *Collector) Used(u *codec.Use) {
+func (c *Collector) Used(u *verdict.Use) {
 	n := Count{Requests: u.Requests, First: u.First, Last: u.Last, Days: u.Days}
 	if u.Check == "" {
 		c.usedByRequest(u, n)
@@ -54,7 +53,7 @@ func (c *Collector) Used(u *codec.Use) {
 	}
 }
 
-func (c *Collector) usedByRequest(u *codec.Use, n Count) {
+func (c *Collector) usedByRequest(u *verdict.Use, n Count) {
 	who, counts := c.counted(u.Subject, u.Groups, u.Outcome, u.Class, n)
 	switch {
 	case who == nil:
@@ -141,8 +140,8 @@ func (c *Collector) Unspelled(policy *rbacindex.Snapshot) []string {
 func (u *usage) unspelled(policy *rbacindex.Snapshot) bool {
 	var buf [4]rbacindex.Grant
 	is := func(k *accessKey) bool {
-		if !codec.Folded(k.name) {
-			return codec.Folded(k.path)
+		if !verdict.Folded(k.name) {
+			return verdict.Folded(k.path)
 		}
 		a := k.attributes(u)
 		return !policy.Authorize(&a, buf[:0]).Allowed

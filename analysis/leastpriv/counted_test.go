@@ -20,7 +20,7 @@ func (p *recordedPast) counted(t *testing.T, policy *rbacindex.Snapshot) (events
 		for u := range codec.UsesOf(&verdict.Row{Event: e, Verdict: v}) {
 			counted.Used(&u)
 		}
-		if codec.Untold(v) {
+		if v.Untold() {
 			counted.Untold(e, v, Count{Requests: 1, First: e.RequestReceivedTimestamp, Last: e.RequestReceivedTimestamp})
 		}
 	})
@@ -71,9 +71,9 @@ func TestCountedSuggestsTheSame(t *testing.T) {
 }
 
 // use is a request that RBAC allowed, as rollups count it.
-func use(who, verb, resource, name string, n int64) codec.Use {
+func use(who, verb, resource, name string, n int64) verdict.Use {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	return codec.Use{Subject: who, Told: true, Recorded: verdict.DecisionAllow, Replayed: verdict.DecisionAllow, Granted: true,
+	return verdict.Use{Subject: who, Told: true, Recorded: verdict.DecisionAllow, Replayed: verdict.DecisionAllow, Granted: true,
 		Outcome: verdict.OutcomeMatch, Requests: n, First: at, Last: at.Add(time.Hour),
 		Attributes: verdict.Attributes{ResourceRequest: true, Verb: verb, Resource: resource, Namespace: "shop", Name: name}}
 }
@@ -88,7 +88,7 @@ func TestUnspelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := NewCollector()
-	for _, u := range []codec.Use{use("ann", "get", "pods", "web-*", 3), use("ann", "get", "pods", codec.Other, 1),
+	for _, u := range []verdict.Use{use("ann", "get", "pods", "web-*", 3), use("ann", "get", "pods", codec.Other, 1),
 		use("bob", "get", "pods", "web-*", 2)} {
 		c.Used(&u)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/kubenames"
 	"github.com/retrial-io/retrial/replay/authn"
-	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const (
@@ -31,7 +31,7 @@ func (g *generator) keepNames(k *pair, set map[string]bool) bool {
 		return false
 	}
 	for name := range set {
-		if codec.Folded(name) {
+		if verdict.Folded(name) {
 			return false // it stands for several
 		}
 	}

@@ -55,7 +55,7 @@ func (f *fakeSubjects) Counted(context.Context, string) (queries.Recording, time
 	return f.recording, f.recording.First, nil
 }
 
-func (f *fakeSubjects) Uses(ctx context.Context, cluster string, subjects []string, visit func(codec.Use) error) error {
+func (f *fakeSubjects) Uses(ctx context.Context, cluster string, subjects []string, visit func(verdict.Use) error) error {
 	return f.History(ctx, cluster, time.Time{}, time.Time{}, subjects, func(a codec.Alike) error {
 		for u := range codec.UsesOf(&verdict.Row{Event: a.Event, Verdict: a.Verdict}) {
 			u.Requests, u.First, u.Last = a.Requests, a.First, a.Last
@@ -69,7 +69,7 @@ func (f *fakeSubjects) Uses(ctx context.Context, cluster string, subjects []stri
 
 func (f *fakeSubjects) Untold(_ context.Context, _ string, _ []string, _ bool, visit func(codec.Alike) error) error {
 	for _, a := range f.history {
-		if !codec.Untold(a.Verdict) {
+		if !a.Verdict.Untold() {
 			continue
 		}
 		if err := visit(a); err != nil {

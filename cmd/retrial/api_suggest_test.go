@@ -189,7 +189,7 @@ type slowHistory struct {
 	entered chan struct{}
 }
 
-func (s slowHistory) Uses(ctx context.Context, _ string, _ []string, _ func(codec.Use) error) error {
+func (s slowHistory) Uses(ctx context.Context, _ string, _ []string, _ func(verdict.Use) error) error {
 	s.entered <- struct{}{}
 	<-ctx.Done()
 	return ctx.Err()

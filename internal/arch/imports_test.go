@@ -109,7 +109,7 @@ var rooms = []room{
 	{"analysis/lineage", []string{"ingest/event", "replay/state", "replay/request", "replay/authn"},
 		"what several events show is told with what authentication finds in one"},
 	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/state/content", "replay/state/kept",
-		"replay/authn", "replay/implied", "storage/codec"}, "a suggestion is proved with the index, and with the checks that " +
+		"replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that " +
 		"a request implies, of what events or rollups tell"},
 	{"analysis/revert", []string{"rbacindex", "replay/state", "replay/state/content"},
 		"what an object was before a write follows from the policy in time"},
@@ -121,7 +121,7 @@ var rooms = []room{
 		"analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage",
 		"analysis/revert", "analysis/whatif", "query/past"},
 		"questions are answered from the store and the replica, whoever asks and however"},
-	{"query/past", []string{"rbacindex", "replay/state/kept", "replay/state/observe", "storage/queries", "storage/codec",
+	{"query/past", []string{"rbacindex", "replay/state/kept", "replay/state/observe", "storage/queries", "storage/codec", "verdict",
 		"analysis/leastpriv"},
 		"what was done is read and kept without knowing the questions"},
 	{"query/api", []string{"query", "storage/queries"}, "HTTP knows questions by their names and parameters, not by what they ask"},

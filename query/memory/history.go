@@ -66,7 +66,7 @@ func (s *Store) Counted(ctx context.Context, cluster string) (out queries.Record
 }
 
 // Uses visits what every request asked for, and the checks behind it; with subjects, what they asked.
-func (s *Store) Uses(ctx context.Context, _ string, subjects []string, visit func(codec.Use) error) error {
+func (s *Store) Uses(ctx context.Context, _ string, subjects []string, visit func(verdict.Use) error) error {
 	return s.judged(ctx, time.Time{}, time.Time{}, func(row *verdict.Row) error {
 		for u := range codec.UsesOf(row) {
 			if len(subjects) > 0 && !slices.Contains(subjects, u.Subject) {
@@ -83,7 +83,7 @@ func (s *Store) Uses(ctx context.Context, _ string, subjects []string, visit fun
 // Untold visits one by one the requests that needed more than Uses tells.
 func (s *Store) Untold(ctx context.Context, cluster string, subjects []string, writes bool, visit func(codec.Alike) error) error {
 	return s.History(ctx, cluster, time.Time{}, time.Time{}, subjects, func(r codec.Alike) error {
-		if !codec.Untold(r.Verdict) || !writes && r.Verdict.Recorded != verdict.DecisionForbid {
+		if !r.Verdict.Untold() || !writes && r.Verdict.Recorded != verdict.DecisionForbid {
 			return nil
 		}
 		return visit(r)

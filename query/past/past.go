@@ -19,6 +19,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state/observe"
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/queries"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Rows are read for a Past; query.Rows has what they mean.
@@ -26,7 +27,7 @@ type Rows interface {
 	Recording(ctx context.Context, cluster string, from, to time.Time) (queries.Recording, error)
 	History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error
 	Counted(ctx context.Context, cluster string) (all queries.Recording, since time.Time, err error)
-	Uses(ctx context.Context, cluster string, subjects []string, visit func(codec.Use) error) error
+	Uses(ctx context.Context, cluster string, subjects []string, visit func(verdict.Use) error) error
 	Untold(ctx context.Context, cluster string, subjects []string, writes bool, visit func(codec.Alike) error) error
 	NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error
 }
@@ -69,7 +70,7 @@ func Count(ctx context.Context, rows Rows, cluster string, subjects []string, po
 		return p, nil
 	}
 	writes := false
-	err = rows.Uses(ctx, cluster, subjects, func(u codec.Use) error {
+	err = rows.Uses(ctx, cluster, subjects, func(u verdict.Use) error {
 		writes = writes || u.Untold()
 		c.Used(&u)
 		return nil

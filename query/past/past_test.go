@@ -42,9 +42,9 @@ func (r *rows) Counted(context.Context, string) (queries.Recording, time.Time, e
 	return queries.Recording{Requests: r.requests}, time.Time{}, r.failed("counted")
 }
 
-func (r *rows) Uses(_ context.Context, _ string, _ []string, visit func(codec.Use) error) error {
+func (r *rows) Uses(_ context.Context, _ string, _ []string, visit func(verdict.Use) error) error {
 	for _, who := range []string{"ann", "bob"} {
-		if err := visit(codec.Use{Subject: who, Told: true, Recorded: verdict.DecisionAllow, Granted: true, Outcome: verdict.OutcomeMatch,
+		if err := visit(verdict.Use{Subject: who, Told: true, Recorded: verdict.DecisionAllow, Granted: true, Outcome: verdict.OutcomeMatch,
 			Requests: 2, Attributes: attributes("web-*")}); err != nil {
 			return err
 		}

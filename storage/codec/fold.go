@@ -10,9 +10,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Other stands for what is not counted individually: as the name of an access, for any object of its kind and namespace; as verb and path,
-// for anything. No method or path is spelled so.
-const Other = "(other)"
+// Other is verdict.Other.
+const Other = verdict.Other
 
 // Keys of sets of groups that are not told apart. Whoever may impersonate makes up subjects and
 // their groups: docs/adr/0076. The views of the rollups know both.

@@ -162,8 +162,8 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 	return nil
 }
 
-// Untold visits, as History does, what of all that is stored needed more than Uses tells: see codec.Untold. Without writes it leaves out
-// those whose content decides, and looks at few events.
+// Untold visits, as History does, what of all that is stored needed more than Uses tells: see Untold of a verdict. Without writes it leaves
+// out those whose content decides, and looks at few events.
 func (rd *Reader) Untold(ctx context.Context, cluster string, subjects []string, writes bool, visit func(codec.Alike) error) error {
 	p, of, by := minutes(cluster, time.Time{}, time.Time{}), "", ""
 	if len(subjects) > 0 {

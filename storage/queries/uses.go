@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/statement"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // usesQuery joins what is counted with what it is, and with whether grants let it pass. %[2]s restricts the accesses, %[3]s their subjects.
@@ -31,7 +32,7 @@ const setsQuery = `SELECT group_set, any(groups) FROM %[1]s.group_sets
 WHERE group_set IN (SELECT group_set FROM %[1]s.accesses WHERE cluster = {cluster:String}%[2]s) GROUP BY group_set`
 
 // Uses visits what is counted of a cluster, of all subjects if none is named, in no order. It reads no event.
-func (rd *Reader) Uses(ctx context.Context, cluster string, subjects []string, visit func(codec.Use) error) error {
+func (rd *Reader) Uses(ctx context.Context, cluster string, subjects []string, visit func(verdict.Use) error) error {
 	p := clickhouse.Parameters{"cluster": statement.Text(cluster)}
 	of, who := "", ""
 	if len(subjects) > 0 {
