@@ -154,7 +154,7 @@ func TestAPISuggest(t *testing.T) {
 	}{
 		{"nobody is meant", "cluster=c", f, 400, "or pass all=true: one of them"},
 		{"an unknown group", "cluster=c&group=dves", f, 404, `no binding names the group "dves"; did you mean "devs"?`},
-		{"an unknown role", "cluster=c&role=raeder", f, 404, `no role is called "raeder"; did you mean reader?`},
+		{"an unknown role", "cluster=c&role=raeder", f, 404, `no role is called "raeder"; did you mean "reader"?`},
 		{"an unknown binding", "cluster=c&binding=RoleBinding/x/y", f, 404, `no binding is called "RoleBinding/x/y"`},
 		{"nobody's namespace", "cluster=c&namespace=shpo", f, 404, `in a namespace "shpo" was decided by RBAC; did you mean "shop"?`},
 		{"a pattern of nobody", "cluster=c&subject=z*", f, 404, `no subject of whom RBAC decided anything is called like "z*"`},
