@@ -63,7 +63,7 @@ restore() { # FILE OBJECT
 `
 
 // changed is what a script says of objects that are not what they were.
-const changed = "some objects are no longer as they were when this was made: see above; make the suggestion again"
+const changed = "some objects have changed since this was made: see above, and make the suggestion again"
 
 // script is one that is written.
 type script struct {
