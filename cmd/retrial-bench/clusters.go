@@ -40,11 +40,7 @@ is printed is the live heap of the process once it holds the policy it needs, an
 				return cli.ExitWith(cli.ExitUsage, errors.New("invalid --rows or --clusters: want at least 1 and 2"))
 			}
 			b.log = s.Err
-			r, err := b.run(c.Context())
-			if err != nil {
-				return err
-			}
-			return show(s, output, r)
+			return measure(c, s, output, b.run)
 		},
 	}
 	c.Args = cli.NoArgs

@@ -39,11 +39,7 @@ The answers have to be the same. What is printed is the time and CPU of one ques
 					"and rising numbers"))
 			}
 			b.log = s.Err
-			r, err := b.run(c.Context())
-			if err != nil {
-				return err
-			}
-			return show(s, output, r)
+			return measure(c, s, output, b.run)
 		},
 	}
 	c.Args = cli.NoArgs
@@ -236,7 +232,7 @@ func (b *daysBench) questions(ctx context.Context) []asked {
 		name   string
 		number int
 	}{{"the largest", daysLargest}, {"a middling", daysMiddling}} {
-		subject := fmt.Sprintf("system:serviceaccount:team-%d:app-%d", who.number%40, who.number)
+		subject := usesSubject(who.number)
 		out = append(out,
 			asked{"(" + who.name + " subject)", func(s *storage.Store) (any, error) {
 				return s.SubjectUsage(ctx, benchCluster, subject, none, none, 1000)

@@ -60,11 +60,7 @@ make bench-peers builds the programs and starts Kafka; docs/peer.md says what wa
 		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			b.log = s.Err
-			r, err := b.measure(c.Context())
-			if err != nil {
-				return err
-			}
-			return show(s, output, r)
+			return measure(c, s, output, b.measure)
 		},
 	}
 	c.Flags().StringSliceVar(&b.peers, "peers", []string{ownName, victoriaName, ownKafkaName, collectorName, collectorName + "-tuned"},

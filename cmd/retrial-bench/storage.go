@@ -59,11 +59,7 @@ week: each question alone, up to twenty times, and all of a page together; of a 
 				return cli.ExitWith(cli.ExitUsage, errors.New("--again needs the folder of a kept store: --dir"))
 			}
 			b.log = s.Err
-			r, err := b.run(c.Context())
-			if err != nil {
-				return err
-			}
-			return show(s, output, r)
+			return measure(c, s, output, b.run)
 		},
 	}
 	c.Args = cli.NoArgs

@@ -39,11 +39,7 @@ Printed are the time and CPU of one question, the rows it read, and the most mem
 					"and at least one request an access"))
 			}
 			b.log = s.Err
-			r, err := b.run(c.Context())
-			if err != nil {
-				return err
-			}
-			return show(s, output, r)
+			return measure(c, s, output, b.run)
 		},
 	}
 	c.Args = cli.NoArgs
