@@ -1,6 +1,9 @@
 package verdict
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Other stands for what is not counted individually: as the name of an access, for any object of its kind and namespace; as verb and path,
 // for anything. No method or path is spelled so.
@@ -29,6 +32,11 @@ type Use struct {
 
 // Folded reports whether a name stands for several.
 func Folded(name string) bool { return name == Other || len(name) > 0 && name[len(name)-1] == '*' }
+
+// RecordedByRBAC reports whether the record says that RBAC allowed the request.
+func (v *Verdict) RecordedByRBAC() bool {
+	return strings.HasPrefix(v.RecordedReason, "RBAC: allowed by ")
+}
 
 // Untold reports whether a request needed more than its uses tell: its content decides what, as it wrote roles, bindings or
 // certificates, or somebody was allowed to act as another who was refused.

@@ -167,8 +167,8 @@ func (a *Advisor) maturityOf(subject string, base *rbacindex.Snapshot) Maturity 
 	m, ok := a.maturities[subject]
 	if !ok {
 		m = maturityOf(a.historyOf(subject), base, a.recording.To)
-		if u := a.collector.subjects[subject]; u != nil && u.folded > 0 {
-			m.Learned, m.folded, m.Why = false, u.folded, fmt.Sprintf("requests that were only counted together with others: %d", u.folded)
+		if u := a.collector.subjects[subject]; u != nil {
+			m.fold(u.folded)
 		}
 		a.maturities[subject] = m
 	}
@@ -263,8 +263,7 @@ func (a *Advisor) narrowed(s *Suggestion, u *usage, h *history, ix *usedIndex, o
 		return nil, false, fmt.Errorf("narrow the roles of %s: %w", u.user, err)
 	}
 	s.Proof = h.prove(final, on)
-	s.Apply, s.Remove, s.Rollback = append(s.Apply, c.write...), append(s.Remove, c.remove...), append(s.Rollback, c.rollback...)
-	s.Added, s.reasons = append(s.Added, c.added...), c.reasons
+	s.take(c)
 	var own []rbacindex.Key
 	for _, k := range a.own[u.user] {
 		if bindsUser(final, k, u.user) {

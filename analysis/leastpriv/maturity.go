@@ -23,6 +23,13 @@ type Maturity struct {
 	folded int64     // requests that a cap left untold
 }
 
+// fold takes in how many requests a cap left untold.
+func (m *Maturity) fold(requests int64) {
+	if m.folded = requests; requests > 0 {
+		m.Learned, m.Why = false, fmt.Sprintf("requests that were only counted together with others: %d", requests)
+	}
+}
+
 // new reports whether too little is known of a subject to narrow anything.
 func (m *Maturity) new(r *Recording) bool {
 	return m.folded > 0 || m.seen.After(r.To.Add(-r.To.Sub(r.From)/recent))

@@ -30,6 +30,12 @@ type copied struct {
 	audience map[string]map[rbacv1.Subject]bool // by scope
 }
 
+// take enters a change of roles.
+func (s *Suggestion) take(c *roleChange) {
+	s.Apply, s.Remove, s.Rollback = append(s.Apply, c.write...), append(s.Remove, c.remove...), append(s.Rollback, c.rollback...)
+	s.Added, s.reasons = append(s.Added, c.added...), c.reasons
+}
+
 // changeOf writes edits as objects.
 func (a *Advisor) changeOf(edits []roleEdit) *roleChange {
 	c := &roleChange{reasons: keptOf{}}

@@ -86,10 +86,7 @@ func (a *Advisor) SuggestFor(t Target) (*Suggestion, *Plan, error) {
 	unused, _, before, held := a.weigh(a.view.RBAC, u.ix, bound)
 	s.Unused, s.Excess = append(s.Unused, unused...), Excess{Before: before, After: before, Held: held}
 	s.Maturity = maturityOf(&history{needs: u.needs}, nothing, a.recording.To)
-	if folded := a.foldedOf(bound, &whole); folded > 0 {
-		s.Maturity.Learned, s.Maturity.folded = false, folded
-		s.Maturity.Why = fmt.Sprintf("requests that were only counted together with others: %d", folded)
-	}
+	s.Maturity.fold(a.foldedOf(bound, &whole))
 	final := a.view.RBAC
 	switch {
 	case s.Maturity.new(&a.recording):
@@ -271,8 +268,7 @@ func (a *Advisor) narrowTarget(s *Suggestion, u *uses, roles map[rbacindex.Key]*
 	if err != nil {
 		return nil, fmt.Errorf("narrow %s: %w", s.Subject, err)
 	}
-	s.Apply, s.Remove, s.Rollback = append(s.Apply, c.write...), append(s.Remove, c.remove...), append(s.Rollback, c.rollback...)
-	s.Added, s.reasons = append(s.Added, c.added...), c.reasons
+	s.take(c)
 	var left []rbacindex.Key
 	for _, k := range bound {
 		o, _ := final.Get(k)

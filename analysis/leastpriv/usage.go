@@ -118,7 +118,7 @@ func (c *Collector) ObserveMany(e *event.Event, v *verdict.Verdict, n Count) {
 // allowedByRBAC reports whether RBAC allowed a request, in the record and in the replica alike or, where that is ambiguous, in the record.
 func allowedByRBAC(v *verdict.Verdict) bool {
 	return v.Recorded == verdict.DecisionAllow && (v.Replayed == verdict.DecisionAllow && v.Authorizer == verdict.AuthorizerRBAC ||
-		v.Outcome == verdict.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "))
+		v.Outcome == verdict.OutcomeAmbiguous && v.RecordedByRBAC())
 }
 
 // cover widens the window. Zero times are ignored.

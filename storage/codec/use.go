@@ -2,7 +2,6 @@ package codec
 
 import (
 	"iter"
-	"strings"
 
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -52,7 +51,7 @@ func UsesOf(row *verdict.Row) iter.Seq[verdict.Use] {
 		who, at := e.EffectiveUser(), FromMicro(row.Event.RequestReceivedTimestamp.UnixMicro())
 		u := verdict.Use{Subject: who.Username, Groups: who.Groups, Told: !refusedNobody(who.Username, v), Attributes: v.Attributes,
 			Recorded: v.Recorded, Replayed: v.Replayed, Outcome: v.Outcome, Class: v.Class,
-			Granted:  len(v.Grants) > 0 || strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "),
+			Granted:  len(v.Grants) > 0 || v.RecordedByRBAC(),
 			Requests: 1, First: at, Last: at, Days: []uint16{Day(at)}}
 		fold(&u)
 		if !yield(u) || v.Recorded == verdict.DecisionForbid { // refused, it came to none of its checks
