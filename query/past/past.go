@@ -2,7 +2,7 @@
 //
 //	Rows (a store, or a log in memory) ──▶ Count: what rollups tell, and what they do not from events ──▶ Past
 //	                                   ──▶ Read: a range of events ──▶ Past
-//	a question of all subjects that pages ask ──▶ Keeper: its answer, for a quarter of an hour, made anew before that is over
+//	a question of all subjects that pages ask ──▶ Keeper: its answer, for an hour at most, made anew before that is over
 package past
 
 import (
